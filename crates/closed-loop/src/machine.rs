@@ -9,7 +9,7 @@ use pageblock::slowpath::Caller;
 use pageblock_kernel::Kernel;
 use pageblock_measure::mismatch::TypeMismatch;
 use pageblock_recording::{PageUse, Snapshot};
-use pageblock_replay::demand::{Demand, Timed, assumed_type};
+use pageblock_replay::demand::{Demand, Instead, SINGLE, Timed, assumed_type};
 use pageblock_replay::watch::Watch;
 use pageblock_vm::Vm;
 use pageblock_vm::config::Config;
@@ -34,6 +34,7 @@ pub(crate) struct Machine<'m> {
     daemons: Daemons,
     flusher: Flusher,
     names: Names,
+    instead: Instead,
     /// All pages of files, and of mappings.
     files: Indexes,
     mappings: Indexes,
@@ -120,6 +121,7 @@ impl<'m> Machine<'m> {
             daemons,
             flusher,
             names: Names::new(end),
+            instead: Instead::default(),
             files,
             mappings,
             requested: vec![0; end],
@@ -211,28 +213,43 @@ impl<'m> Machine<'m> {
         self.flusher.until(&mut self.vm, now);
         self.daemons.until(&mut self.vm, now);
         match timed.demand {
-            Demand::Alloc { pfn, order, gfp, .. } => {
+            Demand::Alloc { pfn, order, gfp, instead_of, .. } => {
                 for frame in pfn.0..pfn.0 + (1 << order) {
                     if let Some(left) = self.names.take(Pfn(frame)) {
                         self.leave(left);
                     }
                 }
-                if let Some(here) = self.alloc(cpu, order, gfp) {
-                    self.counts.same_frame += u64::from(here == pfn);
-                    let mt = gfp.migratetype().unwrap_or(Migratetype::Unmovable);
-                    let content = self.name(pfn, here, order, Use::of(order, gfp), mt);
-                    if let Content::File(index) = content
-                        && gfp.has(Gfp::WRITE)
-                    {
-                        self.vm.dirty_plain(here.0 as u32);
-                        self.flusher.push(index, now);
-                    }
+                self.release(cpu, pfn, order);
+                match instead_of.filter(|&fault| self.instead.has(fault)) {
+                    Some(fault) => self.stand_for(fault, pfn, order),
+                    None => self.serve(cpu, pfn, order, gfp, now),
                 }
             }
-            Demand::Failed { order, gfp } => self.alloc_again(cpu, order, gfp),
-            Demand::Free { pfn, order, reclaimed, .. } => self.free(cpu, pfn, order, reclaimed),
+            Demand::Failed { order, gfp, fault: Some(fault) } => {
+                if !self.instead.has(fault)
+                    && let Some(block) = self.alloc_again(cpu, order, gfp)
+                {
+                    self.instead.hold(fault, block, timed.t_ms);
+                }
+            }
+            Demand::Failed { order, gfp, fault: None } => {
+                if let Some(block) = self.alloc_again(cpu, order, gfp) {
+                    self.disown(cpu, block, order);
+                }
+            }
+            Demand::Free { pfn, order, reclaimed, .. } => {
+                if self.release(cpu, pfn, order) == 0 {
+                    self.free(cpu, pfn, order, reclaimed);
+                }
+            }
             Demand::Isolate { pfn, order } => self.names.hold(pfn, order),
-            Demand::MoveAway { pfn, to } => self.names.rename(pfn, to),
+            Demand::MoveAway { pfn, to } => {
+                if self.instead.relocate(pfn, to) {
+                    self.names.hold(pfn, 0);
+                } else {
+                    self.names.rename(pfn, to);
+                }
+            }
             Demand::Bulk { pages } => {
                 for _ in 0..pages {
                     if let Some(here) = self.alloc(cpu, 0, Gfp::GFP_KERNEL) {
@@ -241,9 +258,35 @@ impl<'m> Machine<'m> {
                     }
                 }
             }
-            Demand::Tick => self.vm.vmstat_tick(cpu),
+            Demand::Tick => {
+                self.vm.vmstat_tick(cpu);
+                for block in self.instead.unused(timed.t_ms) {
+                    self.disown(cpu, block, self.huge());
+                }
+            }
             // Reclaim and compaction are decided here.
             Demand::Evacuate { .. } | Demand::Drain { .. } | Demand::Kswapd { .. } => {}
+        }
+    }
+
+    /// Serves a recorded request. A page fault that gets no huge page here takes single pages.
+    fn serve(&mut self, cpu: usize, pfn: Pfn, order: Order, gfp: Gfp, now: u64) {
+        let mt = gfp.migratetype().unwrap_or(Migratetype::Unmovable);
+        if let Some(here) = self.alloc(cpu, order, gfp) {
+            self.counts.same_frame += u64::from(here == pfn);
+            let content = self.name(pfn, here, order, Use::of(order, gfp), mt);
+            if let Content::File(index) = content
+                && gfp.has(Gfp::WRITE)
+            {
+                self.vm.dirty_plain(here.0 as u32);
+                self.flusher.push(index, now);
+            }
+        } else if order == self.huge() && mt == Migratetype::Movable {
+            for page in (0..1 << order).map(|n| pfn.plus(n)) {
+                if let Some(here) = self.alloc(cpu, 0, SINGLE) {
+                    self.name(page, here, 0, Use::Anon, mt);
+                }
+            }
         }
     }
 
@@ -294,14 +337,36 @@ impl<'m> Machine<'m> {
         None
     }
 
-    /// A request that failed in the recording is tried, and what it gets is given back at once: what the task would have done
-    /// with it is not known.
-    fn alloc_again(&mut self, cpu: usize, order: Order, gfp: Gfp) {
-        if let Some(pfn) = self.alloc(cpu, order, gfp) {
-            self.counts.rescued += 1;
-            self.own(pfn, order, gfp.migratetype().unwrap_or(Migratetype::Unmovable));
-            self.disown(cpu, pfn, order);
+    /// Tries a request that failed in the recording. What the task would have done with it is known of huge pages only
+    /// ([`Instead`]).
+    fn alloc_again(&mut self, cpu: usize, order: Order, gfp: Gfp) -> Option<Pfn> {
+        let pfn = self.alloc(cpu, order, gfp)?;
+        self.counts.rescued += 1;
+        self.own(pfn, order, gfp.migratetype().unwrap_or(Migratetype::Unmovable));
+        Some(pfn)
+    }
+
+    /// The huge page of a fault that had none in the recording stands for what the task got instead.
+    fn stand_for(&mut self, fault: u32, pfn: Pfn, order: Order) {
+        if order < self.huge() {
+            self.instead.stand_for(fault, pfn, order);
+        } else if let Some(block) = self.instead.become_recorded(fault) {
+            self.names.set_block(pfn, block, order);
         }
+    }
+
+    fn huge(&self) -> Order {
+        self.vm.allocator().geometry().pageblock_order
+    }
+
+    /// A recorded block is not in its use any more; returns for how many of its pages huge pages stood.
+    fn release(&mut self, cpu: usize, pfn: Pfn, order: Order) -> u32 {
+        let mut gone = Vec::new();
+        let pages = self.instead.release(pfn, order, &mut gone);
+        for block in gone {
+            self.disown(cpu, block, self.huge());
+        }
+        pages
     }
 
     fn disown(&mut self, cpu: usize, pfn: Pfn, order: Order) {

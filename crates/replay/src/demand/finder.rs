@@ -7,6 +7,7 @@ use pageblock::mobility::Migratetype;
 use pageblock::request::Gfp;
 use pageblock_recording::{Record, Recording, What, ZoneSnapshot};
 
+use super::faults::Faults;
 use super::queue::{Place, Queue};
 use super::targets::Targets;
 use super::{Demand, Timed};
@@ -73,6 +74,7 @@ pub struct DemandFinder<'f> {
     single_refills: Vec<bool>,
     queue: Queue,
     tasks: BTreeMap<u32, Task>,
+    faults: Faults,
     /// By CPU: a block that was reported free reaches a list before anything else happens there.
     reported: BTreeMap<u8, (Timed, Pfn)>,
     /// By CPU: the second of its last vmstat work.
@@ -112,6 +114,7 @@ impl<'f> DemandFinder<'f> {
             single_refills: (0..start.zones.len()).map(single).collect(),
             queue: Queue::default(),
             tasks: BTreeMap::new(),
+            faults: Faults::new(recording.pageblock_order),
             reported: BTreeMap::new(),
             second: vec![None; 256],
             taken: BTreeMap::new(),
@@ -204,13 +207,15 @@ impl<'f> DemandFinder<'f> {
         let at = |demand| Timed { demand, ..timed };
         match what {
             What::Alloc { pfn: Some(pfn), order, gfp, .. } => {
-                let demand =
-                    Demand::Alloc { pfn: *pfn, order: *order, gfp: *gfp, past_list: false };
-                self.allocated(at(demand), pid, *pfn, *order);
+                let instead_of = self.faults.served(pid, *order, *gfp);
+                let (pfn, order, gfp) = (*pfn, *order, *gfp);
+                let demand = Demand::Alloc { pfn, order, gfp, past_list: false, instead_of };
+                self.allocated(at(demand), pid, pfn, order);
             }
             What::Alloc { pfn: None, order, gfp, .. } => {
                 self.end_request(pid);
-                self.queue.push(at(Demand::Failed { order: *order, gfp: *gfp }));
+                let fault = self.faults.failed(pid, *order, *gfp);
+                self.queue.push(at(Demand::Failed { order: *order, gfp: *gfp, fault }));
             }
             What::ZoneLocked { pfn, order, mt, .. } => {
                 self.hold(*pfn, timed.cpu);
@@ -276,7 +281,8 @@ impl<'f> DemandFinder<'f> {
                     Migratetype::Reclaimable => Gfp(Gfp::GFP_KERNEL.0 | Gfp::RECLAIMABLE.0),
                     _ => Gfp::GFP_KERNEL,
                 };
-                let demand = Demand::Alloc { pfn, order: 0, gfp, past_list: false };
+                let demand =
+                    Demand::Alloc { pfn, order: 0, gfp, past_list: false, instead_of: None };
                 self.queue.push(Timed { cpu: cpu as u8, demand, ..timed });
             }
             Inferred::Freed => {}

@@ -5,7 +5,9 @@
 //! Demands stand in the order in which the kernel served them, on the CPU whose lists it used, which
 //! is not always that of the reports.
 
+mod faults;
 mod finder;
+mod instead;
 mod queue;
 mod store;
 mod targets;
@@ -15,8 +17,13 @@ use pageblock::mobility::Migratetype;
 use pageblock::request::Gfp;
 use pageblock_recording::{Record, What};
 
+use self::faults::Faults;
 pub use self::finder::DemandFinder;
+pub use self::instead::Instead;
 pub use self::store::{DemandChunks, Demands};
+
+/// The flags of a page fault that takes a single page in the place of a huge one (`vma_alloc_zeroed_movable_folio`).
+pub const SINGLE: Gfp = Gfp(Gfp::GFP_HIGHUSER_MOVABLE.0 | Gfp::ZERO.0 | Gfp::COMP.0);
 
 /// One demand.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -31,6 +38,8 @@ pub enum Demand {
         gfp: Gfp,
         /// The CPU list was bypassed because its trylock failed: the block came from the zone.
         past_list: bool,
+        /// The page fault whose request for a huge page had failed, and for which it is made instead.
+        instead_of: Option<u32>,
     },
     /// A request that failed in the recording.
     Failed {
@@ -38,6 +47,8 @@ pub enum Demand {
         order: Order,
         /// Its flags.
         gfp: Gfp,
+        /// The page fault that it is for, if it asks for a huge page. A fault asks once or twice.
+        fault: Option<u32>,
     },
     /// A block is given back.
     Free {
@@ -105,12 +116,15 @@ pub struct Timed {
 }
 
 /// Returns the demand of a request or a free alone, without the events around it.
-fn request(record: &Record) -> Option<Timed> {
+fn request(record: &Record, faults: &mut Faults) -> Option<Timed> {
     let demand = match record.what {
         What::Alloc { pfn: Some(pfn), order, gfp, .. } => {
-            Demand::Alloc { pfn, order, gfp, past_list: false }
+            let instead_of = faults.served(record.pid, order, gfp);
+            Demand::Alloc { pfn, order, gfp, past_list: false, instead_of }
         }
-        What::Alloc { pfn: None, order, gfp, .. } => Demand::Failed { order, gfp },
+        What::Alloc { pfn: None, order, gfp, .. } => {
+            Demand::Failed { order, gfp, fault: faults.failed(record.pid, order, gfp) }
+        }
         What::Free { pfn, order } => {
             Demand::Free { pfn, order, past_list: false, reclaimed: false }
         }

@@ -4,14 +4,14 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
-use pageblock::frame::Pfn;
+use pageblock::frame::{Order, Pfn};
 use pageblock::request::Gfp;
 use pageblock_measure::certificate::Outcome;
 use pageblock_recording::{
     Batch, Column, ColumnType, Columnar, Snapshot, TableReader, TableWriter,
 };
 
-use super::{Demand, DemandFinder, Timed};
+use super::{Demand, DemandFinder, Faults, Timed};
 use crate::error::Error;
 use crate::guided::Guided;
 use crate::recorded::RecordedOutcome;
@@ -39,10 +39,11 @@ const COLUMNS: &[(&str, ColumnType)] = &[
     ("order", ColumnType::U8),
     ("pfn", ColumnType::U32),
     ("arg", ColumnType::U32),
+    ("fault", ColumnType::U32),
 ];
 
 /// Changes with the meaning of the columns.
-const FORMAT: &str = "9";
+const FORMAT: &str = "10";
 
 /// The demands of a recording in a file of columns, made once and kept.
 pub struct Demands {
@@ -121,7 +122,7 @@ impl Demands {
     }
 
     /// Writes the demands of a recording that has requests and frees only; where a request was served from, it
-    /// does not say.
+    /// does not say. `huge` is the order of a huge page.
     ///
     /// # Errors
     /// Where the events cannot be read, or the file not written.
@@ -129,17 +130,18 @@ impl Demands {
         path: &Path,
         source: &Columnar,
         window: Range<u64>,
-        start: Snapshot,
+        (start, huge): (Snapshot, Order),
         progress: &mut dyn FnMut(u64),
     ) -> Result<Self, Error> {
         let mut writer = DemandWriter::create(path)?;
         let mut chunks = source.chunks()?;
         let mut event = 0;
         let mut recorded = Outcome::default();
+        let mut faults = Faults::new(huge);
         while let Some(chunk) = chunks.next_chunk()? {
             for record in chunk {
                 if window.contains(&event)
-                    && let Some(timed) = super::request(record)
+                    && let Some(timed) = super::request(record, &mut faults)
                 {
                     recorded.failed += u64::from(matches!(timed.demand, Demand::Failed { .. }));
                     writer.push(timed)?;
@@ -171,7 +173,7 @@ fn identity(source: &Columnar) -> String {
 
 struct DemandWriter {
     table: TableWriter,
-    rows: [Vec<u32>; 3],
+    rows: [Vec<u32>; 4],
     bytes: [Vec<u8>; 3],
     count: u64,
 }
@@ -187,10 +189,10 @@ impl DemandWriter {
     fn push(&mut self, Timed { t_ms, cpu, demand }: Timed) -> Result<(), Error> {
         let frame = |pfn: Pfn| u32::try_from(pfn.0).map_err(|_| Error::Frame(pfn));
         let (op, order, pfn, arg) = match demand {
-            Demand::Alloc { pfn, order, gfp, past_list } => {
+            Demand::Alloc { pfn, order, gfp, past_list, .. } => {
                 (if past_list { op::ALLOC_PAST_LIST } else { op::ALLOC }, order, frame(pfn)?, gfp.0)
             }
-            Demand::Failed { order, gfp } => (op::FAILED, order, 0, gfp.0),
+            Demand::Failed { order, gfp, .. } => (op::FAILED, order, 0, gfp.0),
             Demand::Free { pfn, order, past_list, reclaimed } => {
                 let op = if past_list { op::FREE_PAST_LIST } else { op::FREE };
                 (op, order, frame(pfn)?, u32::from(reclaimed))
@@ -207,7 +209,11 @@ impl DemandWriter {
             Demand::Kswapd { node, running: true } => (op::KSWAPD_RUNS, 0, 0, u32::from(node)),
             Demand::Kswapd { node, running: false } => (op::KSWAPD_ENDS, 0, 0, u32::from(node)),
         };
-        for (column, value) in self.rows.iter_mut().zip([t_ms, pfn, arg]) {
+        let fault = match demand {
+            Demand::Alloc { instead_of: fault, .. } | Demand::Failed { fault, .. } => fault,
+            _ => None,
+        };
+        for (column, value) in self.rows.iter_mut().zip([t_ms, pfn, arg, fault.unwrap_or(0)]) {
             column.push(value);
         }
         for (column, value) in self.bytes.iter_mut().zip([cpu, op, order]) {
@@ -218,7 +224,7 @@ impl DemandWriter {
     }
 
     fn flush(&mut self) -> Result<(), Error> {
-        let [t_ms, pfn, arg] = std::mem::take(&mut self.rows);
+        let [t_ms, pfn, arg, fault] = std::mem::take(&mut self.rows);
         let [cpu, op, order] = std::mem::take(&mut self.bytes);
         self.table.write(vec![
             Column::U32(t_ms),
@@ -227,6 +233,7 @@ impl DemandWriter {
             Column::U8(order),
             Column::U32(pfn),
             Column::U32(arg),
+            Column::U32(fault),
         ])?;
         Ok(())
     }
@@ -267,12 +274,16 @@ impl DemandChunks {
 fn decode(batch: &Batch, out: &mut Vec<Timed>) -> Result<(), Error> {
     let (t_ms, cpu, ops) = (batch.u32(0)?, batch.u8(1)?, batch.u8(2)?);
     let (orders, pfns, args) = (batch.u8(3)?, batch.u32(4)?, batch.u32(5)?);
+    let faults = batch.u32(6)?;
     for row in 0..batch.len() {
         let (pfn, order, arg) = (Pfn(u64::from(pfns[row])), orders[row], args[row]);
+        let fault = Some(faults[row]).filter(|&fault| fault > 0);
         let demand = match ops[row] {
-            op::ALLOC => Demand::Alloc { pfn, order, gfp: Gfp(arg), past_list: false },
-            op::ALLOC_PAST_LIST => Demand::Alloc { pfn, order, gfp: Gfp(arg), past_list: true },
-            op::FAILED => Demand::Failed { order, gfp: Gfp(arg) },
+            op @ (op::ALLOC | op::ALLOC_PAST_LIST) => {
+                let past_list = op == op::ALLOC_PAST_LIST;
+                Demand::Alloc { pfn, order, gfp: Gfp(arg), past_list, instead_of: fault }
+            }
+            op::FAILED => Demand::Failed { order, gfp: Gfp(arg), fault },
             op @ (op::FREE | op::FREE_PAST_LIST) => {
                 let past_list = op == op::FREE_PAST_LIST;
                 Demand::Free { pfn, order, past_list, reclaimed: arg != 0 }

@@ -26,7 +26,7 @@ use self::placement::Placement;
 pub use self::result::Replayed;
 pub use self::run::{demands, describe, replay, replay_with_history};
 pub use self::start::start;
-use crate::demand::{Demand, Timed};
+use crate::demand::{Demand, Instead, SINGLE, Timed};
 use crate::watch::Watch;
 
 /// A free replay under way.
@@ -35,6 +35,7 @@ pub struct Replay<'a, 'm> {
     tally: Watch,
     mismatch: TypeMismatch,
     placement: Placement,
+    instead: Instead,
     /// By zone: the boost when kswapd's run or the second began.
     boosts: Vec<u64>,
     outcome: Outcome,
@@ -76,6 +77,7 @@ impl<'a, 'm> Replay<'a, 'm> {
             tally: Watch::new(pageblock_order),
             mismatch: TypeMismatch::new(),
             placement,
+            instead: Instead::default(),
             boosts,
             outcome: Outcome::default(),
             scanner: None,
@@ -92,20 +94,42 @@ impl<'a, 'm> Replay<'a, 'm> {
         self.watch_history(timed.t_ms);
         self.tally.at(timed.t_ms);
         match timed.demand {
-            Demand::Alloc { pfn, order, gfp, past_list } => {
+            Demand::Alloc { pfn, order, gfp, past_list, instead_of } => {
                 self.placement.forget(pfn, order);
-                if let Some(placed) = self.alloc(cpu, order, gfp, past_list) {
-                    self.outcome.same_frame += u64::from(placed == pfn);
-                    self.placement.place(pfn, placed, order);
+                self.release(Some(cpu), pfn, order);
+                match instead_of.filter(|&fault| self.instead.has(fault)) {
+                    Some(fault) => self.stand_for(fault, pfn, order),
+                    None => self.serve(cpu, pfn, order, gfp, past_list),
                 }
             }
-            Demand::Failed { order, gfp } => self.alloc_again(cpu, order, gfp),
+            Demand::Failed { order, gfp, fault: Some(fault) } => {
+                if !self.instead.has(fault)
+                    && let Some(block) = self.alloc_again(cpu, order, gfp)
+                {
+                    self.instead.hold(fault, block, timed.t_ms);
+                }
+            }
+            Demand::Failed { order, gfp, fault: None } => {
+                if let Some(block) = self.alloc_again(cpu, order, gfp) {
+                    self.free_block(None, block, order);
+                }
+            }
             Demand::Free { pfn, order, past_list, .. } => {
                 // The allocator frees past the lists as for a CPU without lists.
-                self.free((!past_list).then_some(cpu), pfn, order);
+                let cpu = (!past_list).then_some(cpu);
+                if self.release(cpu, pfn, order) == 0 {
+                    self.free(cpu, pfn, order);
+                }
             }
             Demand::Evacuate { pfn, pages } => self.evacuate(cpu, pfn, pages),
-            Demand::MoveAway { pfn, to } => self.placement.move_away(self.allocator, pfn, to),
+            Demand::MoveAway { pfn, to } => {
+                if !self.instead.relocate(pfn, to) {
+                    self.placement.move_away(self.allocator, pfn, to);
+                } else if let Some(to) = to {
+                    // Nothing moves here: what is freed next is the target.
+                    self.placement.rename(to, pfn);
+                }
+            }
             Demand::Isolate { pfn, order } => self.isolate(pfn, order),
             Demand::Bulk { pages } => {
                 for _ in 0..pages {
@@ -120,7 +144,12 @@ impl<'a, 'm> Replay<'a, 'm> {
                     debug_assert!(drained.is_ok(), "{drained:?}");
                 }
             }
-            Demand::Tick => self.tick(cpu),
+            Demand::Tick => {
+                self.tick(cpu);
+                for block in self.instead.unused(timed.t_ms) {
+                    self.free_huge(Some(cpu), block);
+                }
+            }
             Demand::Kswapd { node, running } => self.kswapd(node, running),
         }
     }
@@ -155,6 +184,20 @@ impl<'a, 'm> Replay<'a, 'm> {
         debug_assert!(ticked.is_ok(), "{ticked:?}");
         if cpu == 0 {
             self.end_boosts(|zone| !zone.reclaim_active());
+        }
+    }
+
+    /// Serves a recorded request. A page fault that gets no huge page here takes single pages.
+    fn serve(&mut self, cpu: usize, pfn: Pfn, order: Order, gfp: Gfp, past_list: bool) {
+        if let Some(placed) = self.alloc(cpu, order, gfp, past_list) {
+            self.outcome.same_frame += u64::from(placed == pfn);
+            self.placement.place(pfn, placed, order);
+        } else if order == self.huge() && gfp.migratetype() == Some(Migratetype::Movable) {
+            for page in (0..1 << order).map(|n| pfn.plus(n)) {
+                if let Some(placed) = self.alloc(cpu, 0, SINGLE, false) {
+                    self.placement.place(page, placed, 0);
+                }
+            }
         }
     }
 
@@ -223,23 +266,48 @@ impl<'a, 'm> Replay<'a, 'm> {
         attempt(self, unlimited)
     }
 
-    /// A request that failed in the recording is tried, and what it gets is given back at once: what
-    /// the machine would have done with it is not known.
-    fn alloc_again(&mut self, cpu: usize, order: Order, gfp: Gfp) {
+    /// Tries a request that failed in the recording. What the task would have done with it is known of huge pages only
+    /// ([`Instead`]).
+    fn alloc_again(&mut self, cpu: usize, order: Order, gfp: Gfp) -> Option<Pfn> {
         let request = Request::new(order, gfp);
-        match self.allocator.alloc(CpuId(cpu), &request, &mut ()) {
+        match self.allocator.alloc(CpuId(cpu), &request, &mut self.tally) {
             Ok(pfn) => {
                 self.outcome.rescued += 1;
-                if let Some(at) = self.allocator.zone_of(pfn)
-                    && let Some((zone, _)) = self.allocator.zone_and_cache(at, CpuId(cpu))
-                {
-                    let _ = zone.impose_free(pfn, order, None);
-                }
+                self.note(pfn, order, gfp);
+                Some(pfn)
             }
             Err(_) => {
                 let _ = self.allocator.report_failure(CpuId(cpu), &request, &mut self.tally);
+                None
             }
         }
+    }
+
+    /// The huge page of a fault that had none in the recording stands for what the task got instead.
+    fn stand_for(&mut self, fault: u32, pfn: Pfn, order: Order) {
+        if order < self.huge() {
+            self.instead.stand_for(fault, pfn, order);
+        } else if let Some(block) = self.instead.become_recorded(fault) {
+            self.placement.place(pfn, block, order);
+        }
+    }
+
+    fn huge(&self) -> Order {
+        self.allocator.geometry().pageblock_order
+    }
+
+    /// A recorded block is not in its use any more; returns for how many of its pages huge pages stood.
+    fn release(&mut self, cpu: Option<usize>, pfn: Pfn, order: Order) -> u32 {
+        let mut gone = Vec::new();
+        let pages = self.instead.release(pfn, order, &mut gone);
+        for block in gone {
+            self.free_huge(cpu, block);
+        }
+        pages
+    }
+
+    fn free_huge(&mut self, cpu: Option<usize>, block: Pfn) {
+        self.free_block(cpu, block, self.huge());
     }
 
     /// Counts where a request of a type was placed.

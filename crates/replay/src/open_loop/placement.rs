@@ -86,6 +86,14 @@ impl Placement {
         }
     }
 
+    /// A page has another recorded frame from now on.
+    pub(super) fn rename(&mut self, from: Pfn, to: Pfn) {
+        if let Some(here) = self.frame_of(from) {
+            self.of[from.0 as usize] = 0;
+            self.place(to, here, 0);
+        }
+    }
+
     /// Tells whether compaction that empties this frame finds a page to move here, and found none in the
     /// recording.
     pub(super) fn is_in_the_way(&self, allocator: &Allocator<'_>, pfn: Pfn) -> bool {

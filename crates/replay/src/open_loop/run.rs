@@ -30,7 +30,7 @@ pub fn demands(
     }
     if recording.requests_only {
         let window = 0..columnar.end_event();
-        return Demands::write_requests(&path, columnar, window, start.snapshot, &mut |done| {
+        return Demands::write_requests(&path, columnar, window, (start.snapshot, recording.pageblock_order), &mut |done| {
             progress(done, columnar.events);
         });
     }

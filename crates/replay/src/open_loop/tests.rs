@@ -46,7 +46,7 @@ fn push(replay: &mut Replay<'_, '_>, demand: Demand) {
 /// A movable page of the recording; gives where it is here.
 fn alloc(replay: &mut Replay<'_, '_>, pfn: u64) -> Pfn {
     let gfp = Gfp::GFP_HIGHUSER_MOVABLE;
-    push(replay, Demand::Alloc { pfn: Pfn(pfn), order: 0, gfp, past_list: false });
+    push(replay, Demand::Alloc { pfn: Pfn(pfn), order: 0, gfp, past_list: false, instead_of: None });
     replay.placement.frame_of(Pfn(pfn)).unwrap()
 }
 
@@ -85,5 +85,56 @@ fn compaction_moves_pages_that_the_recording_did_not_have_there() {
         assert_eq!(replay.placement.frame_of(Pfn(901)), Some(left));
         let state = replay.allocator.zones()[0].state(moved);
         assert!(matches!(state, Some(FrameState::CpuList { .. })), "{state:?}");
+    });
+}
+
+/// Both attempts of a fault and the single pages after it are one huge page where there is one, until the last of these is freed.
+#[test]
+fn a_huge_page_that_the_recording_did_not_get_is_had_instead_of_single_pages() {
+    on_machine(&[(512, 9, Movable), (1024, 9, Movable)], |replay| {
+        let free = |replay: &mut Replay<'_, '_>| replay.allocator.zones()[0].free_pages();
+        let gfp = Gfp::GFP_TRANSHUGE;
+        for _ in 0..2 {
+            push(replay, Demand::Failed { order: 9, gfp, fault: Some(1) });
+        }
+        assert_eq!((free(replay), replay.outcome.rescued), (512, 1));
+        let single = |pfn| {
+            let (pfn, gfp, instead_of) = (Pfn(pfn), SINGLE, Some(1));
+            Demand::Alloc { pfn, order: 0, gfp, past_list: false, instead_of }
+        };
+        push(replay, single(3));
+        push(replay, single(4));
+        assert_eq!(free(replay), 512);
+        let end = |pfn| Demand::Free { pfn: Pfn(pfn), order: 0, past_list: true, reclaimed: false };
+        push(replay, end(3));
+        assert_eq!(free(replay), 512);
+        push(replay, end(4));
+        assert_eq!((free(replay), replay.outcome.unknown_frees), (1024, 0));
+    });
+}
+
+/// What the recorded kernel had only at the second attempt is had at the first.
+#[test]
+fn a_fault_that_is_served_in_the_end_has_one_huge_page() {
+    on_machine(&[(512, 9, Movable), (1024, 9, Movable)], |replay| {
+        let gfp = Gfp::GFP_TRANSHUGE;
+        push(replay, Demand::Failed { order: 9, gfp, fault: Some(1) });
+        let (pfn, instead_of) = (Pfn(0), Some(1));
+        push(replay, Demand::Alloc { pfn, order: 9, gfp, past_list: false, instead_of });
+        assert_eq!(replay.allocator.zones()[0].free_pages(), 512);
+        push(replay, Demand::Free { pfn, order: 9, past_list: true, reclaimed: false });
+        assert_eq!(replay.allocator.zones()[0].free_pages(), 1024);
+    });
+}
+
+/// A fault that got a huge page takes single pages where there is none.
+#[test]
+fn single_pages_are_had_instead_of_a_huge_page() {
+    on_machine(&[(512, 8, Movable), (1024, 8, Movable)], |replay| {
+        let (pfn, gfp) = (Pfn(0), Gfp::GFP_TRANSHUGE);
+        push(replay, Demand::Alloc { pfn, order: 9, gfp, past_list: false, instead_of: None });
+        assert_eq!(replay.allocator.zones()[0].free_pages(), 0);
+        push(replay, Demand::Free { pfn, order: 9, past_list: true, reclaimed: false });
+        assert_eq!(replay.allocator.zones()[0].free_pages(), 512);
     });
 }

@@ -87,7 +87,7 @@ fn other(name: &str) -> What {
 }
 
 fn served(pfn: u64, past_list: bool) -> Demand {
-    Demand::Alloc { pfn: Pfn(pfn), order: 0, gfp: Gfp::GFP_KERNEL, past_list }
+    Demand::Alloc { pfn: Pfn(pfn), order: 0, gfp: Gfp::GFP_KERNEL, past_list, instead_of: None }
 }
 
 fn freed(pfn: u64) -> Demand {

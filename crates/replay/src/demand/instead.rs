@@ -1,0 +1,123 @@
+//! Huge pages that a replay has where the recorded fault got none.
+
+use std::collections::BTreeMap;
+
+use pageblock::frame::{Order, Pfn};
+
+/// Milliseconds after which a huge page goes whose task has asked for no single page in its place: it was no page fault's.
+const UNUSED_MS: u32 = 1000;
+
+/// Huge pages that stand for the single pages that recorded tasks took in their place.
+#[derive(Default)]
+pub struct Instead {
+    /// By fault.
+    held: BTreeMap<u32, Held>,
+    /// The faults of recorded pages that are not requested here.
+    of: BTreeMap<Pfn, u32>,
+}
+
+struct Held {
+    block: Pfn,
+    since: u32,
+    /// The recorded pages in use that it stands for.
+    pages: u32,
+    /// It has stood for one.
+    used: bool,
+}
+
+impl Instead {
+    /// Notes what a fault got at a time in milliseconds.
+    pub fn hold(&mut self, fault: u32, block: Pfn, now: u32) {
+        self.held.insert(fault, Held { block, since: now, pages: 0, used: false });
+    }
+
+    /// Reports whether a fault has its huge page: nothing else is requested for it.
+    #[must_use]
+    pub fn has(&self, fault: u32) -> bool {
+        self.held.contains_key(&fault)
+    }
+
+    /// A fault's huge page is the one that the recorded kernel had in the end; returns it.
+    pub fn become_recorded(&mut self, fault: u32) -> Option<Pfn> {
+        self.held.remove(&fault).map(|held| held.block)
+    }
+
+    /// A fault's huge page stands for a recorded block.
+    pub fn stand_for(&mut self, fault: u32, pfn: Pfn, order: Order) {
+        let Some(held) = self.held.get_mut(&fault) else { return };
+        held.used = true;
+        held.pages += 1 << order;
+        self.of.extend((0..1 << order).map(|n| (pfn.plus(n), fault)));
+    }
+
+    /// A recorded page has moved; returns whether a huge page stands for it. Where it went may not be known.
+    pub fn relocate(&mut self, from: Pfn, to: Option<Pfn>) -> bool {
+        let Some(fault) = self.of.remove(&from) else { return false };
+        // A page whose new frame is not known has no free that would be told from others.
+        self.of.insert(to.unwrap_or(from), fault);
+        true
+    }
+
+    /// A recorded block is free, or in another use; returns how many of its pages huge pages stood for, and appends those that stand
+    /// for nothing any more.
+    pub fn release(&mut self, pfn: Pfn, order: Order, gone: &mut Vec<Pfn>) -> u32 {
+        if self.of.is_empty() {
+            return 0;
+        }
+        let end = Pfn(pfn.0 + (1 << order));
+        let faults: Vec<(Pfn, u32)> = self.of.range(pfn..end).map(|(&at, &of)| (at, of)).collect();
+        for &(at, fault) in &faults {
+            self.of.remove(&at);
+            if let Some(held) = self.held.get_mut(&fault) {
+                held.pages = held.pages.saturating_sub(1);
+                if held.pages == 0 {
+                    gone.push(held.block);
+                    self.held.remove(&fault);
+                }
+            }
+        }
+        faults.len() as u32
+    }
+
+    /// Returns the huge pages that nobody has used by a time in milliseconds.
+    pub fn unused(&mut self, now: u32) -> Vec<Pfn> {
+        let old = |held: &Held| !held.used && now.saturating_sub(held.since) > UNUSED_MS;
+        let unused: Vec<u32> =
+            self.held.iter().filter(|(_, held)| old(held)).map(|(&fault, _)| fault).collect();
+        unused.iter().filter_map(|fault| self.become_recorded(*fault)).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_huge_page_is_held_as_long_as_what_it_stands_for() {
+        let mut instead = Instead::default();
+        instead.hold(1, Pfn(512), 0);
+        assert!(instead.has(1) && !instead.has(2));
+        for pfn in [3, 9] {
+            instead.stand_for(1, Pfn(pfn), 0);
+        }
+        let mut gone = Vec::new();
+        assert_eq!(instead.release(Pfn(3), 0, &mut gone), 1);
+        assert!(gone.is_empty());
+        assert!(instead.relocate(Pfn(9), Some(Pfn(20))) && !instead.relocate(Pfn(3), None));
+        assert_eq!(instead.release(Pfn(9), 0, &mut gone), 0);
+        assert_eq!(instead.release(Pfn(16), 3, &mut gone), 1);
+        assert_eq!(gone, [Pfn(512)]);
+        assert!(!instead.has(1));
+    }
+
+    #[test]
+    fn what_nobody_uses_goes() {
+        let mut instead = Instead::default();
+        instead.hold(1, Pfn(512), 5);
+        instead.hold(2, Pfn(1024), 5);
+        instead.stand_for(2, Pfn(3), 0);
+        assert!(instead.unused(1005).is_empty());
+        assert_eq!(instead.unused(1006), [Pfn(512)]);
+        assert!(instead.has(2) && !instead.has(1));
+    }
+}
