@@ -111,7 +111,7 @@ impl<'a, 'm> Replay<'a, 'm> {
             }
             Demand::Failed { order, gfp, fault: None } => {
                 if let Some(block) = self.alloc_again(cpu, order, gfp) {
-                    self.free_block(None, block, order);
+                    self.give_back(None, block, order);
                 }
             }
             Demand::Free { pfn, order, past_list, .. } => {
@@ -147,7 +147,7 @@ impl<'a, 'm> Replay<'a, 'm> {
             Demand::Tick => {
                 self.tick(cpu);
                 for block in self.instead.unused(timed.t_ms) {
-                    self.free_huge(Some(cpu), block);
+                    self.give_back(Some(cpu), block, self.huge());
                 }
             }
             Demand::Kswapd { node, running } => self.kswapd(node, running),
@@ -301,13 +301,15 @@ impl<'a, 'm> Replay<'a, 'm> {
         let mut gone = Vec::new();
         let pages = self.instead.release(pfn, order, &mut gone);
         for block in gone {
-            self.free_huge(cpu, block);
+            self.give_back(cpu, block, self.huge());
         }
         pages
     }
 
-    fn free_huge(&mut self, cpu: Option<usize>, block: Pfn) {
-        self.free_block(cpu, block, self.huge());
+    /// Frees what a request got that failed in the recording.
+    fn give_back(&mut self, cpu: Option<usize>, block: Pfn, order: Order) {
+        self.placement.end_request(block, order);
+        self.free_block(cpu, block, order);
     }
 
     /// Counts where a request of a type was placed.

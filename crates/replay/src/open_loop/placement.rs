@@ -127,6 +127,11 @@ impl Placement {
         self.requested.get_mut(start..end).unwrap_or_default().fill(mt as u8 + 1);
     }
 
+    /// A block here that has no recorded frame is free again.
+    pub(super) fn end_request(&mut self, here: Pfn, order: Order) {
+        self.requested[here.0 as usize..][..1 << order].fill(0);
+    }
+
     /// Returns the type that the page in a frame here, not known as movable, was requested as: where that is not known, the one that it
     /// most likely was.
     pub(super) fn requested(&self, here: Pfn, block: Migratetype) -> Migratetype {

@@ -93,6 +93,7 @@ fn compaction_moves_pages_that_the_recording_did_not_have_there() {
 fn a_huge_page_that_the_recording_did_not_get_is_had_instead_of_single_pages() {
     on_machine(&[(512, 9, Movable), (1024, 9, Movable)], |replay| {
         let free = |replay: &mut Replay<'_, '_>| replay.allocator.zones()[0].free_pages();
+        let census = replay.placement.census(replay.allocator);
         let gfp = Gfp::GFP_TRANSHUGE;
         for _ in 0..2 {
             push(replay, Demand::Failed { order: 9, gfp, fault: Some(1) });
@@ -110,6 +111,7 @@ fn a_huge_page_that_the_recording_did_not_get_is_had_instead_of_single_pages() {
         assert_eq!(free(replay), 512);
         push(replay, end(4));
         assert_eq!((free(replay), replay.outcome.unknown_frees), (1024, 0));
+        assert_eq!(replay.placement.census(replay.allocator), census);
     });
 }
 
