@@ -96,7 +96,11 @@ mod tests {
         for fault in [1, 2] {
             assert_eq!(faults.failed(7, 2, local), Some(fault));
             assert_eq!(faults.failed(7, 2, any), Some(fault));
-            assert_eq!(faults.served(7, 0, gfp("GFP_KERNEL_ACCOUNT|__GFP_ZERO")), None, "a page table");
+            assert_eq!(
+                faults.served(7, 0, gfp("GFP_KERNEL_ACCOUNT|__GFP_ZERO")),
+                None,
+                "a page table"
+            );
             assert_eq!(faults.served(7, 0, gfp(SINGLE)), Some(fault));
         }
         assert_eq!(faults.served(8, 0, gfp(SINGLE)), None, "another task");

@@ -30,9 +30,15 @@ pub fn demands(
     }
     if recording.requests_only {
         let window = 0..columnar.end_event();
-        return Demands::write_requests(&path, columnar, window, (start.snapshot, recording.pageblock_order), &mut |done| {
-            progress(done, columnar.events);
-        });
+        return Demands::write_requests(
+            &path,
+            columnar,
+            window,
+            (start.snapshot, recording.pageblock_order),
+            &mut |done| {
+                progress(done, columnar.events);
+            },
+        );
     }
     let total = 2 * columnar.events;
     let look_ahead =

@@ -46,7 +46,10 @@ fn push(replay: &mut Replay<'_, '_>, demand: Demand) {
 /// A movable page of the recording; gives where it is here.
 fn alloc(replay: &mut Replay<'_, '_>, pfn: u64) -> Pfn {
     let gfp = Gfp::GFP_HIGHUSER_MOVABLE;
-    push(replay, Demand::Alloc { pfn: Pfn(pfn), order: 0, gfp, past_list: false, instead_of: None });
+    push(
+        replay,
+        Demand::Alloc { pfn: Pfn(pfn), order: 0, gfp, past_list: false, instead_of: None },
+    );
     replay.placement.frame_of(Pfn(pfn)).unwrap()
 }
 
