@@ -3,7 +3,6 @@
 use pageblock::frame::Order;
 use pageblock::mobility::Migratetype;
 use pageblock::request::Gfp;
-use pageblock_replay::demand::is_file;
 
 /// What memory is used for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -16,15 +15,27 @@ pub(crate) enum Use {
     Fixed,
 }
 
+/// The largest order of a folio that is followed, below that of a huge page.
+const MAX_FOLIO_ORDER: Order = 8;
+
+/// The flags of a request for pages that are read ahead (`readahead_gfp_mask`).
+const READ_AHEAD: Gfp = Gfp(Gfp::NORETRY.0 | Gfp::NOWARN.0);
+
 impl Use {
-    /// Returns what a request is for. A block device's page for metadata is on an LRU list, but the file system's journal holds it,
-    /// so that it is neither reclaimed nor migrated.
+    /// Returns what a request is for. A block device's page for metadata must not fail (`grow_buffers`); it is on an LRU list,
+    /// but the file system's journal holds it, so that it is neither reclaimed nor migrated. A file's page is requested to be written (`__GFP_WRITE`), by read-ahead, or by a
+    /// file system that must not be entered again; a mapping's has none of these.
     pub(crate) fn of(order: Order, gfp: Gfp) -> Self {
-        if is_file(order, gfp) {
-            return Self::File;
-        }
         let movable = gfp.migratetype() == Some(Migratetype::Movable);
-        if order > 0 || !movable || gfp.has(Gfp::NOFAIL) { Self::Fixed } else { Self::Anon }
+        if order > MAX_FOLIO_ORDER || !movable || gfp.has(Gfp::NOFAIL) {
+            Self::Fixed
+        } else if gfp.has(Gfp::WRITE) || gfp.has(READ_AHEAD) || !gfp.has(Gfp::FS) {
+            Self::File
+        } else if order > 0 {
+            Self::Fixed
+        } else {
+            Self::Anon
+        }
     }
 }
 

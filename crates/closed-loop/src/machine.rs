@@ -242,13 +242,6 @@ impl<'m> Machine<'m> {
                     self.free(cpu, pfn, order, reclaimed);
                 }
             }
-            Demand::Use { pfn } => {
-                if let Some(Content::File(index)) = self.names.get(pfn)
-                    && let Slot::Page(here) = self.vm.spaces().slot(self.files.space, index)
-                {
-                    self.vm.activate_plain(here);
-                }
-            }
             Demand::Isolate { pfn, order } => self.names.hold(pfn, order),
             Demand::MoveAway { pfn, to } => {
                 if self.instead.relocate(pfn, to) {

@@ -68,11 +68,6 @@ impl Names {
         }
     }
 
-    /// Returns what a recorded frame stands for.
-    pub(crate) fn get(&self, recorded: Pfn) -> Option<Content> {
-        Content::decode(*self.of.get(recorded.0 as usize)?)
-    }
-
     /// Takes the name off what a recorded frame stands for.
     pub(crate) fn take(&mut self, recorded: Pfn) -> Option<Content> {
         Content::decode(std::mem::take(self.of.get_mut(recorded.0 as usize)?))

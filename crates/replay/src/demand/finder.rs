@@ -188,9 +188,6 @@ impl<'f> DemandFinder<'f> {
             }
         }
         self.tasks.entry(record.pid).or_default().cpu = Some(cpu);
-        for pfn in self.look_ahead.used(event) {
-            self.queue.push(timed(Demand::Use { pfn }));
-        }
         if let Some(node) = self.look_ahead.reclaim_end(event) {
             self.queue.push(timed(Demand::Kswapd { node, running: false }));
         }

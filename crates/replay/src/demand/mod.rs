@@ -25,9 +25,6 @@ pub use self::store::{DemandChunks, Demands};
 /// The flags of a page fault that takes a single page in the place of a huge one (`vma_alloc_zeroed_movable_folio`).
 pub const SINGLE: Gfp = Gfp(Gfp::GFP_HIGHUSER_MOVABLE.0 | Gfp::ZERO.0 | Gfp::COMP.0);
 
-/// The largest order of a folio that is followed, below that of a huge page.
-const MAX_FOLIO_ORDER: Order = 8;
-
 /// One demand.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Demand {
@@ -63,11 +60,6 @@ pub enum Demand {
         past_list: bool,
         /// kswapd or a task in direct reclaim freed it, not its owner.
         reclaimed: bool,
-    },
-    /// A page of a file was used again.
-    Use {
-        /// The page in the recording.
-        pfn: Pfn,
     },
     /// Compaction isolates the movable pages of a range.
     Evacuate {
@@ -140,18 +132,6 @@ fn request(record: &Record, faults: &mut Faults) -> Option<Timed> {
     };
     let cpu = u8::try_from(record.cpu).ok()?;
     Some(Timed { t_ms: (record.t_us / 1000) as u32, cpu, demand })
-}
-
-/// Reports whether a movable request is for a page of a file: it is to be written (`__GFP_WRITE`), is read ahead
-/// (`readahead_gfp_mask`), or is of a file system that must not be entered again. A mapping's has none of these, and a block device's page for metadata must not fail
-/// (`grow_buffers`).
-#[must_use]
-pub fn is_file(order: Order, gfp: Gfp) -> bool {
-    let read_ahead = Gfp(Gfp::NORETRY.0 | Gfp::NOWARN.0);
-    order <= MAX_FOLIO_ORDER
-        && gfp.migratetype() == Some(Migratetype::Movable)
-        && !gfp.has(Gfp::NOFAIL)
-        && (gfp.has(Gfp::WRITE) || gfp.has(read_ahead) || !gfp.has(Gfp::FS))
 }
 
 /// Returns the type that an unknown page in use was most likely requested as.

@@ -30,7 +30,6 @@ mod op {
     pub(super) const TICK: u8 = 10;
     pub(super) const MOVE_AWAY: u8 = 11;
     pub(super) const EVACUATE: u8 = 12;
-    pub(super) const USE: u8 = 13;
 }
 
 const COLUMNS: &[(&str, ColumnType)] = &[
@@ -44,7 +43,7 @@ const COLUMNS: &[(&str, ColumnType)] = &[
 ];
 
 /// Changes with the meaning of the columns.
-const FORMAT: &str = "11";
+const FORMAT: &str = "10";
 
 /// The demands of a recording in a file of columns, made once and kept.
 pub struct Demands {
@@ -198,7 +197,6 @@ impl DemandWriter {
                 let op = if past_list { op::FREE_PAST_LIST } else { op::FREE };
                 (op, order, frame(pfn)?, u32::from(reclaimed))
             }
-            Demand::Use { pfn } => (op::USE, 0, frame(pfn)?, 0),
             Demand::Isolate { pfn, order } => (op::ISOLATE, order, frame(pfn)?, 0),
             Demand::Bulk { pages } => (op::BULK, 0, 0, pages),
             Demand::Drain { pfn } => (op::DRAIN, 0, frame(pfn)?, 0),
@@ -290,7 +288,6 @@ fn decode(batch: &Batch, out: &mut Vec<Timed>) -> Result<(), Error> {
                 let past_list = op == op::FREE_PAST_LIST;
                 Demand::Free { pfn, order, past_list, reclaimed: arg != 0 }
             }
-            op::USE => Demand::Use { pfn },
             op::ISOLATE => Demand::Isolate { pfn, order },
             op::BULK => Demand::Bulk { pages: arg },
             op::DRAIN => Demand::Drain { pfn },

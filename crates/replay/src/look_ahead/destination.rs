@@ -72,8 +72,6 @@ pub struct LookAhead {
     pub(super) ticks: Ticks,
     pub(super) reclaim_ends: BTreeMap<u64, u8>,
     pub(super) reserves: BTreeMap<u64, Pfn>,
-    /// By event, in order.
-    pub(super) uses: Vec<(u64, Pfn)>,
     pub(super) freed_delayed: u64,
     pub(super) untraced: Untraced,
     /// The same of CPU lists: the bulk allocator takes pages without an event.
@@ -149,12 +147,6 @@ impl LookAhead {
     #[must_use]
     pub fn reserve(&self, event: u64) -> Option<Pfn> {
         self.reserves.get(&event).copied()
-    }
-
-    /// Returns the pages of files that were used again, as of this event.
-    pub fn used(&self, event: u64) -> impl Iterator<Item = Pfn> {
-        let from = self.uses.partition_point(|&(at, _)| at < event);
-        self.uses[from..].iter().take_while(move |&&(at, _)| at == event).map(|&(_, pfn)| pfn)
     }
 
     /// Returns when the limits of CPU lists decay.

@@ -16,7 +16,6 @@ mod kswapd;
 mod reserve;
 mod tick;
 mod untraced;
-mod uses;
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -33,7 +32,6 @@ use self::tick::TickFinder;
 pub use self::tick::{PERIOD_US, Ticks};
 pub use self::untraced::Untraced;
 use self::untraced::UntracedFinder;
-use self::uses::UseFinder;
 
 /// The last free of each frame's block, until something else happens to it: the index of the event
 /// plus one, 0 where nothing is pending; the same of the event that ended its batch; whether the task
@@ -70,7 +68,6 @@ pub struct LookAheadFinder {
     ticks: TickFinder,
     kswapd: KswapdFinder,
     reserve: ReserveFinder,
-    uses: UseFinder,
     /// The blocks that each CPU refilled a list with just now: the task and the events.
     refills: BTreeMap<u16, (u32, Vec<u64>)>,
 }
@@ -131,7 +128,6 @@ impl LookAheadFinder {
             ticks: TickFinder::new(workers),
             kswapd: KswapdFinder::default(),
             reserve: ReserveFinder::new(start, pageblock_order),
-            uses: UseFinder::default(),
             refills: BTreeMap::new(),
         }
     }
@@ -140,7 +136,6 @@ impl LookAheadFinder {
     pub fn push(&mut self, event: u64, record: &Record) {
         self.ticks.event(record);
         self.kswapd.event(event, record);
-        self.uses.event(event, record);
         if self.compaction_keeps {
             self.reserve.event(event, record);
         }
@@ -467,7 +462,6 @@ impl LookAheadFinder {
         self.look_ahead.ticks = self.ticks.finish();
         self.look_ahead.reclaim_ends = self.kswapd.finish();
         self.look_ahead.reserves = self.reserve.finish();
-        self.look_ahead.uses = self.uses.finish();
         self.look_ahead
     }
 }

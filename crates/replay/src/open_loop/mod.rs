@@ -121,8 +121,6 @@ impl<'a, 'm> Replay<'a, 'm> {
                     self.free(cpu, pfn, order);
                 }
             }
-            // Reclaim is as recorded.
-            Demand::Use { .. } => {}
             Demand::Evacuate { pfn, pages } => self.evacuate(cpu, pfn, pages),
             Demand::MoveAway { pfn, to } => {
                 if !self.instead.relocate(pfn, to) {

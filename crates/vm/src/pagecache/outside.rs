@@ -33,14 +33,6 @@ impl<O: Observer> Vm<'_, O> {
         self.clean(self.huge_head(pfn));
     }
 
-    /// Marks the page or folio of a plain file that holds a page as used twice, which makes it active.
-    pub fn activate_plain(&mut self, pfn: u32) {
-        let head = self.huge_head(pfn);
-        for _ in 0..2 {
-            self.mark_accessed(head);
-        }
-    }
-
     /// Splits a block of the kernel into blocks of a lower order (`split_page`).
     pub fn split_owned(&mut self, pfn: Pfn, into: Order) {
         let page = self.pages[pfn.0 as u32];
