@@ -153,6 +153,11 @@ impl<'s, 'm, R: RawMutex, I: Interrupts> Cpu<'s, 'm, R, I> {
             return Err(AllocError::NoMemory);
         }
         self.attend(observer);
+        if flags.is_none()
+            && let Some(pfn) = self.caches.alloc_pair_fast(&request, observer)
+        {
+            return Ok(pfn);
+        }
         self.local().take(&request, flags, observer)
     }
 
@@ -195,10 +200,25 @@ impl<'s, 'm, R: RawMutex, I: Interrupts> Cpu<'s, 'm, R, I> {
         observer: &mut impl Observer,
     ) -> Result<(), FrameError> {
         let _off = Off::<I>::now();
-        if !self.has_requests() && self.caches.free_fast(pfn, order, observer) {
+        if order > 0 {
+            if !self.has_requests() && self.caches.free_block_fast(pfn, order, observer) {
+                return Ok(());
+            }
+            return self.free_in_full(pfn, order, observer);
+        }
+        if !self.has_requests() && self.caches.free_page_fast(pfn, observer) {
             return Ok(());
         }
-        self.free_in_full(pfn, order, observer)
+        self.free_page(pfn, observer)
+    }
+
+    /// Apart, so that the fast path needs fewer registers.
+    #[inline(never)]
+    fn free_page(&mut self, pfn: Pfn, observer: &mut impl Observer) -> Result<(), FrameError> {
+        if !self.has_requests() && self.caches.free_page_elsewhere(pfn, observer) {
+            return Ok(());
+        }
+        self.free_in_full(pfn, 0, observer)
     }
 
     #[inline(never)]
@@ -209,6 +229,9 @@ impl<'s, 'm, R: RawMutex, I: Interrupts> Cpu<'s, 'm, R, I> {
         observer: &mut impl Observer,
     ) -> Result<(), FrameError> {
         self.attend(observer);
+        if self.caches.free_pair_fast(pfn, order, observer) {
+            return Ok(());
+        }
         self.local().free(pfn, order, observer)
     }
 
@@ -236,7 +259,9 @@ impl<'s, 'm, R: RawMutex, I: Interrupts> Cpu<'s, 'm, R, I> {
     /// # Errors
     /// Those of [`Allocator::set_movable`].
     pub fn set_movable(&mut self, pfn: Pfn, movable: bool) -> Result<(), FrameError> {
-        self.shared.machine.set_movable(pfn, movable)
+        let machine = &self.shared.machine;
+        let (at, _) = machine.locate(pfn).ok_or(FrameError::Foreign(pfn))?;
+        self.shared.locked(at, |_| machine.set_movable(pfn, movable))
     }
 
     /// See [`Allocator::split_allocated`]; for a block that its caller has in use.

@@ -22,14 +22,35 @@ impl Allocator<'_> {
         order: Order,
         observer: &mut impl Observer,
     ) -> Result<(), FrameError> {
-        if self
-            .caches
-            .get_mut(cpu.index())
-            .is_some_and(|caches| caches.free_fast(pfn, order, observer))
+        if order > 0 {
+            if let Some(caches) = self.caches.get_mut(cpu.index())
+                && caches.free_block_fast(pfn, order, observer)
+            {
+                return Ok(());
+            }
+            return self.free_in_full(cpu, pfn, order, observer);
+        }
+        if let Some(caches) = self.caches.get_mut(cpu.index())
+            && caches.free_page_fast(pfn, observer)
         {
             return Ok(());
         }
-        self.free_in_full(cpu, pfn, order, observer)
+        self.free_page(cpu, pfn, observer)
+    }
+
+    /// Apart, so that the fast path needs fewer registers.
+    #[inline(never)]
+    fn free_page(
+        &mut self,
+        cpu: CpuId,
+        pfn: Pfn,
+        observer: &mut impl Observer,
+    ) -> Result<(), FrameError> {
+        let caches = self.caches.get_mut(cpu.index());
+        if caches.is_some_and(|caches| caches.free_page_elsewhere(pfn, observer)) {
+            return Ok(());
+        }
+        self.free_in_full(cpu, pfn, 0, observer)
     }
 
     #[inline(never)]
@@ -40,7 +61,11 @@ impl Allocator<'_> {
         order: Order,
         observer: &mut impl Observer,
     ) -> Result<(), FrameError> {
-        self.local(cpu).ok_or(NoSuchCpu(cpu))?.free(pfn, order, observer)
+        let mut local = self.local(cpu).ok_or(NoSuchCpu(cpu))?;
+        if local.caches.free_pair_fast(pfn, order, observer) {
+            return Ok(());
+        }
+        local.free(pfn, order, observer)
     }
 
     /// Drains a CPU's caches to the zones (`drain_pages`).

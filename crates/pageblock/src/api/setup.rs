@@ -169,7 +169,7 @@ impl Setup<'_> {
     fn ring_pages(&self, zone: &ZoneSpec) -> Option<usize> {
         match self.policy.placement {
             Placement::Linux => Some(0),
-            Placement::Packed => {
+            Placement::Packed | Placement::Compact => {
                 let frames = Zone::table_frames(zone.span, self.geometry)?;
                 Some(ring_pages(frames, self.cpu_nodes.len()))
             }
@@ -253,12 +253,15 @@ impl<'m> Allocator<'m> {
             caches.zones = tables.take(specs.len(), |at| CpuZone {
                 snapshot: &snapshots[at],
                 cache: CpuCache::new(CpuId(cpu), &policy, geometry, empty),
-                map: *zones[at].map(),
+                map: zones[at].map().of_cpu(cpu as u32 + 1),
                 tuned: 0,
                 recent_type: Migratetype::Unmovable,
                 recent_list: ListIndex(0),
+                recent_key: 0,
+                recent_code: 0,
             })?;
             for (zone, spec) in caches.zones.iter_mut().zip(specs) {
+                zone.set_recent(Migratetype::Unmovable, ListIndex(0));
                 let pages = setup.ring_pages(spec)?;
                 let places = tables.take(Rings::places(pages), |_| 0)?;
                 if !places.is_empty() {
@@ -266,7 +269,7 @@ impl<'m> Allocator<'m> {
                 }
             }
             caches.node = cpu_nodes[cpu];
-            caches.first = first_zones[caches.node.index()];
+            caches.set_first(first_zones[caches.node.index()]);
         }
         let machine = Machine {
             policy,

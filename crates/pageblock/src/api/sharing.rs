@@ -36,6 +36,15 @@
 //! * A block is checked again when it leaves a list, for a request or (under the zone's lock) for the
 //!   zone: if it is on no CPU list any more, it is dropped as well.
 //!
+//! Where frames have four bits each (`placement=compact`, [`Policy`](crate::policy)), a free of less than eight frames is
+//! the change of one bit among those of eight: by a plain load and store in a pageblock that the CPU owns, else by an
+//! atomic exclusive or. Nothing else changes that bit, so that a second free that starts after the first is an error
+//! whatever happens to the frames beside it. Two frees of one frame at the same instant by the owner and another leave it
+//! allocated, and on both lists, from which it is dropped; if the owner takes it again meanwhile, it may be
+//! lost, as it is out of use and on no list. If the owner stands still between its load and its store
+//! until the whole pageblock was free, split and handed out again by others, the seven frames beside it may be affected
+//! too.
+//!
 //! A double free of a frame that was allocated again in between frees the new owner's block,
 //! here as in every allocator.
 //!

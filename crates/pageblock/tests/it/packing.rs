@@ -95,14 +95,20 @@ fn types_are_packed_apart() {
 
 #[test]
 fn tables_take_no_links() {
-    let policy = policy("linux-6.12,placement=packed");
-    for (frames, most) in [(1 << 18, 1.8), (1 << 24, 1.33)] {
+    let cases = [
+        ("packed", 1 << 18, 1.8),
+        ("packed", 1 << 24, 1.33),
+        ("compact", 1 << 18, 1.2),
+        ("compact", 1 << 24, 0.6),
+    ];
+    for (placement, frames, most) in cases {
+        let policy = policy(&format!("linux-6.12,placement={placement}"));
         let zones = [zone_spec(0, ZoneKind::Normal, 0, frames)];
         let geometry = Geometry::default();
         let setup =
             Setup { policy, geometry, zones: &zones, cpu_nodes: &[NodeId(0); 2], distances: &[] };
         let bytes = setup.metadata_size().unwrap() as f64 / frames as f64;
-        assert!(bytes < most, "{bytes} bytes a frame");
+        assert!(bytes < most, "{placement}: {bytes} bytes a frame");
     }
 }
 

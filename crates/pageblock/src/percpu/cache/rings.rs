@@ -147,6 +147,32 @@ impl<'m> CpuCache<'m> {
         }
     }
 
+    /// Puts `n` blocks that follow each other, from the list of their own type, at the end of a list.
+    pub(super) fn append_run(
+        &mut self,
+        zone: &Zone<'_>,
+        i: Index,
+        n: u32,
+        index: ListIndex,
+        mt: Migratetype,
+    ) {
+        let order = self.list_order(index);
+        let map = zone.map();
+        let blocks = (0..n).map(|at| i + (at << order));
+        if map.has_bits() {
+            map.set_listed_run(i, order, n, mt);
+            map.own_blocks(i..i + (n << order), self.tag);
+        } else {
+            blocks.for_each(|i| {
+                let cached = zone.remembered_type(i, mt, mt);
+                map.set_byte(i, FrameState::CpuList { order, cached });
+            });
+        }
+        let (list, rest) = self.list_mut(zone.map(), index);
+        list.push_tail_run(rest, i, n, 1 << order);
+        self.count += n * self.weight(order);
+    }
+
     /// Collects a freed block that is to go back to the zone, and counts it; tells whether there was room.
     #[inline]
     pub(crate) fn leave(
@@ -162,9 +188,26 @@ impl<'m> CpuCache<'m> {
         *place = i;
         self.rings.blocks += 1;
         self.rings.pages += pages(order) as u32;
-        map.set(i, FrameState::CpuList { order, cached });
+        map.put_on_cpu_list(i, order, cached);
         self.count_free(order);
         true
+    }
+
+    /// Does the same for an allocated page of a pageblock that is being emptied, where frames have bits, unless it
+    /// would be the last that there is room for. `None` where it does not.
+    #[inline(always)]
+    pub(crate) fn leave_page(&mut self, map: &PageMap<'_>, offset: usize) -> Option<()> {
+        let Rings { leaving, blocks, pages, .. } = &mut self.rings;
+        let (_, all_but_last) = leaving.split_last_mut()?;
+        let place = all_but_last.get_mut(*blocks as usize)?;
+        if !map.put_page(offset) {
+            return None;
+        }
+        *place = offset as Index;
+        *blocks += 1;
+        *pages += 1;
+        self.count_free(0);
+        Some(())
     }
 
     /// Tells whether the cache collects blocks.
@@ -209,7 +252,7 @@ impl<'m> CpuCache<'m> {
         let mut at = 0;
         while at < self.rings.blocks as usize {
             let i = self.rings.leaving[at];
-            let FrameState::CpuList { order, .. } = zone.map().state(i) else {
+            let Some(order) = zone.map().listed_order(i) else {
                 // Another CPU freed it at the same instant.
                 self.strays += 1;
                 at += 1;
@@ -236,11 +279,10 @@ impl<'m> CpuCache<'m> {
         if merges <= u32::from(order) || zone.capture().is_some() {
             return 1;
         }
-        let state = zone.map().state_byte(first);
         let most = 1 << (merges - u32::from(order));
-        let follows = |&(n, &i): &(Index, &Index)| {
-            n < most && i == first + (n << order) && zone.map().state_byte(i).is_same(state)
-        };
+        let alike = zone.map().is_listed_as(first, order);
+        let follows =
+            |&(n, &i): &(Index, &Index)| n < most && i == first + (n << order) && alike(i);
         let n = (0..).zip(leaving).take_while(follows).count() as u32;
         1 << n.ilog2()
     }

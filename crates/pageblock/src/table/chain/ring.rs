@@ -44,26 +44,55 @@ impl Chain {
         true
     }
 
+    /// Puts `n` blocks, for which there is room, after the last: each `step` frames behind the one before it.
+    #[inline]
+    pub(crate) fn ring_push_run(&mut self, ring: &mut [Index], i: Index, n: u32, step: Index) {
+        debug_assert!(self.ring_len(ring) + n as usize <= ring.len(), "a ring has no room");
+        let start = if self.is_empty() { 0 } else { (self.tail as usize + 1) & mask(ring) };
+        if n == 0 || start >= ring.len() {
+            return;
+        }
+        if self.is_empty() {
+            self.head = 0;
+        }
+        self.tail = (start as u32 + n - 1) & mask(ring) as u32;
+        let (low, high) = ring.split_at_mut(start);
+        let before = high.len() as u32;
+        high.iter_mut().zip(0..n).for_each(|(place, at)| *place = i + at * step);
+        low.iter_mut().zip(before..n).for_each(|(place, at)| *place = i + at * step);
+    }
+
+    /// Takes blocks off the head of a ring, the first of which comes to the end of `into`, as long as there is room and
+    /// `owned` holds; returns how many.
+    #[inline]
+    pub(crate) fn ring_pop_first(
+        &mut self,
+        ring: &[Index],
+        into: &mut [Index],
+        owned: impl Fn(Index) -> bool,
+    ) -> usize {
+        let len = self.ring_len(ring);
+        let mut n = 0;
+        for place in into.iter_mut().rev().take(len) {
+            let i = ring[(self.head as usize + n) & mask(ring)];
+            if !owned(i) {
+                break;
+            }
+            *place = i;
+            n += 1;
+        }
+        if n == len {
+            *self = Self::EMPTY;
+        } else {
+            self.head = (self.head + n as u32) & mask(ring) as u32;
+        }
+        n
+    }
+
     /// Returns the last block of a ring that is not empty.
     #[inline]
     pub(crate) fn ring_last(&self, ring: &[Index]) -> Index {
         ring[self.tail as usize & mask(ring)]
-    }
-
-    /// Returns the first block of a ring that is not empty.
-    #[inline]
-    pub(crate) fn ring_first(&self, ring: &[Index]) -> Index {
-        ring[self.head as usize & mask(ring)]
-    }
-
-    /// Drops the first block of a ring that is not empty.
-    #[inline]
-    pub(crate) fn ring_drop_head(&mut self, ring: &[Index]) {
-        if self.head == self.tail {
-            *self = Self::EMPTY;
-        } else {
-            self.head = (self.head + 1) & mask(ring) as u32;
-        }
     }
 
     /// Drops the last `n` blocks of a ring, at most all.
@@ -156,8 +185,10 @@ mod tests {
         assert!(chain.ring_push_head(&mut ring, 7));
         assert!(!chain.ring_push_head(&mut ring, 8) && !chain.ring_push_tail(&mut ring, 8));
         assert_eq!(blocks(&chain, &ring), [7, 6, 5, 4]);
-        assert_eq!((chain.ring_first(&ring), chain.ring_last(&ring)), (7, 4));
-        chain.ring_drop_head(&ring);
+        assert_eq!(chain.ring_last(&ring), 4);
+        let mut first = [0; 3];
+        assert_eq!(chain.ring_pop_first(&ring, &mut first, |i| i == 7), 1);
+        assert_eq!(first[2], 7);
         chain.ring_drop_tail(&ring, 1);
         assert_eq!(blocks(&chain, &ring), [6, 5]);
         assert!(chain.ring_push_tail(&mut ring, 9) && chain.ring_push_tail(&mut ring, 10));
@@ -165,6 +196,23 @@ mod tests {
         assert_eq!(blocks(&chain, &ring), [5, 10]);
         chain.ring_drop_tail(&ring, 2);
         assert!(chain.is_empty() && blocks(&chain, &ring).is_empty());
+    }
+
+    #[test]
+    fn many_come_to_the_end_and_leave_from_the_start_at_once() {
+        let (mut ring, mut chain) = ([0; 8], Chain::EMPTY);
+        chain.ring_push_run(&mut ring, 16, 5, 2);
+        let mut first = [0; 4];
+        assert_eq!(chain.ring_pop_first(&ring, &mut first, |_| true), 4);
+        assert_eq!(first, [22, 20, 18, 16]);
+        chain.ring_push_run(&mut ring, 40, 7, 1);
+        assert_eq!(blocks(&chain, &ring), [24, 40, 41, 42, 43, 44, 45, 46]);
+        let mut all = [0; 9];
+        assert_eq!(chain.ring_pop_first(&ring, &mut all, |_| true), 8);
+        assert!(chain.is_empty());
+        assert_eq!(all[1..], [46, 45, 44, 43, 42, 41, 40, 24]);
+        chain.ring_push_run(&mut ring, 3, 1, 1);
+        assert_eq!(blocks(&chain, &ring), [3]);
     }
 
     #[test]
