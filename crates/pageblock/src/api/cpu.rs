@@ -200,25 +200,14 @@ impl<'s, 'm, R: RawMutex, I: Interrupts> Cpu<'s, 'm, R, I> {
         observer: &mut impl Observer,
     ) -> Result<(), FrameError> {
         let _off = Off::<I>::now();
-        if order > 0 {
-            if !self.has_requests() && self.caches.free_block_fast(pfn, order, observer) {
-                return Ok(());
-            }
-            return self.free_in_full(pfn, order, observer);
-        }
-        if !self.has_requests() && self.caches.free_page_fast(pfn, observer) {
+        if order == 0 && !self.has_requests() && self.caches.free_page_fast(pfn, observer) {
             return Ok(());
         }
-        self.free_page(pfn, observer)
-    }
-
-    /// Apart, so that the fast path needs fewer registers.
-    #[inline(never)]
-    fn free_page(&mut self, pfn: Pfn, observer: &mut impl Observer) -> Result<(), FrameError> {
-        if !self.has_requests() && self.caches.free_page_elsewhere(pfn, observer) {
+        // In one place for all orders, so that what is freed most saves no registers for calls.
+        if !self.has_requests() && self.caches.free_more_fast(pfn, order, observer) {
             return Ok(());
         }
-        self.free_in_full(pfn, 0, observer)
+        self.free_in_full(pfn, order, observer)
     }
 
     #[inline(never)]

@@ -22,35 +22,19 @@ impl Allocator<'_> {
         order: Order,
         observer: &mut impl Observer,
     ) -> Result<(), FrameError> {
-        if order > 0 {
-            if let Some(caches) = self.caches.get_mut(cpu.index())
-                && caches.free_block_fast(pfn, order, observer)
-            {
-                return Ok(());
-            }
-            return self.free_in_full(cpu, pfn, order, observer);
-        }
-        if let Some(caches) = self.caches.get_mut(cpu.index())
+        if order == 0
+            && let Some(caches) = self.caches.get_mut(cpu.index())
             && caches.free_page_fast(pfn, observer)
         {
             return Ok(());
         }
-        self.free_page(cpu, pfn, observer)
-    }
-
-    /// Apart, so that the fast path needs fewer registers.
-    #[inline(never)]
-    fn free_page(
-        &mut self,
-        cpu: CpuId,
-        pfn: Pfn,
-        observer: &mut impl Observer,
-    ) -> Result<(), FrameError> {
-        let caches = self.caches.get_mut(cpu.index());
-        if caches.is_some_and(|caches| caches.free_page_elsewhere(pfn, observer)) {
+        // In one place for all orders, so that what is freed most saves no registers for calls.
+        if let Some(caches) = self.caches.get_mut(cpu.index())
+            && caches.free_more_fast(pfn, order, observer)
+        {
             return Ok(());
         }
-        self.free_in_full(cpu, pfn, 0, observer)
+        self.free_in_full(cpu, pfn, order, observer)
     }
 
     #[inline(never)]

@@ -174,6 +174,12 @@ impl CpuCache<'_> {
         (index < MAX_LISTS).then_some(ListIndex(index))
     }
 
+    /// Tells whether an order has lists.
+    #[inline(always)]
+    pub(crate) fn has_lists(&self, order: Order) -> bool {
+        self.list_of.get(usize::from(order)).is_some_and(|row| row[0] != NO_LIST)
+    }
+
     /// Returns the order of a list's blocks (`pindex_to_order`).
     #[inline]
     #[must_use]
@@ -285,7 +291,7 @@ impl CpuCache<'_> {
                 // A ring has no links that could be wrong, and each block is looked at when it is taken.
                 list.warm(rest, |_| true)
             } else {
-                list.warm(rest, |i| map.is_on_cpu_list(i, order))
+                list.warm(rest, |i| map.is_byte_on_cpu_list(i, order))
             }
     }
 

@@ -137,51 +137,25 @@ impl CpuCaches<'_> {
         true
     }
 
-    /// Frees a page that leaves the CPU, or that is in another's pageblock, or not as movable as its list; only where
-    /// frames have bits. Tells whether it did.
-    #[inline(always)]
-    pub(crate) fn free_page_elsewhere(&mut self, pfn: Pfn, observer: &mut impl Observer) -> bool {
-        let Some(zone) = self.zones.get_mut(self.recent.index()) else { return false };
-        let CpuZone { map, cache, .. } = zone;
-        if !map.has_bits() {
-            return false;
-        }
-        let offset = map.offset(pfn);
-        if map.is_emptying(offset) {
-            if cache.leave_page(map, offset).is_none() {
-                return false;
-            }
-        } else {
-            let kept = map.is_in_block_of(offset, zone.recent_type) && cache.flush_hot();
-            let Some(count) = cache.count_if_kept(0).filter(|_| kept) else { return false };
-            let Some(place) = cache.free_place(zone.recent_list) else { return false };
-            if !zone.snapshot.only_size_drains() || !map.put_page(offset) {
-                return false;
-            }
-            cache.put_hot(offset as Index, (zone.recent_list, place), 0, count);
-        }
-        observer.event(Event::PageFree { pfn, order: 0 });
-        true
-    }
-
-    /// Puts an allocated block of a higher order on a list that keeps it, if its pageblock is of the zone and type that
-    /// were freed to last. Tells whether it did.
+    /// Does the same for a block of a higher order, if the list keeps it, or collects it where its pageblock is being
+    /// emptied; and for pages of which [`free_page_fast`](Self::free_page_fast) does not.
     #[inline(never)]
-    pub(crate) fn free_block_fast(
+    pub(crate) fn free_more_fast(
         &mut self,
         pfn: Pfn,
         order: Order,
         observer: &mut impl Observer,
     ) -> bool {
         let Some(zone) = self.zones.get_mut(self.recent.index()) else { return false };
-        // Each saves the registers that it needs.
-        if zone.map.has_bits() {
-            if order < zone.map.pageblock_order() {
-                return zone.free_block_in_cells(pfn, order, observer);
-            }
-            return zone.free_whole_block(pfn, order, observer);
+        if zone.map.has_cells(order) {
+            return zone.free_block::<CELLS>(pfn, order, observer);
         }
-        zone.free_block_in_bytes(pfn, order, observer)
+        // Each saves the registers that it needs.
+        match order {
+            0 => zone.free_page_elsewhere(pfn, observer),
+            _ if zone.map.has_bits() => zone.free_whole_block(pfn, order, observer),
+            _ => zone.free_block_in_bytes(pfn, order, observer),
+        }
     }
 
     /// The same for the orders for which that does nothing where frames have bits.
@@ -217,13 +191,9 @@ impl CpuCaches<'_> {
         }
         let Some(list) = zone.cache.put_list(0, mt) else { return false };
         zone.set_recent(mt, list);
-        match order {
-            0 => self.free_page_fast(pfn, observer) || self.free_page_elsewhere(pfn, observer),
-            _ => {
-                self.free_block_fast(pfn, order, observer)
-                    || self.free_pair_fast(pfn, order, observer)
-            }
-        }
+        (order == 0 && self.free_page_fast(pfn, observer))
+            || self.free_more_fast(pfn, order, observer)
+            || self.free_pair_fast(pfn, order, observer)
     }
 }
 
@@ -234,6 +204,33 @@ const CELLS: u8 = 2;
 const PAIRS: u8 = 3;
 
 impl CpuZone<'_> {
+    /// Frees a page that leaves the CPU, or that is in another's pageblock, or not as movable as its list; only where
+    /// frames have bits. Tells whether it did.
+    #[inline(never)]
+    fn free_page_elsewhere(&mut self, pfn: Pfn, observer: &mut impl Observer) -> bool {
+        let Self { map, cache, .. } = self;
+        if !map.has_bits() {
+            return false;
+        }
+        let offset = map.offset(pfn);
+        if map.is_emptying(offset) {
+            if !cache.has_place_to_leave(0) || !map.put_page(offset) {
+                return false;
+            }
+            cache.leave_at_place(offset as Index, 0);
+        } else {
+            let kept = map.is_in_block_of(offset, self.recent_type) && cache.flush_hot();
+            let Some(count) = cache.count_if_kept(0).filter(|_| kept) else { return false };
+            let Some(place) = cache.free_place(self.recent_list) else { return false };
+            if !self.snapshot.only_size_drains() || !map.put_page(offset) {
+                return false;
+            }
+            cache.put_hot(offset as Index, (self.recent_list, place), 0, count);
+        }
+        observer.event(Event::PageFree { pfn, order: 0 });
+        true
+    }
+
     #[inline(never)]
     fn free_block_in_bytes(
         &mut self,
@@ -246,17 +243,7 @@ impl CpuZone<'_> {
 
     #[inline(never)]
     fn free_whole_block(&mut self, pfn: Pfn, order: Order, observer: &mut impl Observer) -> bool {
-        self.free_block::<WHOLE>(pfn, order, observer)
-    }
-
-    #[inline(never)]
-    fn free_block_in_cells(
-        &mut self,
-        pfn: Pfn,
-        order: Order,
-        observer: &mut impl Observer,
-    ) -> bool {
-        self.free_block::<CELLS>(pfn, order, observer)
+        order >= self.map.pageblock_order() && self.free_block::<WHOLE>(pfn, order, observer)
     }
 
     /// See [`CpuCaches::free_block_fast`].
@@ -269,13 +256,14 @@ impl CpuZone<'_> {
     ) -> bool {
         let Self { map, cache, .. } = self;
         let (mt, offset) = (self.recent_type, map.offset(pfn));
-        if order == 0 || order > ORDER_LIMIT || !self.snapshot.only_size_drains() {
+        if KIND != CELLS && (order == 0 || order > ORDER_LIMIT) {
             return false;
         }
-        let Some(word) = map.word_at(offset).filter(|&word| PageMap::is_of(word, mt)) else {
-            return false;
-        };
-        if !cache.flush_hot() {
+        let Some(word) = map.word_at(offset) else { return false };
+        if !PageMap::is_of(word, mt) {
+            return KIND == CELLS && self.leave_cells(pfn, order, word, observer);
+        }
+        if !self.snapshot.only_size_drains() || !cache.flush_hot() {
             return false;
         }
         let Some(list) = cache.put_list(order, mt) else { return false };
@@ -291,6 +279,29 @@ impl CpuZone<'_> {
             return false;
         }
         cache.put_hot(offset as Index, (list, place), order, count);
+        observer.event(Event::PageFree { pfn, order });
+        true
+    }
+
+    /// Collects a block with cells, if its pageblock is being emptied.
+    #[inline(never)]
+    fn leave_cells(
+        &mut self,
+        pfn: Pfn,
+        order: Order,
+        word: u16,
+        observer: &mut impl Observer,
+    ) -> bool {
+        let Self { map, cache, .. } = self;
+        let offset = map.offset(pfn);
+        if !PageMap::empties(word)
+            || !cache.has_lists(order)
+            || !cache.has_place_to_leave(order)
+            || !map.bits().put_cells(offset, order, word)
+        {
+            return false;
+        }
+        cache.leave_at_place(offset as Index, order);
         observer.event(Event::PageFree { pfn, order });
         true
     }

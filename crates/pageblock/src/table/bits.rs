@@ -72,6 +72,8 @@ pub(crate) fn owner(tag: u32) -> Owner {
 #[derive(Clone, Copy)]
 pub(crate) struct FrameBits<'m> {
     pageblock_order: Order,
+    /// How many orders have blocks of at least a cell and less than a pageblock.
+    cell_orders: Order,
     /// The bits of an index that tell the frames of a pageblock apart.
     inner: Index,
     cells: &'m [Cell],
@@ -83,8 +85,14 @@ pub(crate) struct FrameBits<'m> {
 }
 
 impl<'m> FrameBits<'m> {
-    pub(super) const EMPTY: Self =
-        Self { pageblock_order: 0, inner: 0, cells: &[], kinds: &[], blocks: &[] };
+    pub(super) const EMPTY: Self = Self {
+        pageblock_order: 0,
+        cell_orders: 0,
+        inner: 0,
+        cells: &[],
+        kinds: &[],
+        blocks: &[],
+    };
 
     pub(super) fn layout(
         layout: TablesLayout,
@@ -103,12 +111,19 @@ impl<'m> FrameBits<'m> {
     ) -> Option<Self> {
         Some(Self {
             pageblock_order,
+            cell_orders: if frames == 0 { 0 } else { pageblock_order - CELL_ORDER },
             inner: (1 << pageblock_order) - 1,
             cells: tables.take_cells(frames / CELL)?,
             kinds: tables
                 .take(frames >> pageblock_order, |_| AtomicU8::new(FrameState::Hole.encode()))?,
             blocks,
         })
+    }
+
+    /// Tells whether a block of an order has cells of its own, and is less than a pageblock.
+    #[inline(always)]
+    pub(crate) fn has_cells(&self, order: Order) -> bool {
+        order.wrapping_sub(CELL_ORDER) < self.cell_orders
     }
 
     #[inline(always)]
@@ -158,7 +173,7 @@ impl<'m> FrameBits<'m> {
         if !codes.is_wide() {
             return codes.state(Self::place(i), block_type);
         }
-        match wide_state(codes.lo, block_type) {
+        match wide_state(codes.code(), block_type) {
             state if state.order().is_none() || Self::place(i) == 0 => state,
             _ => FrameState::Tail,
         }
@@ -232,6 +247,9 @@ impl<'m> FrameBits<'m> {
     pub(super) fn set(&self, i: Index, state: FrameState) {
         match state.order() {
             Some(order) if order >= self.pageblock_order => self.put_kind(i, state),
+            Some(order) if order >= CELL_ORDER && self.is_mixed(i) => {
+                self.cell_of(i).put_wide(wide_code(state));
+            }
             order => self.set_part(i, order.unwrap_or(0), state),
         }
     }
@@ -369,7 +387,7 @@ impl<'m> FrameBits<'m> {
 }
 
 /// Returns the code of a cell whose first frame has a state, and no other one starts a block.
-fn wide_code(state: FrameState) -> u8 {
+fn wide_code(state: FrameState) -> u16 {
     match state {
         FrameState::Allocated { order, movable: true } => wide_allocated(order) | MOVABLE,
         FrameState::Allocated { order, movable: false } => wide_allocated(order),

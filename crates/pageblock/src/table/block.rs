@@ -123,10 +123,14 @@ impl PageMap<'_> {
     /// the tables'.
     #[inline(always)]
     pub(crate) fn is_emptying(&self, offset: usize) -> bool {
+        self.word_at(offset).is_some_and(Self::empties)
+    }
+
+    /// Tells the same by the word of a pageblock.
+    #[inline(always)]
+    pub(crate) fn empties(word: u16) -> bool {
         const ISOLATED: u8 = SPARSE | Migratetype::Isolate as u8;
-        self.word_at(offset).is_some_and(|word| {
-            word as u8 & SPARSE != 0 && word as u8 & (SPARSE | TYPE_BITS) != ISOLATED
-        })
+        word as u8 & SPARSE != 0 && word as u8 & (SPARSE | TYPE_BITS) != ISOLATED
     }
 
     /// Tells whether the `block`-th pageblock is being emptied.

@@ -6,6 +6,8 @@ use crate::base::mobility::Migratetype;
 use crate::base::sync::{AtomicU8, Relaxed};
 #[cfg(doc)]
 use crate::table::bits::{self, FrameBits};
+use crate::table::bits::owner;
+use crate::table::chain::Tag;
 use crate::table::map::{FrameState, Index, PageMap};
 use crate::table::state::{ALLOCATED, is_allocated, is_on_cpu_list};
 
@@ -37,6 +39,12 @@ impl PageMap<'_> {
             Some(byte) => is_on_cpu_list(byte.load(Relaxed), order),
             None => self.bits.is_on_cpu_list(i, order),
         }
+    }
+
+    /// Tells the same where frames have bytes.
+    #[inline(always)]
+    pub(crate) fn is_byte_on_cpu_list(&self, i: Index, order: Order) -> bool {
+        self.states.get(i as usize).is_some_and(|byte| is_on_cpu_list(byte.load(Relaxed), order))
     }
 
     /// Puts an allocated page on a CPU list, where [`is_kept`](Self::is_kept) holds: its pageblock is `cached`, and
@@ -94,6 +102,9 @@ impl PageMap<'_> {
     /// [`FrameBits::take`].
     #[inline(always)]
     pub(crate) fn take<const PAIRS: bool>(&self, i: Index, order: Order, movable: bool) -> bool {
+        if order > 0 && self.has_cells(order) {
+            return self.bits.take_cells(i, order, movable);
+        }
         match self.states.get(i as usize) {
             Some(byte) => Self::take_byte(byte, order, movable),
             None => self.bits.take::<PAIRS>(i, order, movable, self.owner),
@@ -124,13 +135,20 @@ impl PageMap<'_> {
         self.bits.put_pair(offset, order, word, self.owner)
     }
 
-    /// Puts blocks that follow each other, from lists of a type, on a CPU list, where frames have bits.
-    pub(crate) fn set_listed_run(&self, i: Index, order: Order, n: u32, cached: Migratetype) {
+    /// Puts blocks that follow each other, from lists of a type, on a list of a CPU with a tag, where frames have bits.
+    pub(crate) fn set_listed_run(
+        &self,
+        i: Index,
+        order: Order,
+        n: u32,
+        cached: Migratetype,
+        tag: Tag,
+    ) {
         if order < self.pageblock_order {
-            self.bits.set_listed_run(i, order, n, cached == Migratetype::Movable);
+            let movable = cached == Migratetype::Movable;
+            self.bits.set_listed_run(i, order, n, movable, owner(tag));
         } else {
-            let state = FrameState::CpuList { order, cached };
-            (0..n).for_each(|at| self.set(i + (at << order), state));
+            self.bits.set_whole_run(i, order, n, FrameState::CpuList { order, cached });
         }
     }
 
@@ -154,19 +172,22 @@ impl PageMap<'_> {
         self.bits.put_page(offset, self.owner)
     }
 
-    /// Returns a test whether a block of an order is on a CPU list as the one is that starts at `i`, with the same type.
+    /// Returns the state byte of a block on a CPU list, where frames have bytes. Blocks on such lists with the same byte
+    /// have one order and type.
     #[inline(always)]
-    pub(crate) fn is_listed_as(&self, i: Index, order: Order) -> impl Fn(Index) -> bool {
-        let byte = self.states.get(i as usize).map(|byte| byte.load(Relaxed));
-        move |other| match byte {
-            Some(byte) => byte < ALLOCATED && self.states[other as usize].load(Relaxed) == byte,
-            None => self.bits.is_on_cpu_list(other, order),
-        }
+    pub(crate) fn listed_byte(&self, i: Index) -> Option<u8> {
+        self.states.get(i as usize).map(|byte| byte.load(Relaxed))
+    }
+
+    /// Tells whether a block is on a CPU list with a [state byte](Self::listed_byte).
+    #[inline(always)]
+    pub(crate) fn is_listed_as(&self, i: Index, byte: u8) -> bool {
+        byte < ALLOCATED && self.states[i as usize].load(Relaxed) == byte
     }
 
     /// Returns the index of a frame, where an allocated block of exactly this order starts at it. `None`
     /// for a hole.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn allocated_at(&self, pfn: Pfn, order: Order) -> Option<Index> {
         let offset = self.offset(pfn);
         let is = match self.states.get(offset) {

@@ -126,19 +126,16 @@ impl<'m> PageMap<'m> {
         self.pageblock_order
     }
 
+    /// Tells whether frames have bits, and a block of an order [cells of its own](FrameBits::has_cells).
+    #[inline(always)]
+    pub(crate) fn has_cells(&self, order: Order) -> bool {
+        self.bits.has_cells(order)
+    }
+
     /// Returns the bits of the frames.
     #[inline(always)]
     pub(crate) fn bits(&self) -> &FrameBits<'m> {
         &self.bits
-    }
-
-    /// Has a CPU, by its tag, own the pageblocks of frames, where they have no owner. Under the zone's lock.
-    #[inline]
-    pub(crate) fn own_blocks(&self, frames: core::ops::Range<Index>, tag: Tag) {
-        let owner = self.of_cpu(tag).owner;
-        for i in frames.step_by(1 << self.pageblock_order) {
-            self.bits.own(i, owner);
-        }
     }
 
     /// Notes that the pageblock of a frame is part of one block, which is free or about to be.

@@ -178,8 +178,18 @@ impl CpuCache<'_> {
             return None;
         }
         let (list, rest) = self.list_mut(map, index);
-        let (first, n) =
-            list.pop_tail_run(rest, most, 1 << order, map.is_listed_as(first, order))?;
+        let (first, n) = match map.listed_byte(first) {
+            Some(byte) => {
+                list.pop_tail_run(rest, most, 1 << order, |i| map.is_listed_as(i, byte))?
+            }
+            None if order == 0 => {
+                list.pop_tail_run(rest, most, 1, |i| map.bits().is_page_on_cpu_list(i))?
+            }
+            None => {
+                let listed = |i| map.bits().is_on_cpu_list(i, order);
+                list.pop_tail_run(rest, most, 1 << order, listed)?
+            }
+        };
         self.count -= n * self.weight(order);
         Some((first, n))
     }
@@ -232,7 +242,7 @@ impl CpuCache<'_> {
     }
 
     /// Frees to the zone a block that was taken off a list.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn give_back(
         zone: &mut Zone<'_>,
         i: Index,

@@ -54,6 +54,14 @@ fn ring_places(pages: usize, list: usize) -> usize {
     pages >> (list / MIGRATE_PCPTYPES).min(usize::from(COSTLY_ORDER))
 }
 
+/// Returns how many blocks of an order, at most `most`, follow each other from the first on, all `alike`.
+#[inline(always)]
+fn run_of(blocks: &[Index], order: Order, most: u32, alike: impl Fn(Index) -> bool) -> u32 {
+    let first = blocks[0];
+    let follows = |&(n, &i): &(Index, &Index)| n < most && i == first + (n << order) && alike(i);
+    (0..).zip(blocks).take_while(follows).count() as u32
+}
+
 impl<'m> CpuCache<'m> {
     /// Gives an empty cache rings for its lists.
     pub(crate) fn set_rings(&mut self, rings: Rings<'m>) {
@@ -158,15 +166,14 @@ impl<'m> CpuCache<'m> {
     ) {
         let order = self.list_order(index);
         let map = zone.map();
-        let blocks = (0..n).map(|at| i + (at << order));
         if map.has_bits() {
-            map.set_listed_run(i, order, n, mt);
-            map.own_blocks(i..i + (n << order), self.tag);
+            map.set_listed_run(i, order, n, mt, self.tag);
         } else {
-            blocks.for_each(|i| {
+            for at in 0..n {
+                let i = i + (at << order);
                 let cached = zone.remembered_type(i, mt, mt);
                 map.set_byte(i, FrameState::CpuList { order, cached });
-            });
+            }
         }
         let (list, rest) = self.list_mut(zone.map(), index);
         list.push_tail_run(rest, i, n, 1 << order);
@@ -193,21 +200,25 @@ impl<'m> CpuCache<'m> {
         true
     }
 
-    /// Does the same for an allocated page of a pageblock that is being emptied, where frames have bits, unless it
-    /// would be the last that there is room for. `None` where it does not.
+    /// Tells whether one more block of an order can be collected, and that is not
+    /// [enough](Self::leaving_is_full) yet.
     #[inline(always)]
-    pub(crate) fn leave_page(&mut self, map: &PageMap<'_>, offset: usize) -> Option<()> {
+    pub(crate) fn has_place_to_leave(&self, order: Order) -> bool {
+        let Rings { leaving, blocks, pages, .. } = &self.rings;
+        let enough = (*pages + (1 << order)) as usize >= leaving.len() && *blocks + 1 >= LEAVING;
+        (*blocks as usize) < leaving.len() && !enough
+    }
+
+    /// Collects a block on a CPU list for which [there is a place](Self::has_place_to_leave), and counts it.
+    #[inline(always)]
+    pub(crate) fn leave_at_place(&mut self, i: Index, order: Order) {
         let Rings { leaving, blocks, pages, .. } = &mut self.rings;
-        let (_, all_but_last) = leaving.split_last_mut()?;
-        let place = all_but_last.get_mut(*blocks as usize)?;
-        if !map.put_page(offset) {
-            return None;
+        if let Some(place) = leaving.get_mut(*blocks as usize) {
+            *place = i;
         }
-        *place = offset as Index;
         *blocks += 1;
-        *pages += 1;
-        self.count_free(0);
-        Some(())
+        *pages += 1 << order;
+        self.count_free(order);
     }
 
     /// Tells whether the cache collects blocks.
@@ -280,10 +291,11 @@ impl<'m> CpuCache<'m> {
             return 1;
         }
         let most = 1 << (merges - u32::from(order));
-        let alike = zone.map().is_listed_as(first, order);
-        let follows =
-            |&(n, &i): &(Index, &Index)| n < most && i == first + (n << order) && alike(i);
-        let n = (0..).zip(leaving).take_while(follows).count() as u32;
+        let map = zone.map();
+        let n = match map.listed_byte(first) {
+            Some(byte) => run_of(leaving, order, most, |i| map.is_listed_as(i, byte)),
+            None => run_of(leaving, order, most, |i| map.bits().is_on_cpu_list(i, order)),
+        };
         1 << n.ilog2()
     }
 }

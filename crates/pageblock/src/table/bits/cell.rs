@@ -79,13 +79,13 @@ impl Cell {
 
     /// Tells whether it is part of one block, whose code it has, or all of it is reserved or holes.
     #[inline(always)]
-    pub(super) fn is_wide(&self, code: u8) -> bool {
-        self.code.load(Relaxed) == u16::from(code) && self.in_use() == 0
+    pub(super) fn is_wide(&self, code: u16) -> bool {
+        self.code.load(Relaxed) == code && self.in_use() == 0
     }
 
     #[inline(always)]
-    pub(super) fn put_code(&self, code: u8) {
-        self.code.store(code.into(), Relaxed);
+    pub(super) fn put_code(&self, code: u16) {
+        self.code.store(code, Relaxed);
     }
 
     /// Changes the frames of a mask to what `new` says. Under the zone's lock.
@@ -112,18 +112,18 @@ impl Cell {
         if !now.is_wide() {
             return now;
         }
-        let (in_use, lo) = match now.lo {
+        let (in_use, lo) = match now.code() {
             WIDE_RESERVED => (u8::MAX, u8::MAX),
             WIDE_HOLE => (u8::MAX, 0),
             _ => return Codes { lo: 0, ..now },
         };
-        self.put_code(lo);
+        self.put_code(u16::from(lo));
         self.others.fetch_xor(in_use, Relaxed);
         Codes { in_use, lo, hi: 0 }
     }
 
     /// Makes all of it one code. Under the zone's lock.
-    pub(super) fn put_wide(&self, code: u8) {
+    pub(super) fn put_wide(&self, code: u16) {
         self.put_code(code);
         let in_use = self.in_use();
         if in_use != 0 {
@@ -133,38 +133,40 @@ impl Cell {
 }
 
 /// The code of a cell that is part of a block, but not its first.
-pub(super) const WIDE_TAIL: u8 = 0;
-pub(super) const WIDE_RESERVED: u8 = 1 << KIND;
-pub(super) const WIDE_HOLE: u8 = 2 << KIND;
+pub(super) const WIDE_TAIL: u16 = 0;
+pub(super) const WIDE_RESERVED: u16 = 1 << KIND;
+pub(super) const WIDE_HOLE: u16 = 2 << KIND;
 
 /// Where the kind is in the code of a block; its order is below that, and the two lowest bits are clear.
-const KIND: u8 = 6;
-const ORDER: u8 = 2;
-pub(super) const MOVABLE: u8 = 1 << KIND;
+const KIND: u16 = 6;
+const ORDER: u16 = 2;
+pub(super) const MOVABLE: u16 = 1 << KIND;
+/// What the code of a block on a CPU list has more than that of an allocated one that is not movable.
+pub(super) const LISTED: u16 = 2 << KIND;
 
 const _: () = assert!((ORDER_LIMIT as usize) < 1 << (KIND - ORDER));
 
 /// Returns the code of an allocated block of at least a cell, apart from [`MOVABLE`].
 #[inline(always)]
-pub(super) const fn wide_allocated(order: Order) -> u8 {
-    order << ORDER
+pub(super) const fn wide_allocated(order: Order) -> u16 {
+    (order as u16) << ORDER
 }
 
 /// Returns the code of a block of at least a cell on a CPU list.
 #[inline(always)]
-pub(super) const fn wide_listed(order: Order) -> u8 {
-    2 << KIND | order << ORDER
+pub(super) const fn wide_listed(order: Order) -> u16 {
+    LISTED | (order as u16) << ORDER
 }
 
 /// Returns the code of a free block of at least a cell.
 #[inline(always)]
-pub(super) const fn wide_free(order: Order) -> u8 {
-    3 << KIND | order << ORDER
+pub(super) const fn wide_free(order: Order) -> u16 {
+    3 << KIND | (order as u16) << ORDER
 }
 
 /// Returns the state of the first frame of a cell by its code.
-pub(super) fn wide_state(code: u8, block_type: Migratetype) -> FrameState {
-    let order = code >> ORDER & 0xf;
+pub(super) fn wide_state(code: u16, block_type: Migratetype) -> FrameState {
+    let order = (code >> ORDER & 0xf) as Order;
     match (code, code >> KIND) {
         (WIDE_TAIL, _) => FrameState::Tail,
         (WIDE_RESERVED, _) => FrameState::Reserved,

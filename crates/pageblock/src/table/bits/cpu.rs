@@ -1,7 +1,7 @@
 //! What a CPU does to blocks without the zone's lock: it takes them off its lists, and puts them there.
 
 use super::cell::{
-    CELL, CELL_ORDER, Cell, Codes, MOVABLE, PAGES, WIDE_TAIL, wide_allocated, wide_listed,
+    CELL, CELL_ORDER, Cell, Codes, LISTED, MOVABLE, PAGES, WIDE_TAIL, wide_allocated, wide_listed,
 };
 use super::{FrameBits, OWNERS, Owner};
 use crate::base::frame::{ORDER_LIMIT, Order};
@@ -53,21 +53,21 @@ impl FrameBits<'_> {
             let held = cell.code.load(Relaxed) & page & 0xff00 != 0;
             return held && (cell.in_use() & page as u8 != 0) == in_use;
         }
-        Self::is_block_held(cell, Self::place(i), order, in_use)
+        if order >= CELL_ORDER {
+            let code = cell.code.load(Relaxed);
+            let is = if in_use {
+                code & !MOVABLE == wide_allocated(order)
+            } else {
+                code == wide_listed(order)
+            };
+            return is && Self::place(i) == 0 && cell.in_use() == 0;
+        }
+        Self::is_pair_held(cell, Self::place(i), order, in_use)
     }
 
     #[inline(never)]
-    fn is_block_held(cell: &Cell, place: u32, order: Order, in_use: bool) -> bool {
-        if order < CELL_ORDER {
-            return Self::pair_bit(cell.read(), place, order, in_use).is_some();
-        }
-        let code = cell.code.load(Relaxed);
-        let is = if in_use {
-            code & !u16::from(MOVABLE) == wide_allocated(order).into()
-        } else {
-            code == wide_listed(order).into()
-        };
-        is && place == 0 && cell.in_use() == 0
+    fn is_pair_held(cell: &Cell, place: u32, order: Order, in_use: bool) -> bool {
+        Self::pair_bit(cell.read(), place, order, in_use).is_some()
     }
 
     /// Tells whether an allocated block of exactly this order starts at `i`.
@@ -77,6 +77,12 @@ impl FrameBits<'_> {
             return self.is_mixed(i) && self.is_held(i, order, true);
         }
         order <= ORDER_LIMIT && self.whole(i).is_some_and(|byte| is_allocated(byte, order))
+    }
+
+    /// Does what [`is_on_cpu_list`](Self::is_on_cpu_list) says for a page.
+    #[inline(always)]
+    pub(crate) fn is_page_on_cpu_list(&self, i: Index) -> bool {
+        self.is_held(i, 0, false)
     }
 
     /// Tells whether a block of exactly this order, on a CPU list, starts at `i`, where one was. Where its pageblock is
@@ -89,7 +95,7 @@ impl FrameBits<'_> {
         self.is_whole_on_cpu_list(i, order)
     }
 
-    #[inline(never)]
+    #[inline]
     fn is_whole_on_cpu_list(&self, i: Index, order: Order) -> bool {
         self.whole(i).is_some_and(|byte| is_on_cpu_list(byte, order))
     }
@@ -151,12 +157,19 @@ impl FrameBits<'_> {
             return cell.is_held(page, page_code(movable))
                 && cell.flip_by(page, true, self.is_owned(i, by));
         }
-        if order < CELL_ORDER {
-            return PAIRS && self.take_pair(i, order, movable, by);
-        }
-        let listed = cell.is_wide(wide_listed(order));
+        PAIRS && order < CELL_ORDER && self.take_pair(i, order, movable, by)
+    }
+
+    /// Does the same for a block that [has cells](Self::has_cells).
+    #[inline(always)]
+    pub(crate) fn take_cells(&self, i: Index, order: Order, movable: bool) -> bool {
+        let Some(cell) = self.cells.get(i as usize / CELL) else {
+            return false;
+        };
+        let code = cell.code.load(Relaxed);
+        let listed = code == wide_listed(order) && cell.in_use() == 0;
         if listed {
-            cell.put_code(wide_allocated(order) | if movable { MOVABLE } else { 0 });
+            cell.put_code(code ^ LISTED | if movable { MOVABLE } else { 0 });
         }
         listed
     }
@@ -202,17 +215,17 @@ impl FrameBits<'_> {
         is
     }
 
-    /// Does the same for at least a cell and less than a pageblock, which has this word.
+    /// Does the same for a block that [has cells](Self::has_cells), whose pageblock has this word.
     #[inline(always)]
     pub(crate) fn put_cells(&self, offset: usize, order: Order, word: u16) -> bool {
         let Some(cell) = self.cells.get(offset / CELL) else { return false };
-        if word & OWNERS == 0 || order < CELL_ORDER || !offset.is_multiple_of(CELL) {
+        if word & OWNERS == 0 || !offset.is_multiple_of(CELL) {
             return false;
         }
-        let code = cell.code.load(Relaxed) & !u16::from(MOVABLE);
-        let is = code == wide_allocated(order).into() && cell.in_use() == 0;
+        let code = cell.code.load(Relaxed) & !MOVABLE;
+        let is = code == wide_allocated(order) && cell.in_use() == 0;
         if is {
-            cell.put_code(wide_listed(order));
+            cell.put_code(code | LISTED);
         }
         is
     }

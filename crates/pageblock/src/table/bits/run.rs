@@ -1,28 +1,37 @@
 //! Whole runs of frames under the zone's lock, cell by cell.
 
-use super::FrameBits;
+use super::{FrameBits, Owner};
 use super::cell::{
     CELL, CELL_ORDER, Codes, WIDE_TAIL, free_blocks, mask_of, wide_free, wide_listed,
 };
 use crate::base::frame::Order;
 use crate::base::sync::Relaxed;
 use crate::table::map::Index;
+use crate::table::state::FrameState;
 
 impl FrameBits<'_> {
-    /// Puts `n` blocks that follow each other, of less than a pageblock, not in use and on no list, on a CPU list, as
-    /// movable or not. Under the zone's lock.
-    pub(crate) fn set_listed_run(&self, i: Index, order: Order, n: u32, movable: bool) {
+    /// Puts `n` blocks that follow each other, of less than a pageblock, not in use and on no list, on a list of a CPU, as
+    /// movable or not, and has it [own](Self::own) their pageblocks. Under the zone's lock.
+    pub(crate) fn set_listed_run(
+        &self,
+        i: Index,
+        order: Order,
+        n: u32,
+        movable: bool,
+        by: Owner,
+    ) {
         let end = i + (n << order);
-        for first in (i >> self.pageblock_order << self.pageblock_order..end)
-            .step_by(1 << self.pageblock_order)
-        {
+        for block in i >> self.pageblock_order..=(end - 1) >> self.pageblock_order {
+            let first = block << self.pageblock_order;
             if !self.is_mixed(first) {
                 self.mix(first);
             }
+            self.own(first, by);
         }
         if order >= CELL_ORDER {
-            for at in (i..end).step_by(1 << order) {
-                self.cell_of(at).put_code(wide_listed(order));
+            let cells = &self.cells[i as usize / CELL..end as usize / CELL];
+            for block in cells.chunks_exact(1 << (order - CELL_ORDER)) {
+                block[0].put_code(wide_listed(order));
             }
             return;
         }
@@ -45,6 +54,14 @@ impl FrameBits<'_> {
                 cell.put(mask, Codes { in_use: 0, lo, hi });
             }
             at += frames;
+        }
+    }
+
+    /// Gives blocks of whole pageblocks that follow each other a state. Under the zone's lock.
+    #[inline]
+    pub(crate) fn set_whole_run(&self, i: Index, order: Order, n: u32, state: FrameState) {
+        for at in 0..n {
+            self.put_kind(i + (at << order), state);
         }
     }
 

@@ -28,7 +28,7 @@ impl FrameBits<'_> {
             let start = first + (at * CELL) as Index;
             let codes = cells[at].read();
             if codes.is_wide() {
-                let state = wide_state(codes.lo, Migratetype::Movable);
+                let state = wide_state(codes.code(), Migratetype::Movable);
                 let order = state.order().unwrap_or(CELL_ORDER);
                 count(&mut usage, (start, order), state, 1 << order, fixed);
                 at += 1 << (order - CELL_ORDER);
@@ -55,7 +55,8 @@ impl FrameBits<'_> {
         let cells = self.cells_in(i);
         if order >= CELL_ORDER {
             let step = 1 << (order - CELL_ORDER);
-            let at = cells.iter().step_by(step).position(|cell| cell.is_wide(wide_free(order)))?;
+            let free = wide_free(order);
+            let at = cells.chunks_exact(step).position(|block| block[0].is_wide(free))?;
             return Some(start + ((at * step * CELL) as Index));
         }
         (start..).step_by(CELL).zip(cells).find_map(|(first, cell)| {
