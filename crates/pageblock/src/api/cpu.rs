@@ -56,6 +56,31 @@ pub struct Cpu<'s, 'm, R: RawMutex, I: Interrupts> {
     cpu: CpuId,
 }
 
+/// A free that takes more than the fastest path. In memory, so that the fastest path saves no registers for the two calls.
+struct Free<'a, 's, 'm, R: RawMutex, I: Interrupts> {
+    cpu: &'a mut Cpu<'s, 'm, R, I>,
+    pfn: Pfn,
+    order: Order,
+}
+
+impl<R: RawMutex, I: Interrupts> Free<'_, '_, '_, R, I> {
+    #[inline(never)]
+    fn is_done_fast(&mut self, observer: &mut impl Observer) -> bool {
+        let Self { cpu, pfn, order } = self;
+        !cpu.has_requests() && cpu.caches.free_more_fast(*pfn, *order, observer)
+    }
+
+    #[inline(never)]
+    fn run_in_full(&mut self, observer: &mut impl Observer) -> Result<(), FrameError> {
+        let Self { cpu, pfn, order } = self;
+        cpu.attend(observer);
+        if cpu.caches.free_pair_fast(*pfn, *order, observer) {
+            return Ok(());
+        }
+        cpu.local().free(*pfn, *order, observer)
+    }
+}
+
 impl<'s, 'm, R: RawMutex, I: Interrupts> Cpu<'s, 'm, R, I> {
     pub(crate) fn new(shared: &'s Shared<'m, R, I>, cpu: CpuId, caches: CpuCaches<'m>) -> Self {
         let mailbox = &shared.seats[cpu.index()].mailbox;
@@ -203,25 +228,11 @@ impl<'s, 'm, R: RawMutex, I: Interrupts> Cpu<'s, 'm, R, I> {
         if order == 0 && !self.has_requests() && self.caches.free_page_fast(pfn, observer) {
             return Ok(());
         }
-        // In one place for all orders, so that what is freed most saves no registers for calls.
-        if !self.has_requests() && self.caches.free_more_fast(pfn, order, observer) {
+        let mut free = Free { cpu: self, pfn, order };
+        if free.is_done_fast(observer) {
             return Ok(());
         }
-        self.free_in_full(pfn, order, observer)
-    }
-
-    #[inline(never)]
-    fn free_in_full(
-        &mut self,
-        pfn: Pfn,
-        order: Order,
-        observer: &mut impl Observer,
-    ) -> Result<(), FrameError> {
-        self.attend(observer);
-        if self.caches.free_pair_fast(pfn, order, observer) {
-            return Ok(());
-        }
-        self.local().free(pfn, order, observer)
+        free.run_in_full(observer)
     }
 
     /// Drains its caches to the zones (`drain_pages`).

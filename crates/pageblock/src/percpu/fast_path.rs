@@ -139,7 +139,7 @@ impl CpuCaches<'_> {
 
     /// Does the same for a block of a higher order, if the list keeps it, or collects it where its pageblock is being
     /// emptied; and for pages of which [`free_page_fast`](Self::free_page_fast) does not.
-    #[inline(never)]
+    #[inline(always)]
     pub(crate) fn free_more_fast(
         &mut self,
         pfn: Pfn,
@@ -243,7 +243,7 @@ impl CpuZone<'_> {
 
     #[inline(never)]
     fn free_whole_block(&mut self, pfn: Pfn, order: Order, observer: &mut impl Observer) -> bool {
-        order >= self.map.pageblock_order() && self.free_block::<WHOLE>(pfn, order, observer)
+        self.free_block::<WHOLE>(pfn, order, observer)
     }
 
     /// See [`CpuCaches::free_block_fast`].
@@ -256,12 +256,12 @@ impl CpuZone<'_> {
     ) -> bool {
         let Self { map, cache, .. } = self;
         let (mt, offset) = (self.recent_type, map.offset(pfn));
-        if KIND != CELLS && (order == 0 || order > ORDER_LIMIT) {
-            return false;
-        }
         let Some(word) = map.word_at(offset) else { return false };
         if !PageMap::is_of(word, mt) {
             return KIND == CELLS && self.leave_cells(pfn, order, word, observer);
+        }
+        if KIND == CELLS && !PageMap::is_mixed(word) {
+            return false;
         }
         if !self.snapshot.only_size_drains() || !cache.flush_hot() {
             return false;
@@ -272,7 +272,7 @@ impl CpuZone<'_> {
         let put = match KIND {
             BYTES => map.put_block_in_bytes(offset, order, mt),
             WHOLE => map.bits().put_whole(offset, order, mt),
-            CELLS => map.bits().put_cells(offset, order, word),
+            CELLS => map.bits().put_cells(offset, order),
             _ => map.put_pair(offset, order, word),
         };
         if !put {
@@ -295,9 +295,10 @@ impl CpuZone<'_> {
         let Self { map, cache, .. } = self;
         let offset = map.offset(pfn);
         if !PageMap::empties(word)
+            || !PageMap::is_mixed(word)
             || !cache.has_lists(order)
             || !cache.has_place_to_leave(order)
-            || !map.bits().put_cells(offset, order, word)
+            || !map.bits().put_cells(offset, order)
         {
             return false;
         }

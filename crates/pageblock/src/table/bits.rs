@@ -41,7 +41,7 @@ use crate::base::frame::Order;
 use crate::base::mobility::Migratetype;
 use crate::base::sync::{Acquire, AtomicU8, AtomicU16, Relaxed, Release};
 use crate::table::bits::cell::{
-    CELL, CELL_ORDER, Cell, Codes, MOVABLE, WIDE_HOLE, WIDE_RESERVED, WIDE_TAIL, free_blocks,
+    CELL, CELL_ORDER, Cell, Codes, MOVABLE, PAGES, WIDE_HOLE, WIDE_RESERVED, WIDE_TAIL, free_blocks,
     mask_of, wide_allocated, wide_free, wide_listed, wide_state,
 };
 use crate::table::map::Index;
@@ -82,6 +82,8 @@ pub(crate) struct FrameBits<'m> {
     kinds: &'m [AtomicU8],
     /// The words of pageblocks, whose upper bytes these tables use.
     blocks: &'m [AtomicU16],
+    /// The bits of the pages of a cell: a table here, as that takes fewer registers than shifts or another address.
+    pages: [u16; CELL],
 }
 
 impl<'m> FrameBits<'m> {
@@ -92,6 +94,7 @@ impl<'m> FrameBits<'m> {
         cells: &[],
         kinds: &[],
         blocks: &[],
+        pages: PAGES,
     };
 
     pub(super) fn layout(
@@ -117,6 +120,7 @@ impl<'m> FrameBits<'m> {
             kinds: tables
                 .take(frames >> pageblock_order, |_| AtomicU8::new(FrameState::Hole.encode()))?,
             blocks,
+            pages: PAGES,
         })
     }
 
@@ -360,6 +364,20 @@ impl<'m> FrameBits<'m> {
         true
     }
 
+    /// Returns the type of the free block of exactly this order, at least a pageblock's, that starts at `i`, where a
+    /// pageblock starts. Where frames have states of their own, the byte says that of no block.
+    #[inline(always)]
+    pub(super) fn whole_free_list(&self, i: Index, order: Order) -> Option<Migratetype> {
+        let kind = self.kinds.get((i >> (self.pageblock_order & 31)) as usize)?;
+        free_in(kind.load(Relaxed), order)
+    }
+
+    /// Sets the byte of the pageblock that starts at `i`, where the whole of it is part of a block of that state.
+    #[inline(always)]
+    pub(super) fn set_whole(&self, i: Index, state: FrameState) {
+        self.put_kind(i, state);
+    }
+
     /// Returns the type of the free block of exactly this order that starts at `i`.
     #[inline]
     pub(super) fn free_list(
@@ -372,7 +390,7 @@ impl<'m> FrameBits<'m> {
             return None;
         }
         if order >= self.pageblock_order {
-            return free_in(self.whole(i)?, order);
+            return self.is_first(i).then(|| self.whole_free_list(i, order)).flatten();
         }
         let place = Self::place(i);
         let free = self.is_mixed(i)

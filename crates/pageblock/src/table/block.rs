@@ -68,6 +68,12 @@ impl PageMap<'_> {
         word as u8 & (SPARSE | TYPE_BITS) == mt as u8
     }
 
+    /// Tells by the word of a pageblock whether its frames have [states of their own](super::bits).
+    #[inline(always)]
+    pub(crate) fn is_mixed(word: u16) -> bool {
+        word & OWNERS != 0
+    }
+
     /// Returns what [`is_kept`](Self::is_kept) compares with for pageblocks of a type.
     pub(crate) fn key(&self, mt: Migratetype) -> u16 {
         self.owner | mt as u16

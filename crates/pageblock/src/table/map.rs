@@ -171,6 +171,15 @@ impl<'m> PageMap<'m> {
         }
     }
 
+    /// Sets the state of a block of whole pageblocks, as [`set`](Self::set) does.
+    #[inline(always)]
+    pub(crate) fn set_whole(&self, i: Index, state: FrameState) {
+        match self.states.get(i as usize) {
+            Some(byte) => byte.store(state.encode(), Relaxed),
+            None => self.bits.set_whole(i, state),
+        }
+    }
+
     /// Gives a block a state.
     pub(crate) fn set_block(&self, i: Index, order: Order, state: FrameState) {
         self.set(i, state);
@@ -317,6 +326,15 @@ impl<'m> PageMap<'m> {
         match self.states.get(i as usize) {
             Some(byte) => free_in(byte.load(Relaxed), order),
             None => self.bits.free_list(i, order, || self.block_type(i)),
+        }
+    }
+
+    /// Does the same for a block of whole pageblocks, that starts with one.
+    #[inline(always)]
+    pub(crate) fn whole_free_list(&self, i: Index, order: Order) -> Option<Migratetype> {
+        match self.states.get(i as usize) {
+            Some(byte) => free_in(byte.load(Relaxed), order),
+            None => self.bits.whole_free_list(i, order),
         }
     }
 

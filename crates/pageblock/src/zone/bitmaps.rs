@@ -80,7 +80,9 @@ impl Zone<'_> {
     ) -> (Index, Order, bool) {
         let cap = cap.min(self.geometry.pageblock_order);
         if order >= cap || self.capture.is_some() || self.map.block_type(i) != mt {
-            self.map.set_taken(i, order);
+            if order < self.geometry.pageblock_order || !self.map.has_bits() {
+                self.map.set_taken(i, order);
+            }
             return (i, order, false);
         }
         self.packing.merge(&self.map, &mut self.area, (i, order), cap, mt)

@@ -176,9 +176,10 @@ impl Zone<'_> {
         let cap = self.merge_cap(i);
         // Pages that are in the counters already, and not as whole blocks.
         let mut counted = 0;
-        let freed = i;
+        let (freed, mut small) = (i, false);
         if PACKED {
             let before = order;
+            small = before < self.geometry.pageblock_order;
             let done;
             (i, order, done) = self.merge_packed(i, order, cap, mt);
             if done {
@@ -192,7 +193,9 @@ impl Zone<'_> {
                 return;
             }
             let buddy = i ^ (1 << order);
-            let list = if PACKED {
+            let list = if PACKED && self.is_whole_block(order) {
+                self.map.whole_free_list(buddy, order)
+            } else if PACKED {
                 self.map.free_list(buddy, order)
             } else {
                 self.map.byte_free_list(buddy, order)
@@ -217,7 +220,7 @@ impl Zone<'_> {
             order += 1;
         }
         if PACKED && self.is_whole_block(order) {
-            self.packing.emptied(&self.map, freed);
+            self.packing.emptied(&self.map, freed, small);
         }
         let end = end.unwrap_or_else(|| self.end_for::<PACKED>(i, order));
         self.link(i, order, mt, end);

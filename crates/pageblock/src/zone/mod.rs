@@ -352,7 +352,12 @@ impl<'m> Zone<'m> {
 
     #[inline(never)]
     fn link_packed(&mut self, i: Index, order: Order, list: Migratetype, end: End) {
-        self.map.set(i, FrameState::Free { order, list });
+        let state = FrameState::Free { order, list };
+        if self.is_whole_block(order) {
+            self.map.set_whole(i, state);
+        } else {
+            self.map.set(i, state);
+        }
         self.area.watch.one(&self.map, i, list);
         self.packing.insert(&self.map, &mut self.area, i, order, list, end);
     }

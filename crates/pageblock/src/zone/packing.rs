@@ -220,10 +220,13 @@ impl<'m> Packing<'m> {
         map.has_bits() || map.block_type(i) == list
     }
 
-    /// Notes that the blocks of the pageblock of a frame became part of a block of whole pageblocks.
+    /// Notes that the blocks of the pageblock of a frame became part of a block of whole pageblocks; whether there was a
+    /// smaller one.
     #[inline]
-    pub(crate) fn emptied(&mut self, map: &PageMap<'_>, i: Index) {
-        map.unmix(i);
+    pub(crate) fn emptied(&mut self, map: &PageMap<'_>, i: Index, small: bool) {
+        if small {
+            map.unmix(i);
+        }
         self.settle(map, self.block_of(i), map.block_type(i));
     }
 

@@ -14,7 +14,7 @@ const EVEN: u8 = 0x55;
 /// Those at every fourth place.
 const FOURTH: u8 = 0x11;
 
-/// Where the bits of the page at a place are in a cell's code; a table, as that takes fewer registers than shifts.
+/// Where the bits of the page at a place are in a cell's code.
 pub(super) const PAGES: [u16; CELL] = [0x101, 0x202, 0x404, 0x808, 0x1010, 0x2020, 0x4040, 0x8080];
 
 /// Use as changed by the owner of the pageblock, and by others; and codes, `lo` in the lower byte, `hi` in the upper one.

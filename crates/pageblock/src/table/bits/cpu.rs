@@ -1,7 +1,7 @@
 //! What a CPU does to blocks without the zone's lock: it takes them off its lists, and puts them there.
 
 use super::cell::{
-    CELL, CELL_ORDER, Cell, Codes, LISTED, MOVABLE, PAGES, WIDE_TAIL, wide_allocated, wide_listed,
+    CELL, CELL_ORDER, Cell, Codes, LISTED, MOVABLE, WIDE_TAIL, wide_allocated, wide_listed,
 };
 use super::{FrameBits, OWNERS, Owner};
 use crate::base::frame::{ORDER_LIMIT, Order};
@@ -16,18 +16,18 @@ pub(crate) const fn page_code(movable: bool) -> u16 {
     if movable { 0xffff } else { 0xff00 }
 }
 
-/// Returns where the bits of a page are in the code of its cell.
-#[inline(always)]
-fn page(offset: usize) -> u16 {
-    PAGES[offset % CELL]
-}
-
 impl FrameBits<'_> {
-    /// Returns the byte of the pageblock that starts at a frame.
-    #[inline]
+    /// Returns where the bits of a page are in the code of its cell.
+    #[inline(always)]
+    fn page(&self, offset: usize) -> u16 {
+        self.pages[offset % CELL]
+    }
+
+    /// Returns the byte of the pageblock that starts at a frame. Where frames have states of their own, it says that of
+    /// no block.
+    #[inline(always)]
     pub(super) fn whole(&self, i: Index) -> Option<u8> {
-        let whole = self.is_first(i) && !self.is_mixed(i);
-        whole.then(|| self.kind_of(i).load(Relaxed))
+        self.is_first(i).then(|| self.kind_of(i).load(Relaxed))
     }
 
     /// Returns the bit by which a block of less than a cell and more than a page is in use, if a block of exactly
@@ -49,7 +49,7 @@ impl FrameBits<'_> {
             return false;
         };
         if order == 0 {
-            let page = page(i as usize);
+            let page = self.page(i as usize);
             let held = cell.code.load(Relaxed) & page & 0xff00 != 0;
             return held && (cell.in_use() & page as u8 != 0) == in_use;
         }
@@ -153,7 +153,7 @@ impl FrameBits<'_> {
             return false;
         };
         if order == 0 {
-            let page = page(i as usize);
+            let page = self.page(i as usize);
             return cell.is_held(page, page_code(movable))
                 && cell.flip_by(page, true, self.is_owned(i, by));
         }
@@ -166,8 +166,12 @@ impl FrameBits<'_> {
         let Some(cell) = self.cells.get(i as usize / CELL) else {
             return false;
         };
+        // In this order fewer registers are live.
+        if cell.in_use() != 0 {
+            return false;
+        }
         let code = cell.code.load(Relaxed);
-        let listed = code == wide_listed(order) && cell.in_use() == 0;
+        let listed = code == wide_listed(order);
         if listed {
             cell.put_code(code ^ LISTED | if movable { MOVABLE } else { 0 });
         }
@@ -215,11 +219,11 @@ impl FrameBits<'_> {
         is
     }
 
-    /// Does the same for a block that [has cells](Self::has_cells), whose pageblock has this word.
+    /// Does the same for a block that [has cells](Self::has_cells), in a pageblock whose frames have states of their own.
     #[inline(always)]
-    pub(crate) fn put_cells(&self, offset: usize, order: Order, word: u16) -> bool {
+    pub(crate) fn put_cells(&self, offset: usize, order: Order) -> bool {
         let Some(cell) = self.cells.get(offset / CELL) else { return false };
-        if word & OWNERS == 0 || !offset.is_multiple_of(CELL) {
+        if !offset.is_multiple_of(CELL) {
             return false;
         }
         let code = cell.code.load(Relaxed) & !MOVABLE;
@@ -274,7 +278,7 @@ impl FrameBits<'_> {
         let Some(cell) = self.cells.get(offset / CELL) else {
             return false;
         };
-        let page = page(offset);
+        let page = self.page(offset);
         *aside = page;
         cell.is_held(page, code) && cell.flip_own(page, false)
     }
@@ -295,7 +299,7 @@ impl FrameBits<'_> {
         let (Some(word), Some(cell)) = (word, self.cells.get(offset / CELL)) else {
             return false;
         };
-        let (owner, page) = (word.load(Acquire) & OWNERS, page(offset));
+        let (owner, page) = (word.load(Acquire) & OWNERS, self.page(offset));
         owner != 0
             && cell.code.load(Relaxed) & page & 0xff00 != 0
             && cell.flip_by(page, false, owner == by)
