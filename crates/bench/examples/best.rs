@@ -3,7 +3,7 @@
 //!
 //! `valgrind --tool=callgrind target/release/examples/best 'warm pairs' 0 1`
 //!
-//! A fourth argument, `packed` or `compact`, runs that placement instead of Linux's.
+//! A fourth argument, `packed`, runs packed placement instead of Linux's.
 
 use pageblock_bench::pattern::Pattern;
 use pageblock_bench::subject::{BuddySystem, Pageblock, PageblockPacked, PageblockZone, Subject};
@@ -32,7 +32,6 @@ fn main() {
             }
             let ours = match args.get(4).map(String::as_str) {
                 Some("packed") => best::<PageblockPacked>(pattern, order, runs),
-                Some("compact") => best::<PageblockPacked<true>>(pattern, order, runs),
                 _ => best::<Pageblock>(pattern, order, runs),
             };
             if args.len() > 2 {

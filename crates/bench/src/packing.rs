@@ -109,7 +109,7 @@ mod tests {
     #[test]
     fn packed_placement_wins_blocks_back_and_others_do_not() {
         for batch in [1, 64] {
-            let mut packed = <PageblockPacked>::new(FRAMES);
+            let mut packed = PageblockPacked::new(FRAMES);
             let won = turn_over(&mut packed, 16, batch);
             assert_eq!(won.possible, 16);
             assert!(won.blocks_won_back >= 15, "{won:?}");
@@ -133,7 +133,7 @@ mod tests {
 
     #[test]
     fn reallocation_frees_ever_more_blocks() {
-        let won = reallocate(&mut <PageblockPacked>::new(FRAMES), &[10, 60, 120]);
+        let won = reallocate(&mut PageblockPacked::new(FRAMES), &[10, 60, 120]);
         let won: Vec<u64> = won.iter().map(|w| w.blocks_won_back).collect();
         assert!(won[0] < won[1] && won[1] < won[2] && won[2] >= 15, "{won:?}");
     }

@@ -253,8 +253,7 @@ mod tests {
     #[test]
     fn every_pattern_runs_on_every_allocator() {
         every_pattern(Pageblock::check);
-        every_pattern(<PageblockPacked>::check);
-        every_pattern(PageblockPacked::<true>::check);
+        every_pattern(PageblockPacked::check);
         every_pattern(|_: &PageblockZone| {});
         every_pattern(PageblockCpu::check);
         every_pattern(PageblockPackedCpu::check);

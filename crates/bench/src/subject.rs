@@ -80,8 +80,8 @@ macro_rules! calls_of_inner {
     };
 }
 
-/// The same allocator with packed placement, or with `compact` tables.
-pub struct PageblockPacked<const COMPACT: bool = false>(Pageblock);
+/// The same allocator with packed placement.
+pub struct PageblockPacked(Pageblock);
 
 /// The same with per-CPU lists as small as policies allow: every block goes through the zone's free lists.
 pub struct PageblockZone(Pageblock);
@@ -142,7 +142,7 @@ impl Subject for Pageblock {
     }
 }
 
-impl<const COMPACT: bool> PageblockPacked<COMPACT> {
+impl PageblockPacked {
     /// Verifies the whole state.
     ///
     /// # Panics
@@ -152,12 +152,11 @@ impl<const COMPACT: bool> PageblockPacked<COMPACT> {
     }
 }
 
-impl<const COMPACT: bool> Subject for PageblockPacked<COMPACT> {
-    const NAME: &'static str = if COMPACT { "pageblock-compact" } else { "pageblock-packed" };
+impl Subject for PageblockPacked {
+    const NAME: &'static str = "pageblock-packed";
 
     fn new(frames: u64) -> Self {
-        let placement = if COMPACT { "compact" } else { "packed" };
-        Self(Pageblock::with_policy(frames, &format!("linux-6.12,placement={placement}")))
+        Self(Pageblock::with_policy(frames, "linux-6.12,placement=packed"))
     }
 
     calls_of_inner!();

@@ -292,12 +292,7 @@ mod tests {
 
     #[test]
     fn released_memory_is_tuned_as_at_boot() {
-        for policy in [
-            c"linux-3.10",
-            c"linux-4.20",
-            c"linux-6.12,placement=packed",
-            c"linux-6.12,placement=compact",
-        ] {
+        for policy in [c"linux-3.10", c"linux-4.20", c"linux-6.12,placement=packed"] {
             let zones = [zone(0, 4096, PB_ZONE_DMA32), zone(4096, FRAMES, PB_ZONE_NORMAL)];
             let setup = Setup {
                 zones: zones.as_ptr(),

@@ -11,7 +11,7 @@ mod driver;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
-const USAGE: &str = "random_calls [--calls N] [--seed S] [--placement linux|packed|compact|all]";
+const USAGE: &str = "random_calls [--calls N] [--seed S] [--placement packed|linux|both]";
 
 /// Bytes of an allocator's history: a power of two between these, 270 to 17 000 calls.
 const BYTES: [u64; 2] = [10, 16];
@@ -35,9 +35,8 @@ fn plan(mut args: impl Iterator<Item = String>) -> Result<Plan, String> {
                 plan.placement = match value.as_str() {
                     "linux" => Some(0),
                     "packed" => Some(1),
-                    "compact" => Some(3),
-                    "all" => None,
-                    _ => return Err(format!("--placement {value}: linux, packed, compact or all")),
+                    "both" => None,
+                    _ => return Err(format!("--placement {value}: packed, linux or both")),
                 }
             }
             _ => return Err(format!("{option}: unknown; {USAGE}")),

@@ -183,15 +183,6 @@ fn without_spelling(mut run: Value) -> Value {
     run
 }
 
-/// Of what tables are made decides nothing.
-#[test]
-fn packed_and_compact_tables_give_the_same_events() {
-    let kernels =
-        ["packed", "compact"].map(|placement| format!("linux-6.12,placement={placement}"));
-    let both = runs("apppressure", "1/256", kernels.iter().map(String::as_str));
-    assert_eq!(both[0]["event_hash"], both[1]["event_hash"]);
-}
-
 #[test]
 fn equal_kernels_that_are_spelled_differently_give_equal_bytes() {
     let pairs = [

@@ -169,7 +169,7 @@ impl Setup<'_> {
     fn ring_pages(&self, zone: &ZoneSpec) -> Option<usize> {
         match self.policy.placement {
             Placement::Linux => Some(0),
-            Placement::Packed | Placement::Compact => {
+            Placement::Packed => {
                 let frames = Zone::table_frames(zone.span, self.geometry)?;
                 Some(ring_pages(frames, self.cpu_nodes.len()))
             }
@@ -177,8 +177,8 @@ impl Setup<'_> {
     }
 
     /// Returns the memory that the allocator needs for its tables, in bytes: nine for each frame of the
-    /// zones' spans, one for each pageblock, and the fixed parts; under packed placement a good one for each frame, and
-    /// places for each CPU's lists. It is enough for memory of any
+    /// zones' spans, two for each pageblock, and the fixed parts; under packed placement half a byte for each frame (one
+    /// under policies older than 6.12), and places for each CPU's lists. It is enough for memory of any
     /// alignment.
     ///
     /// # Errors

@@ -174,12 +174,6 @@ impl CpuCache<'_> {
         (index < MAX_LISTS).then_some(ListIndex(index))
     }
 
-    /// Tells whether an order has lists.
-    #[inline(always)]
-    pub(crate) fn has_lists(&self, order: Order) -> bool {
-        self.list_of.get(usize::from(order)).is_some_and(|row| row[0] != NO_LIST)
-    }
-
     /// Returns the order of a list's blocks (`pindex_to_order`).
     #[inline]
     #[must_use]

@@ -282,9 +282,6 @@ choices! {
         Linux = "linux",
         /// No Linux: from the fullest pageblock, so that others become free as a whole.
         Packed = "packed",
-        /// The same choices, in tables of half a byte a frame, whose calls take longer; a byte where free pages may be
-        /// on lists of another type than their pageblock's (up to 6.11).
-        Compact = "compact",
     }
     /// The order of attempts in the slow path.
     Slowpath {

@@ -41,8 +41,8 @@ use crate::base::frame::Order;
 use crate::base::mobility::Migratetype;
 use crate::base::sync::{Acquire, AtomicU8, AtomicU16, Relaxed, Release};
 use crate::table::bits::cell::{
-    CELL, CELL_ORDER, Cell, Codes, MOVABLE, PAGES, WIDE_HOLE, WIDE_RESERVED, WIDE_TAIL, free_blocks,
-    mask_of, wide_allocated, wide_free, wide_listed, wide_state,
+    CELL, CELL_ORDER, Cell, Codes, MOVABLE, PAGES, WIDE_HOLE, WIDE_RESERVED, WIDE_TAIL,
+    free_blocks, mask_of, wide_allocated, wide_free, wide_listed, wide_state,
 };
 use crate::table::map::Index;
 use crate::table::memory::{Tables, TablesLayout};

@@ -4,9 +4,9 @@
 use crate::base::frame::{Order, Pfn};
 use crate::base::mobility::Migratetype;
 use crate::base::sync::{AtomicU8, Relaxed};
+use crate::table::bits::owner;
 #[cfg(doc)]
 use crate::table::bits::{self, FrameBits};
-use crate::table::bits::owner;
 use crate::table::chain::Tag;
 use crate::table::map::{FrameState, Index, PageMap};
 use crate::table::state::{ALLOCATED, is_allocated, is_on_cpu_list};

@@ -121,11 +121,6 @@ impl<'m> PageMap<'m> {
         self.states.is_empty()
     }
 
-    #[inline(always)]
-    pub(crate) fn pageblock_order(&self) -> Order {
-        self.pageblock_order
-    }
-
     /// Tells whether frames have bits, and a block of an order [cells of its own](FrameBits::has_cells).
     #[inline(always)]
     pub(crate) fn has_cells(&self, order: Order) -> bool {

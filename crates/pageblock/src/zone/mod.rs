@@ -161,9 +161,7 @@ impl<'m> Zone<'m> {
         let layout = PageMap::layout(layout, frames, geometry.pageblock_order, kind)?;
         match policy.placement {
             Placement::Linux => Some(layout),
-            Placement::Packed | Placement::Compact => {
-                Packing::layout(layout, frames, geometry.pageblock_order, kind)
-            }
+            Placement::Packed => Packing::layout(layout, frames, geometry.pageblock_order, kind),
         }
     }
 
@@ -267,7 +265,7 @@ impl<'m> Zone<'m> {
     /// Tells whether requests are served from the fullest pageblocks.
     #[inline]
     pub(crate) fn is_packed(&self) -> bool {
-        self.policy.placement != Placement::Linux
+        self.policy.placement == Placement::Packed
     }
 
     /// To be called after the type of a frame's pageblock has changed.
@@ -496,7 +494,7 @@ fn frames_kind(policy: &Policy, geometry: Geometry) -> Frames {
     let bits = check::keeps_all_lists(policy, geometry) && least >= bits::LEAST_ORDER;
     match policy.placement {
         Placement::Linux => Frames::Linked,
-        Placement::Compact if bits => Frames::Bits,
-        Placement::Packed | Placement::Compact => Frames::Bytes,
+        Placement::Packed if bits => Frames::Bits,
+        Placement::Packed => Frames::Bytes,
     }
 }

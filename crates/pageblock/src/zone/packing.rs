@@ -57,20 +57,19 @@ struct Partial {
     /// The orders of those blocks, one bit each.
     orders: u16,
     class: u16,
-    /// Free pages in blocks smaller than the pageblock of other types.
-    foreign: u16,
 }
 
 impl Partial {
-    const NONE: Self = Self { free: 0, orders: 0, class: NOWHERE, foreign: 0 };
+    const NONE: Self = Self { free: 0, orders: 0, class: NOWHERE };
 }
 
 /// The free blocks of a zone with packed placement.
 pub(crate) struct Packing<'m> {
     pageblock_order: Order,
     blocks: &'m mut [Partial],
-    /// The free blocks of each pageblock and order.
-    counts: &'m mut [u16],
+    /// The free blocks of each pageblock and order of which there can be more than a byte counts, and of larger ones.
+    many: &'m mut [u16],
+    few: &'m mut [u8],
     /// The first pageblock of each class, by type, order and bucket.
     heads: &'m mut [Block],
     /// The classes that have members.
@@ -85,6 +84,8 @@ pub(crate) struct Packing<'m> {
     /// By type, one bit a pageblock: where blocks may be that are foreign there and count for the type. None where
     /// frames have bits.
     strangers: &'m mut [u64],
+    /// Free pages of each pageblock in blocks smaller than it of other types. None where frames have bits.
+    foreign_in: &'m mut [u16],
     /// Pages in all of them.
     foreign: u64,
 }
@@ -95,13 +96,15 @@ impl<'m> Packing<'m> {
         Self {
             pageblock_order: 0,
             blocks: &mut [],
-            counts: &mut [],
+            many: &mut [],
+            few: &mut [],
             heads: &mut [],
             filled: [Filled::default(); MIGRATETYPES],
             filling: [NIL; MIGRATETYPES],
             chosen: None,
             links: BlockLinks::EMPTY,
             strangers: &mut [],
+            foreign_in: &mut [],
             foreign: 0,
         }
     }
@@ -114,8 +117,13 @@ impl<'m> Packing<'m> {
         if kind == Frames::Bits { 0 } else { MIGRATETYPES * blocks.div_ceil(64) }
     }
 
-    /// Returns `layout` with the tables of a zone of `frames` frames: 16 bytes a pageblock, and two for each order below
-    /// it.
+    /// Returns how many pageblocks may have foreign blocks.
+    fn with_foreign(blocks: usize, kind: Frames) -> usize {
+        if kind == Frames::Bits { 0 } else { blocks }
+    }
+
+    /// Returns `layout` with the tables of a zone of `frames` frames: 14 bytes a pageblock, and one or two for each order
+    /// below it.
     pub(crate) fn layout(
         layout: TablesLayout,
         frames: usize,
@@ -125,9 +133,11 @@ impl<'m> Packing<'m> {
         let blocks = frames >> pageblock_order;
         let layout = layout
             .and::<Partial>(blocks)?
-            .and::<u16>(blocks.checked_mul(pageblock_order.into())?)?
+            .and::<u16>(blocks.checked_mul(orders_of_many(pageblock_order).into())?)?
+            .and::<u8>(blocks * usize::from(pageblock_order - orders_of_many(pageblock_order)))?
             .and::<Block>(Self::classes(pageblock_order))?
-            .and::<u64>(Self::stranger_words(blocks, kind))?;
+            .and::<u64>(Self::stranger_words(blocks, kind))?
+            .and::<u16>(Self::with_foreign(blocks, kind))?;
         BlockLinks::layout(layout, blocks)
     }
 
@@ -139,12 +149,15 @@ impl<'m> Packing<'m> {
         kind: Frames,
     ) -> Option<Self> {
         let blocks = frames >> pageblock_order;
+        let of_many = usize::from(orders_of_many(pageblock_order));
         Some(Self {
             pageblock_order,
             blocks: tables.take(blocks, |_| Partial::NONE)?,
-            counts: tables.take(blocks * usize::from(pageblock_order), |_| 0)?,
+            many: tables.take(blocks * of_many, |_| 0)?,
+            few: tables.take(blocks * (usize::from(pageblock_order) - of_many), |_| 0)?,
             heads: tables.take(Self::classes(pageblock_order), |_| NIL)?,
             strangers: tables.take(Self::stranger_words(blocks, kind), |_| 0)?,
+            foreign_in: tables.take(Self::with_foreign(blocks, kind), |_| 0)?,
             links: BlockLinks::new(tables, blocks, pageblock_order)?,
             ..Self::off()
         })
@@ -248,7 +261,7 @@ impl<'m> Packing<'m> {
 
     /// Forgets all free blocks of a pageblock.
     fn clear(&mut self, block: Block) {
-        self.drop_foreign(block, self.blocks[block as usize].foreign);
+        self.drop_foreign(block, self.foreign_of(block));
         self.clear_counts(block);
     }
 
@@ -258,18 +271,23 @@ impl<'m> Packing<'m> {
         (mt as usize * words + block as usize / 64, 1 << (block % 64))
     }
 
+    /// Returns the free pages of a pageblock in foreign blocks.
+    fn foreign_of(&self, block: Block) -> u16 {
+        self.foreign_in.get(block as usize).copied().unwrap_or(0)
+    }
+
     fn add_foreign(&mut self, block: Block, order: Order, list: Migratetype) {
         let (word, bit) = self.stranger_bit(block, list);
         self.strangers[word] |= bit;
-        self.blocks[block as usize].foreign += 1 << order;
+        self.foreign_in[block as usize] += 1 << order;
         self.foreign += 1 << order;
     }
 
     fn drop_foreign(&mut self, block: Block, pages: u16) {
-        let foreign = &mut self.blocks[block as usize].foreign;
         if pages == 0 {
             return;
         }
+        let foreign = &mut self.foreign_in[block as usize];
         *foreign -= pages;
         let none_left = *foreign == 0;
         self.foreign -= u64::from(pages);
@@ -372,7 +390,7 @@ impl<'m> Packing<'m> {
         for block in 0..self.blocks.len() as Block {
             self.check_block(map, block).ok_or(map.pfn(self.start_of(block)))?;
             classed += u64::from(self.blocks[block as usize].class != NOWHERE);
-            foreign += u64::from(self.blocks[block as usize].foreign);
+            foreign += u64::from(self.foreign_of(block));
         }
         let mut members = 0;
         for class in 0..self.heads.len() {
@@ -400,8 +418,10 @@ impl<'m> Packing<'m> {
             orders |= 1 << order;
             counts[usize::from(order)] += 1;
         }
-        let right = self.counts_of(block) == &counts[..usize::from(self.pageblock_order)]
-            && (partial.free, partial.orders, partial.foreign) == (free, orders, foreign)
+        let right = (0..self.pageblock_order)
+            .all(|order| self.count_of(block, order) == counts[usize::from(order)])
+            && (partial.free, partial.orders) == (free, orders)
+            && self.foreign_of(block) == foreign
             && self.class(partial, own) == partial.class
             && map.is_sparse(block) == self.is_sparse(block, own);
         right.then_some(())
@@ -429,6 +449,12 @@ impl<'m> Packing<'m> {
         }
         Ok(members)
     }
+}
+
+/// Returns the number of orders, from 0 on, of whose blocks a pageblock can have more than a byte counts, even where none
+/// have merged.
+fn orders_of_many(pageblock_order: Order) -> Order {
+    pageblock_order.saturating_sub(7)
 }
 
 /// A pageblock with less than this share of its pages free is never sparse.

@@ -91,11 +91,9 @@ impl Shadow {
 pub(crate) fn drive(data: &[u8]) -> u64 {
     let mut bytes = Bytes(data);
     let mut policy = PRESETS[usize::from(bytes.next()) % PRESETS.len()].policy;
-    policy.placement = match bytes.next() % 4 {
-        1 => Placement::Packed,
-        3 => Placement::Compact,
-        _ => Placement::Linux,
-    };
+    if bytes.next() % 2 == 1 {
+        policy.placement = Placement::Packed;
+    }
     let mut calls = 0;
     with_shared(policy, |shared| {
         let mut shadow = Shadow::default();

@@ -239,10 +239,10 @@ fn ranges_never_overlap_and_always_come_back() {
     let (mut ranges, mut moves, mut offline) = (0, 0, 0);
     for (seed, preset) in (0u64..).zip(PRESETS.iter().flat_map(|p| [p, p])) {
         let mut policy = preset.policy;
-        policy.placement = match seed % 4 {
-            1 => pageblock::policy::Placement::Packed,
-            3 => pageblock::policy::Placement::Compact,
-            _ => pageblock::policy::Placement::Linux,
+        policy.placement = if seed % 2 == 0 {
+            pageblock::policy::Placement::Linux
+        } else {
+            pageblock::policy::Placement::Packed
         };
         policy.min_free_kbytes = 8;
         for (pageblock_order, max_order) in geometries {

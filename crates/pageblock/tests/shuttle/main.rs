@@ -95,7 +95,7 @@ fn request(order: Order) -> Request {
 }
 
 /// Both tables: lists linked through frames, and bitmaps with rings.
-const PLACEMENTS: [&str; 3] = ["linux", "packed", "compact"];
+const PLACEMENTS: [&str; 2] = ["linux", "packed"];
 
 fn explore(test: impl Fn(&str) + Send + Sync + 'static) {
     let runs = std::env::var("SHUTTLE_RUNS").ok().and_then(|n| n.parse().ok()).unwrap_or(300);

@@ -302,7 +302,7 @@ mod tests {
         let switches = "kernels = [\"linux-6.9\"]\n[switches]\nplacement = [\"best\"]\n";
         refused(
             &format!("{start}{switches}"),
-            "switch 'placement' has no value 'best'; one of linux, packed, compact",
+            "switch 'placement' has no value 'best'; one of linux, packed",
         );
     }
 }

@@ -32,7 +32,7 @@ class Switches(TypedDict, total=False):
     untouched_to: Literal["head", "tail"]
     capture: Literal["off", "not_movable", "if_movable", "if_movable_reported"]
     split_large: bool
-    placement: Literal["linux", "packed", "compact"]
+    placement: Literal["linux", "packed"]
     slowpath: Literal["compact_each_round", "priorities", "one_loop"]
     thp_contended: Literal["any", "by_task"]
     thp_waits: bool
@@ -257,7 +257,7 @@ class SwitchAttributes:
     def split_large(self) -> bool:
         """Blocks over the pageblock order are freed in pieces."""
     @property
-    def placement(self) -> Literal["linux", "packed", "compact"]:
+    def placement(self) -> Literal["linux", "packed"]:
         """Which free block serves a request."""
     @property
     def slowpath(self) -> Literal["compact_each_round", "priorities", "one_loop"]:

@@ -1,7 +1,7 @@
 //! A cache under packed placement: its lists are rings in the CPU's own memory, as frames have no links there; and
 //! what it frees into pageblocks that are being emptied is collected, to go back to the zone in one batch.
 
-use super::{COSTLY_ORDER, CpuCache, LISTS, MAX_LISTS};
+use super::{COSTLY_ORDER, CpuCache, LISTS, MAX_LISTS, NO_LIST};
 use crate::base::event::Observer;
 use crate::base::frame::{Order, pages};
 use crate::base::ids::ListIndex;
@@ -48,10 +48,10 @@ impl<'m> Rings<'m> {
     }
 }
 
-/// Returns the places of a list. A cache holds at most `pages` pages when one more comes to it, so that each list has
-/// room for all.
+/// Returns the places of a list: as the cache is [tuned](crate::zone::retune::ring_pages) to three quarters of the pages,
+/// each list has room for all of them, and the stack of the list for one more.
 fn ring_places(pages: usize, list: usize) -> usize {
-    pages >> (list / MIGRATE_PCPTYPES).min(usize::from(COSTLY_ORDER))
+    (pages >> (list / MIGRATE_PCPTYPES).min(usize::from(COSTLY_ORDER))) / 4 * 3
 }
 
 /// Returns how many blocks of an order, at most `most`, follow each other from the first on, all `alike`.
@@ -198,6 +198,12 @@ impl<'m> CpuCache<'m> {
         map.put_on_cpu_list(i, order, cached);
         self.count_free(order);
         true
+    }
+
+    /// Tells whether an order has lists.
+    #[inline(always)]
+    pub(crate) fn has_lists(&self, order: Order) -> bool {
+        self.list_of.get(usize::from(order)).is_some_and(|row| row[0] != NO_LIST)
     }
 
     /// Tells whether one more block of an order can be collected, and that is not

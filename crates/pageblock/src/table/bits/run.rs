@@ -1,9 +1,9 @@
 //! Whole runs of frames under the zone's lock, cell by cell.
 
-use super::{FrameBits, Owner};
 use super::cell::{
     CELL, CELL_ORDER, Codes, WIDE_TAIL, free_blocks, mask_of, wide_free, wide_listed,
 };
+use super::{FrameBits, Owner};
 use crate::base::frame::Order;
 use crate::base::sync::Relaxed;
 use crate::table::map::Index;
@@ -12,14 +12,7 @@ use crate::table::state::FrameState;
 impl FrameBits<'_> {
     /// Puts `n` blocks that follow each other, of less than a pageblock, not in use and on no list, on a list of a CPU, as
     /// movable or not, and has it [own](Self::own) their pageblocks. Under the zone's lock.
-    pub(crate) fn set_listed_run(
-        &self,
-        i: Index,
-        order: Order,
-        n: u32,
-        movable: bool,
-        by: Owner,
-    ) {
+    pub(crate) fn set_listed_run(&self, i: Index, order: Order, n: u32, movable: bool, by: Owner) {
         let end = i + (n << order);
         for block in i >> self.pageblock_order..=(end - 1) >> self.pageblock_order {
             let first = block << self.pageblock_order;

@@ -1,5 +1,4 @@
-//! Lists in a ring of places instead of links: the ends of a [`Chain`] are places then. A ring has as many places
-//! as a power of two.
+//! Lists in a ring of places instead of links: the ends of a [`Chain`] are places then.
 
 use super::Chain;
 use crate::table::map::{Index, NIL};
@@ -10,7 +9,8 @@ impl Chain {
         if self.is_empty() {
             0
         } else {
-            (self.tail.wrapping_sub(self.head) as usize & mask(ring)) + 1
+            let (head, tail) = (self.head as usize, self.tail as usize);
+            1 + if tail >= head { tail - head } else { tail + ring.len() - head }
         }
     }
 
@@ -23,9 +23,9 @@ impl Chain {
         if self.is_empty() {
             (self.head, self.tail) = (0, 0);
         } else {
-            self.head = self.head.wrapping_sub(1) & mask(ring) as u32;
+            self.head = before(ring, self.head as usize, 1) as u32;
         }
-        ring[self.head as usize & mask(ring)] = i;
+        ring[self.head as usize] = i;
         true
     }
 
@@ -38,9 +38,9 @@ impl Chain {
         if self.is_empty() {
             (self.head, self.tail) = (0, 0);
         } else {
-            self.tail = (self.tail + 1) & mask(ring) as u32;
+            self.tail = after(ring, self.tail as usize, 1) as u32;
         }
-        ring[self.tail as usize & mask(ring)] = i;
+        ring[self.tail as usize] = i;
         true
     }
 
@@ -48,14 +48,14 @@ impl Chain {
     #[inline]
     pub(crate) fn ring_push_run(&mut self, ring: &mut [Index], i: Index, n: u32, step: Index) {
         debug_assert!(self.ring_len(ring) + n as usize <= ring.len(), "a ring has no room");
-        let start = if self.is_empty() { 0 } else { (self.tail as usize + 1) & mask(ring) };
+        let start = if self.is_empty() { 0 } else { after(ring, self.tail as usize, 1) };
         if n == 0 || start >= ring.len() {
             return;
         }
         if self.is_empty() {
             self.head = 0;
         }
-        self.tail = (start as u32 + n - 1) & mask(ring) as u32;
+        self.tail = after(ring, start, n as usize - 1) as u32;
         let (low, high) = ring.split_at_mut(start);
         let before = high.len() as u32;
         high.iter_mut().zip(0..n).for_each(|(place, at)| *place = i + at * step);
@@ -74,7 +74,7 @@ impl Chain {
         let len = self.ring_len(ring);
         let mut n = 0;
         for place in into.iter_mut().rev().take(len) {
-            let i = ring[(self.head as usize + n) & mask(ring)];
+            let i = ring[after(ring, self.head as usize, n)];
             if !owned(i) {
                 break;
             }
@@ -84,7 +84,7 @@ impl Chain {
         if n == len {
             *self = Self::EMPTY;
         } else {
-            self.head = (self.head + n as u32) & mask(ring) as u32;
+            self.head = after(ring, self.head as usize, n) as u32;
         }
         n
     }
@@ -92,7 +92,7 @@ impl Chain {
     /// Returns the last block of a ring that is not empty.
     #[inline]
     pub(crate) fn ring_last(&self, ring: &[Index]) -> Index {
-        ring[self.tail as usize & mask(ring)]
+        ring[self.tail as usize]
     }
 
     /// Drops the last `n` blocks of a ring, at most all.
@@ -101,7 +101,7 @@ impl Chain {
         if n == self.ring_len(ring) {
             *self = Self::EMPTY;
         } else {
-            self.tail = self.tail.wrapping_sub(n as u32) & mask(ring) as u32;
+            self.tail = before(ring, self.tail as usize, n) as u32;
         }
     }
 
@@ -118,7 +118,7 @@ impl Chain {
         let most = most.min(self.ring_len(ring) as u32);
         let mut n = 0;
         while n < most {
-            let i = ring[self.tail.wrapping_sub(n) as usize & mask(ring)];
+            let i = ring[before(ring, self.tail as usize, n as usize)];
             if i != first + n * step || !owned(i) {
                 break;
             }
@@ -138,16 +138,16 @@ impl Chain {
         let old = core::mem::replace(self, Self::EMPTY);
         for at in 0..old.ring_len(ring) {
             // What is kept is written no further than what is read.
-            let i = ring[(old.head as usize + at) & mask(ring)];
+            let i = ring[after(ring, old.head as usize, at)];
             if !keep(i) {
                 continue;
             }
             if self.is_empty() {
                 (self.head, self.tail) = (old.head, old.head);
             } else {
-                self.tail = (self.tail + 1) & mask(ring) as u32;
+                self.tail = after(ring, self.tail as usize, 1) as u32;
             }
-            ring[self.tail as usize & mask(ring)] = i;
+            ring[self.tail as usize] = i;
         }
     }
 
@@ -157,14 +157,21 @@ impl Chain {
         ring: &'a [Index],
     ) -> impl DoubleEndedIterator<Item = Index> + use<'a> {
         let head = if self.head == NIL { 0 } else { self.head as usize };
-        (0..self.ring_len(ring)).map(move |at| ring[(head + at) & mask(ring)])
+        (0..self.ring_len(ring)).map(move |at| ring[after(ring, head, at)])
     }
 }
 
-/// Masks places; 0 in no ring, which is never asked for a place.
+/// Returns the place `n` places after another, at most a round.
 #[inline(always)]
-fn mask(ring: &[Index]) -> usize {
-    ring.len().wrapping_sub(1)
+fn after(ring: &[Index], place: usize, n: usize) -> usize {
+    let at = place + n;
+    if at >= ring.len() { at - ring.len() } else { at }
+}
+
+/// Returns the place `n` places before another, at most a round.
+#[inline(always)]
+fn before(ring: &[Index], place: usize, n: usize) -> usize {
+    if place >= n { place - n } else { place + ring.len() - n }
 }
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! A pageblock's free blocks, which the page map knows: how many there are of each order.
 
-use super::{Block, Packing, Partial};
+use super::{Block, Packing, Partial, orders_of_many};
 use crate::base::frame::Order;
 use crate::base::mobility::Migratetype;
 use crate::table::freelist::FreeArea;
@@ -15,9 +15,15 @@ pub(crate) struct Taken {
 }
 
 impl Packing<'_> {
+    /// Returns the place of an order of a pageblock among those [of many](orders_of_many), or else among the others.
     #[inline(always)]
-    fn count_place(&self, block: Block, order: Order) -> usize {
-        block as usize * usize::from(self.pageblock_order) + usize::from(order)
+    fn count_place(&self, block: Block, order: Order) -> Result<usize, usize> {
+        let (many, block) = (orders_of_many(self.pageblock_order), block as usize);
+        if order < many {
+            Ok(block * usize::from(many) + usize::from(order))
+        } else {
+            Err(block * usize::from(self.pageblock_order - many) + usize::from(order - many))
+        }
     }
 
     /// Returns the lowest free block of an order and the pageblock's own type.
@@ -35,8 +41,10 @@ impl Packing<'_> {
     /// Counts a free block of a pageblock's own type.
     #[inline(always)]
     pub(super) fn count_in(&mut self, block: Block, order: Order) {
-        let place = self.count_place(block, order);
-        self.counts[place] += 1;
+        match self.count_place(block, order) {
+            Ok(place) => self.many[place] += 1,
+            Err(place) => self.few[place] += 1,
+        }
         let partial = &mut self.blocks[block as usize];
         partial.free += 1 << order;
         partial.orders |= 1 << order;
@@ -45,24 +53,39 @@ impl Packing<'_> {
     /// Counts such a block no more.
     #[inline(always)]
     pub(super) fn count_out(&mut self, block: Block, order: Order) {
-        let place = self.count_place(block, order);
-        self.counts[place] -= 1;
+        let none_left = match self.count_place(block, order) {
+            Ok(place) => {
+                self.many[place] -= 1;
+                self.many[place] == 0
+            }
+            Err(place) => {
+                self.few[place] -= 1;
+                self.few[place] == 0
+            }
+        };
         let partial = &mut self.blocks[block as usize];
         partial.free -= 1 << order;
-        partial.orders &= !(u16::from(self.counts[place] == 0) << order);
+        partial.orders &= !(u16::from(none_left) << order);
     }
 
     /// Forgets what is counted for a pageblock.
     pub(super) fn clear_counts(&mut self, block: Block) {
-        let place = self.count_place(block, 0);
-        self.counts[place..][..usize::from(self.pageblock_order)].fill(0);
+        for order in 0..self.pageblock_order {
+            match self.count_place(block, order) {
+                Ok(place) => self.many[place] = 0,
+                Err(place) => self.few[place] = 0,
+            }
+        }
         let partial = &mut self.blocks[block as usize];
         (partial.free, partial.orders) = (0, 0);
     }
 
-    /// Returns the number of free blocks of each order and the pageblock's own type.
-    pub(super) fn counts_of(&self, block: Block) -> &[u16] {
-        &self.counts[self.count_place(block, 0)..][..usize::from(self.pageblock_order)]
+    /// Returns the number of free blocks of an order and the pageblock's own type.
+    pub(super) fn count_of(&self, block: Block, order: Order) -> u16 {
+        match self.count_place(block, order) {
+            Ok(place) => self.many[place],
+            Err(place) => self.few[place].into(),
+        }
     }
 
     /// Takes up to `n` blocks of `order`, at least one, as that many requests would that follow each other: the start

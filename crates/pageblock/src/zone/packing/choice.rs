@@ -143,7 +143,7 @@ impl Packing<'_> {
             let partial = &self.blocks[block as usize];
             let own =
                 partial.orders >> order & 1 != 0 && map.block_type(self.start_of(block)) == mt;
-            own || partial.foreign > 0
+            own || self.foreign_of(block) > 0
         })
     }
 }

@@ -206,7 +206,7 @@ pub(super) fn policies() -> impl Strategy<Value = Policy> {
     let change = prop_oneof![Just(None), (0..SWITCHES.len(), 0usize..100).prop_map(Some)];
     let free = prop_oneof![Just(4u32), Just(16), Just(60), Just(300), Just(3000)];
     let fraction = prop_oneof![4 => Just(0), 1 => 8u32..20];
-    let placement = prop_oneof![2 => Just(Placement::Linux), 1 => Just(Placement::Packed), 1 => Just(Placement::Compact)];
+    let placement = prop_oneof![2 => Just(Placement::Linux), 1 => Just(Placement::Packed)];
     (0..PRESETS.len(), change, free, 0u32..3, fraction, placement).prop_map(
         |(preset, change, min_free_kbytes, scale, fraction, placement)| {
             let mut policy = PRESETS[preset].policy;
