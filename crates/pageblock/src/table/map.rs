@@ -2,7 +2,7 @@
 //!
 //! A frame costs nine bytes, two list links and a state byte; under packed placement, which links no frames,
 //! [four bits](super::bits), or the state byte where a free page need not count for its pageblock's type. A pageblock
-//! costs one more. These tables are plain atomics with relaxed loads and stores, ordinary moves on every machine, because a
+//! costs two more. These tables are plain atomics with relaxed loads and stores, ordinary moves on every machine, because a
 //! frame on a CPU list belongs to that CPU and a free frame to whoever holds its zone.
 
 use crate::base::frame::{FrameRange, ORDER_LIMIT, Order, Pfn};
