@@ -246,7 +246,7 @@ impl CpuZone<'_> {
         self.free_block::<WHOLE>(pfn, order, observer)
     }
 
-    /// See [`CpuCaches::free_block_fast`].
+    /// See [`CpuCaches::free_more_fast`].
     #[inline(always)]
     fn free_block<const KIND: u8>(
         &mut self,

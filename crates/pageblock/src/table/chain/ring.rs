@@ -72,19 +72,20 @@ impl Chain {
         owned: impl Fn(Index) -> bool,
     ) -> usize {
         let len = self.ring_len(ring);
-        let mut n = 0;
+        let (mut n, mut at) = (0, self.head as usize);
         for place in into.iter_mut().rev().take(len) {
-            let i = ring[after(ring, self.head as usize, n)];
+            let i = ring[at];
             if !owned(i) {
                 break;
             }
             *place = i;
             n += 1;
+            at = if at + 1 == ring.len() { 0 } else { at + 1 };
         }
         if n == len {
             *self = Self::EMPTY;
         } else {
-            self.head = after(ring, self.head as usize, n) as u32;
+            self.head = at as u32;
         }
         n
     }
@@ -116,13 +117,14 @@ impl Chain {
     ) -> Option<(Index, u32)> {
         let first = self.ring_last(ring);
         let most = most.min(self.ring_len(ring) as u32);
-        let mut n = 0;
+        let (mut n, mut at) = (0, self.tail as usize);
         while n < most {
-            let i = ring[before(ring, self.tail as usize, n as usize)];
+            let i = ring[at];
             if i != first + n * step || !owned(i) {
                 break;
             }
             n += 1;
+            at = if at == 0 { ring.len() } else { at } - 1;
         }
         // The largest power of two.
         let n = 1 << n.checked_ilog2()?;
