@@ -41,9 +41,10 @@
 //! other by an atomic operation. Nothing else changes these bits, so a second free that starts after the first is an
 //! error, whatever happens to the frames beside it. If two frees of a page at the same instant both succeed, they
 //! cancel out: the page is *lost*. It stays in use, both lists drop it, and it is never handed out before it is freed
-//! once more. Frames beside it are not affected, with the same exception as above: if the owner is delayed between its
-//! load and its store until others have drained the whole pageblock, split it and handed it out again, the seven
-//! frames in the same byte may be affected.
+//! once more. If the owner allocates it again before the second free takes effect, that one frees the new owner's block
+//! (below), or the page is lost for good, out of use and on no list. Frames beside it are not affected, with the same
+//! exception as above: if the owner is delayed between its load and its store until others have drained the
+//! whole pageblock, split it and handed it out again, the seven frames in the same byte may be affected.
 //!
 //! A double free of a frame that was allocated again in between frees the new owner's block,
 //! here as in every allocator.
