@@ -25,6 +25,7 @@ impl<'m, Z: Access<'m>> Local<'_, 'm, Z> {
         let mut done = self.take_bulk(&attempt, blocks, observer);
         while let Some(slot) = blocks.get_mut(done) {
             let warm = self.caches.alloc_fast(request, observer);
+            let warm = warm.or_else(|| self.caches.alloc_pair_fast(request, observer));
             match warm.map_or_else(|| self.take(request, None, observer), Ok) {
                 Ok(pfn) => *slot = pfn,
                 Err(error) if done == 0 => return Err(error),

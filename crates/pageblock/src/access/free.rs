@@ -34,8 +34,8 @@ impl<'m, Z: Access<'m>> Local<'_, 'm, Z> {
         observer.event(Event::PageFree { pfn, order });
         let cache = self.cache(at);
         cache.count_free(order);
-        let CpuZone { snapshot, cache, .. } = &mut self.caches.zones[at.index()];
-        let mt = snapshot.map.cpu_list_type(i, order);
+        let CpuZone { map, cache, .. } = &mut self.caches.zones[at.index()];
+        let mt = map.cpu_list_type(i, order);
         match mt.and_then(|mt| Some((cache.list_index(order, mt)?, mt))) {
             Some((list, mt)) => {
                 self.zones.refresh_mask(self.machine, at);
@@ -56,8 +56,7 @@ impl<'m, Z: Access<'m>> Local<'_, 'm, Z> {
         order: Order,
         observer: &mut impl Observer,
     ) -> bool {
-        let CpuZone { snapshot, cache, .. } = &mut self.caches.zones[at.index()];
-        let map = &snapshot.map;
+        let CpuZone { map, cache, .. } = &mut self.caches.zones[at.index()];
         let Some(mt) = map.emptying_type(i) else { return false };
         if cache.list_index(order, mt).is_none() || !cache.leave(map, i, order, mt) {
             return false;
@@ -86,10 +85,10 @@ impl<'m, Z: Access<'m>> Local<'_, 'm, Z> {
     ) {
         let policy = &self.machine.policy;
         let flags = self.cache_flags(at);
-        let CpuZone { snapshot, cache, .. } = &mut self.caches.zones[at.index()];
+        let CpuZone { map, cache, .. } = &mut self.caches.zones[at.index()];
         let n = cache.pages_to_drain_with(policy, order, flags);
         let passes = n > 0 && cache.listed() == 0;
-        if passes || !cache.push(&snapshot.map, i, order, list, mt) {
+        if passes || !cache.push(map, i, order, list, mt) {
             // The block would be drained at once, or has no room.
             self.with_pages(at, |zone, cache| {
                 cache.pass_on(zone, i, order, mt, observer);

@@ -256,9 +256,12 @@ impl<'m, Z: Access<'m>> Local<'_, 'm, Z> {
         observer: &mut impl Observer,
     ) -> Pfn {
         let Attempt { order, mt, gfp, .. } = *attempt;
-        let map = &self.machine.snapshots[at.index()].map;
-        map.set(i, FrameState::Allocated { order, movable: gfp.has(Gfp::MOVABLE) });
+        let movable = gfp.has(Gfp::MOVABLE);
+        let map = &self.caches.zones[at.index()].map;
         let pfn = map.pfn(i);
+        if !map.hand_out(i, order, movable) {
+            self.with(at, |zone, _| zone.map().set(i, FrameState::Allocated { order, movable }));
+        }
         self.cache(at).count_alloc(order);
         if self.machine.policy.fair != Fair::Off {
             self.with(at, |zone, _| zone.spend_fair_batch(order));

@@ -177,8 +177,8 @@ impl Setup<'_> {
     }
 
     /// Returns the memory that the allocator needs for its tables, in bytes: nine for each frame of the
-    /// zones' spans, one for each pageblock, and the fixed parts; under packed placement a good one for each frame, and
-    /// places for each CPU's lists. It is enough for memory of any
+    /// zones' spans, two for each pageblock, and the fixed parts; under packed placement half a byte for each frame (one
+    /// under policies older than 6.12), and places for each CPU's lists. It is enough for memory of any
     /// alignment.
     ///
     /// # Errors
@@ -253,12 +253,15 @@ impl<'m> Allocator<'m> {
             caches.zones = tables.take(specs.len(), |at| CpuZone {
                 snapshot: &snapshots[at],
                 cache: CpuCache::new(CpuId(cpu), &policy, geometry, empty),
-                map: *zones[at].map(),
+                map: zones[at].map().of_cpu(cpu as u32 + 1),
                 tuned: 0,
                 recent_type: Migratetype::Unmovable,
                 recent_list: ListIndex(0),
+                recent_key: 0,
+                recent_code: 0,
             })?;
             for (zone, spec) in caches.zones.iter_mut().zip(specs) {
+                zone.set_recent(Migratetype::Unmovable, ListIndex(0));
                 let pages = setup.ring_pages(spec)?;
                 let places = tables.take(Rings::places(pages), |_| 0)?;
                 if !places.is_empty() {
@@ -266,7 +269,7 @@ impl<'m> Allocator<'m> {
                 }
             }
             caches.node = cpu_nodes[cpu];
-            caches.first = first_zones[caches.node.index()];
+            caches.set_first(first_zones[caches.node.index()]);
         }
         let machine = Machine {
             policy,

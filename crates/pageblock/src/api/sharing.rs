@@ -24,8 +24,8 @@
 //! is always an error that changes nothing, whichever CPUs made the two.
 //!
 //! Without an atomic read-modify-write two frees of one frame *at the same instant* can both succeed:
-//! both CPUs read the state before either has written it. Then both have the frame on a list, and may
-//! each allocate it. No other frame is affected, as long as neither CPU is delayed between its
+//! both CPUs read the state before either has written it. Then both have the frame on a list, and, where
+//! frames have a state byte, may each allocate it. No other frame is affected, as long as neither CPU is delayed between its
 //! read of the state and its last write (a few instructions, with interrupts disabled in a kernel) for so
 //! long that the other drains the frame to its zone:
 //!
@@ -35,6 +35,16 @@
 //!   [`strays`](crate::cpu_cache::CpuCache::strays) counts it.
 //! * A block is checked again when it leaves a list, for a request or (under the zone's lock) for the
 //!   zone: if it is on no CPU list any more, it is dropped as well.
+//!
+//! Under packed placement, but for policies older than 6.12, frames have four bits each. Whether a page is in use is the
+//! exclusive or of two bits: the CPU that owns the pageblock changes one by a load and a store, and all others change the
+//! other by an atomic operation. Nothing else changes these bits, so a second free that starts after the first is an
+//! error, whatever happens to the frames beside it. If two frees of a page at the same instant both succeed, they
+//! cancel out: the page is *lost*. It stays in use, both lists drop it, and it is never handed out before it is freed
+//! once more. If the owner allocates it again before the second free takes effect, that one frees the new owner's block
+//! (below), or the page is lost for good, out of use and on no list. Frames beside it are not affected, with the same
+//! exception as above: if the owner is delayed between its load and its store until others have drained the
+//! whole pageblock, split it and handed it out again, the seven frames in the same byte may be affected.
 //!
 //! A double free of a frame that was allocated again in between frees the new owner's block,
 //! here as in every allocator.

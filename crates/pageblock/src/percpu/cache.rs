@@ -30,7 +30,7 @@ use crate::percpu::list::CpuList;
 use crate::percpu::tuning::KeepRule;
 use crate::policy::{PcpOrders, PcpThpLists, Policy, Reserve};
 use crate::table::chain::Tag;
-use crate::table::map::{FrameState, Index, NIL, PageMap, StateByte};
+use crate::table::map::{FrameState, Index, NIL, PageMap};
 use crate::zone::Zone;
 use crate::zone::fallback::Mode;
 
@@ -86,6 +86,8 @@ pub struct CpuCache<'m> {
     pub(super) prev_free_high_order: bool,
     /// The CPU's share of the data cache holds more than three batches (`PCPF_FREE_HIGH_BATCH`).
     pub(super) free_high_batch: bool,
+    /// See [`PageMap::put_own_page`].
+    aside: u16,
     /// Pages that it may hold now.
     pub(super) high: u32,
     /// Its limits.
@@ -141,6 +143,7 @@ impl CpuCache<'_> {
             free_count: 0,
             last_freed: NIL,
             last_freed_list: last_freed::NONE,
+            aside: 0,
             pairs: 0,
             prev_free_high_order: false,
             free_high_batch: false,
@@ -219,49 +222,54 @@ impl CpuCache<'_> {
     }
 
     /// Takes the first block of a list of this order for a request, if it is on the stack, and counts
-    /// it. Returns its state too, which the caller sets.
+    /// it: it is allocated, movable or not.
     #[inline(always)]
-    pub(crate) fn take_hot<'m>(
+    pub(crate) fn take_hot<const PAIRS: bool>(
         &mut self,
-        map: &PageMap<'m>,
+        map: &PageMap<'_>,
         index: ListIndex,
         order: Order,
-    ) -> Option<(Index, StateByte<'m>)> {
+        movable: bool,
+    ) -> Option<Index> {
         if self.last_freed_is_on(index) {
-            return self.take_last_freed(map);
+            return self.take_last_freed(map, movable);
         }
         if !self.flush_hot() {
             return None;
         }
         let list = &mut self.lists[index.index() % LISTS];
         let i = list.top()?;
-        let state = map.state_byte(i);
-        if !state.is_on_cpu_list() {
+        if !map.take::<PAIRS>(i, order, movable) {
             return None;
         }
         list.drop_top();
         self.count -= self.weight(order);
         self.pgalloc += pages(order);
         self.note_alloc();
-        Some((i, state))
+        Some(i)
     }
 
-    /// Keeps a freed page aside for a list, or puts a freed block of a higher order on it, if there is room on
-    /// the stack, and counts it; the cache has `count` pages then ([`count_if_kept`](Self::count_if_kept)).
-    /// Only where no page is kept aside, and for a zone of which nothing but its size drains the cache ([`ZoneSnapshot::only_size_drains`]).
+    /// Puts a freed block on a list, at the [free place](Self::free_place) of its stack, and counts it; the cache
+    /// has `count` pages then ([`count_if_kept`](Self::count_if_kept)). Only where no page is kept aside, and for a
+    /// zone of which nothing but its size drains the cache ([`ZoneSnapshot::only_size_drains`]).
     #[inline(always)]
-    pub(crate) fn put_hot(&mut self, i: Index, index: ListIndex, order: Order, count: u32) -> bool {
-        if order == 0 {
-            self.keep_last_freed(i, index);
-            return true;
-        }
-        if !self.lists[index.index() % LISTS].push_hot(i) {
-            return false;
-        }
+    pub(crate) fn put_hot(
+        &mut self,
+        i: Index,
+        (index, place): (ListIndex, usize),
+        order: Order,
+        count: u32,
+    ) {
+        self.lists[index.index() % LISTS].push_at(place, i);
         self.count = count;
         self.count_free(order);
         self.note_kept_free(order);
-        true
+    }
+
+    /// Returns the place of the next block on the stack of a list, if there is room.
+    #[inline(always)]
+    pub(crate) fn free_place(&self, index: ListIndex) -> Option<usize> {
+        self.lists[index.index() % LISTS].free_place()
     }
 
     /// Moves blocks to the stack of the list of an order and type, if it is empty. Returns whether
@@ -269,8 +277,16 @@ impl CpuCache<'_> {
     pub(crate) fn warm(&mut self, map: &PageMap<'_>, order: Order, mt: Migratetype) -> bool {
         let Some(index) = self.list_index(order, mt) else { return false };
         let (list, rest) = self.list_mut(map, index);
-        !list.is_empty()
-            && (list.top().is_some() || list.warm(rest, |i| map.is_on_cpu_list(i, order)))
+        if list.is_empty() {
+            return false;
+        }
+        list.top().is_some()
+            || if map.has_bits() {
+                // A ring has no links that could be wrong, and each block is looked at when it is taken.
+                list.warm(rest, |_| true)
+            } else {
+                list.warm(rest, |i| map.is_byte_on_cpu_list(i, order))
+            }
     }
 
     /// Makes room on the stack of the list of an order and type, if the cache certainly keeps a block freed to it.
@@ -385,19 +401,6 @@ impl CpuCache<'_> {
         taken
     }
 
-    /// Puts `n` blocks that follow each other, from the list of their own type, at the end of a list.
-    fn append_run(&mut self, zone: &Zone<'_>, i: Index, n: u32, index: ListIndex, mt: Migratetype) {
-        let order = self.list_order(index);
-        for at in 0..n {
-            let i = i + (at << order);
-            let cached = zone.remembered_type(i, mt, mt);
-            zone.map().set(i, FrameState::CpuList { order, cached });
-        }
-        let (list, rest) = self.list_mut(zone.map(), index);
-        list.push_tail_run(rest, i, n, 1 << order);
-        self.count += n * self.weight(order);
-    }
-
     /// Puts a block at the end of a list: after a refill, or when a state is rebuilt. Tells whether there was room.
     #[inline]
     pub(crate) fn append(
@@ -431,7 +434,7 @@ impl CpuCache<'_> {
         if !list.push_head(rest, i) {
             return false;
         }
-        map.set(i, FrameState::CpuList { order, cached });
+        map.put_on_cpu_list(i, order, cached);
         self.count += self.weight(order);
         true
     }

@@ -6,6 +6,7 @@ use crate::base::mobility::Migratetype;
 use crate::percpu::cache::CpuCache;
 use crate::percpu::cache::rings::Rings;
 use crate::percpu::snapshot::ZoneSnapshot;
+use crate::table::bits::page_code;
 use crate::table::map::PageMap;
 use crate::zone::retune::CacheTuning;
 
@@ -37,6 +38,10 @@ pub(crate) struct CpuZone<'m> {
     pub(crate) recent_type: Migratetype,
     /// The list that pages of that type are freed to; see [`CpuCache::put_list`].
     pub(crate) recent_list: ListIndex,
+    /// See [`PageMap::is_kept`].
+    pub(crate) recent_key: u16,
+    /// The code of a page that is as movable as the list; see [`page_code`].
+    pub(crate) recent_code: u16,
     /// The [`CacheTuning::times`] of the limits that the cache has.
     pub(crate) tuned: u32,
 }
@@ -47,6 +52,13 @@ impl<'m> CpuZone<'m> {
     pub(crate) fn flushed(&mut self) -> &mut CpuCache<'m> {
         self.cache.flush_last_freed(&self.map);
         &mut self.cache
+    }
+
+    /// Notes the type of the pageblock that was freed to last, and the list of its pages.
+    pub(crate) fn set_recent(&mut self, mt: Migratetype, list: ListIndex) {
+        (self.recent_type, self.recent_list) = (mt, list);
+        self.recent_key = self.map.key(mt);
+        self.recent_code = page_code(list.index() == Migratetype::Movable as usize);
     }
 
     /// Gives the cache rings for its lists, while it is empty.
@@ -68,6 +80,11 @@ impl CpuZone<'_> {
 }
 
 impl CpuCaches<'_> {
+    /// Sets the first zones, by the highest zone of a request.
+    pub(crate) fn set_first(&mut self, first: [ZoneIndex; MAX_NR_ZONES]) {
+        self.first = first;
+    }
+
     /// Has every cache adopt the limits of its zone, which `tuning` returns.
     pub(crate) fn adopt(&mut self, mut tuning: impl FnMut(ZoneIndex) -> CacheTuning) {
         for (at, zone) in ZoneIndex::up_to(self.zones.len()).zip(self.zones.iter_mut()) {

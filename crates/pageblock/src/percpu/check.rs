@@ -19,7 +19,9 @@ impl Zone<'_> {
                     if is == order
                         && (cache.list_index(is, cached) == Some(index)
                             || !self.policy().remembers_list()
-                            || !cached.is_mergeable()) =>
+                            || !cached.is_mergeable()
+                            // The type of the pageblock, which may have changed.
+                            || self.map().has_bits()) =>
                 {
                     Ok(())
                 }

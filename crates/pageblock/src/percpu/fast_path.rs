@@ -11,7 +11,7 @@ use crate::base::ids::ZoneIndex;
 use crate::base::request::{Gfp, Request};
 use crate::percpu::caches::{CpuCaches, CpuZone};
 use crate::percpu::machine::Machine;
-use crate::table::map::Index;
+use crate::table::map::{Index, PageMap};
 
 #[cfg(doc)]
 use crate::percpu::snapshot::ZoneSnapshot;
@@ -26,13 +26,30 @@ impl CpuCaches<'_> {
     ) -> Option<Pfn> {
         // Pages are what is asked for most: what follows from their order is known when this is compiled.
         match request.order {
-            0 => self.try_alloc_fast(&Request { order: 0, ..*request }, observer),
-            _ => self.try_alloc_fast(request, observer),
+            0 => self.try_alloc_fast::<false>(&Request { order: 0, ..*request }, observer),
+            _ => self.try_alloc_fast::<false>(request, observer),
         }
     }
 
+    /// The same for the orders for which that does nothing where frames have bits.
+    #[inline]
+    pub(crate) fn alloc_pair_fast(
+        &mut self,
+        request: &Request,
+        observer: &mut impl Observer,
+    ) -> Option<Pfn> {
+        if request.order == 0 || request.order > 2 {
+            return None;
+        }
+        self.try_alloc_fast::<true>(request, observer)
+    }
+
     #[inline(always)]
-    fn try_alloc_fast(&mut self, request: &Request, observer: &mut impl Observer) -> Option<Pfn> {
+    fn try_alloc_fast<const PAIRS: bool>(
+        &mut self,
+        request: &Request,
+        observer: &mut impl Observer,
+    ) -> Option<Pfn> {
         let Request { order, gfp, node, nodemask } = *request;
         // The full path leaves out nodes, or may use reserves.
         if gfp.has(Gfp::THISNODE)
@@ -51,8 +68,8 @@ impl CpuCaches<'_> {
         {
             return None;
         }
-        let (i, state) = cache.take_hot(map, list, order)?;
-        state.set_allocated(order, gfp.has(Gfp::MOVABLE));
+        let movable = gfp.has(Gfp::MOVABLE);
+        let i = cache.take_hot::<PAIRS>(map, list, order, movable)?;
         let pfn = map.pfn(i);
         observer.event(Event::PageAlloc { pfn: Some(pfn), order, migratetype: mt, gfp });
         Some(pfn)
@@ -92,64 +109,69 @@ impl CpuCaches<'_> {
         let zone = self.zones.get_mut(self.first[gfp.highest_zone() as usize].index())?;
         let map = zone.map;
         let warm = zone.flushed().warm(&map, order, gfp.migratetype()?);
-        if warm { self.alloc_fast(request, observer) } else { None }
+        if !warm {
+            return None;
+        }
+        self.alloc_fast(request, observer).or_else(|| self.alloc_pair_fast(request, observer))
     }
 
-    /// Puts an allocated block of the zone and type that was freed last on a list, if that keeps it. Tells
-    /// whether it did.
+    /// Keeps an allocated page aside, if its pageblock is of the zone and type that were freed to last, it is as movable
+    /// as the list, and that keeps it. Tells whether it did.
     #[inline(always)]
-    pub(crate) fn free_fast(
+    pub(crate) fn free_page_fast(&mut self, pfn: Pfn, observer: &mut impl Observer) -> bool {
+        let Some(zone) = self.zones.get_mut(self.recent.index()) else { return false };
+        let CpuZone { map, cache, .. } = zone;
+        let offset = map.offset(pfn);
+        // The list is found from the last type, not from this one, so that the processor need not
+        // wait for the type to know where the page goes.
+        if !map.is_kept(offset, zone.recent_key)
+            || !cache.flush_hot()
+            || cache.count_if_kept(0).is_none()
+            || !zone.snapshot.only_size_drains()
+            || !cache.put_own_page(map, offset, zone.recent_type, zone.recent_code)
+        {
+            return false;
+        }
+        cache.keep_last_freed(offset as Index, zone.recent_list);
+        observer.event(Event::PageFree { pfn, order: 0 });
+        true
+    }
+
+    /// Does the same for a block of a higher order, if the list keeps it, or collects it where its pageblock is being
+    /// emptied; and for pages of which [`free_page_fast`](Self::free_page_fast) does not.
+    #[inline(always)]
+    pub(crate) fn free_more_fast(
         &mut self,
         pfn: Pfn,
         order: Order,
         observer: &mut impl Observer,
     ) -> bool {
+        let Some(zone) = self.zones.get_mut(self.recent.index()) else { return false };
+        if zone.map.has_cells(order) {
+            return zone.free_block::<CELLS>(pfn, order, observer);
+        }
+        // Each saves the registers that it needs.
         match order {
-            0 => self.try_free_fast(pfn, 0, observer).is_some(),
-            _ => self.free_block_fast(pfn, order, observer),
+            0 => zone.free_page_elsewhere(pfn, observer),
+            _ if zone.map.has_bits() => zone.free_whole_block(pfn, order, observer),
+            _ => zone.free_block_in_bytes(pfn, order, observer),
         }
     }
 
-    /// The same for the higher orders, apart, so that pages need fewer registers.
-    #[inline(never)]
-    fn free_block_fast(&mut self, pfn: Pfn, order: Order, observer: &mut impl Observer) -> bool {
-        self.try_free_fast(pfn, order, observer).is_some()
-    }
-
-    #[inline(always)]
-    fn try_free_fast(
+    /// The same for the orders for which that does nothing where frames have bits.
+    #[inline]
+    pub(crate) fn free_pair_fast(
         &mut self,
         pfn: Pfn,
         order: Order,
         observer: &mut impl Observer,
-    ) -> Option<()> {
-        if order > ORDER_LIMIT {
-            return None;
-        }
-        let zone = self.zones.get_mut(self.recent.index())?;
-        let CpuZone { map, cache, .. } = zone;
-        if !cache.flush_hot() {
-            return None;
-        }
-        let count = cache.count_if_kept(order)?;
-        let (offset, state) = map.allocated(pfn, order)?;
-        // The list is found from the last type, not from this one, so that the processor need not
-        // wait for the type to know where the block goes.
-        let mt = zone.recent_type;
-        if !map.is_in_block_of(offset, mt) {
-            return None;
-        }
-        let list = if order == 0 { zone.recent_list } else { cache.put_list(order, mt)? };
-        if !zone.snapshot.only_size_drains() || !cache.put_hot(offset as Index, list, order, count)
-        {
-            return None;
-        }
-        observer.event(Event::PageFree { pfn, order });
-        state.set_on_cpu_list(order, mt);
-        Some(())
+    ) -> bool {
+        let Some(zone) = self.zones.get_mut(self.recent.index()) else { return false };
+        let is_pair = matches!(order, 1 | 2) && zone.map.has_bits();
+        is_pair && zone.free_block::<PAIRS>(pfn, order, observer)
     }
 
-    /// Makes room where [`free_fast`](Self::free_fast) puts a block, and tries again with the zone and
+    /// Makes room where [`free_page_fast`](Self::free_page_fast) puts a block, and tries again with the zone and
     /// the type of the block.
     pub(crate) fn make_room_and_free(
         &mut self,
@@ -162,13 +184,126 @@ impl CpuCaches<'_> {
         let Some(zone) = self.zones.get_mut(at.index()) else { return false };
         zone.flushed();
         let map = &zone.map;
-        let Some((offset, _)) = map.allocated(pfn, order) else { return false };
-        let mt = map.block_type(offset as Index);
+        let Some(i) = map.allocated_at(pfn, order) else { return false };
+        let mt = map.block_type(i);
         if !zone.cache.make_room(map, order, mt) {
             return false;
         }
         let Some(list) = zone.cache.put_list(0, mt) else { return false };
-        (zone.recent_type, zone.recent_list) = (mt, list);
-        self.free_fast(pfn, order, observer)
+        zone.set_recent(mt, list);
+        (order == 0 && self.free_page_fast(pfn, observer))
+            || self.free_more_fast(pfn, order, observer)
+            || self.free_pair_fast(pfn, order, observer)
+    }
+}
+
+// What has the state of a freed block: bytes, or bits, by its order that of its pageblock, of cells or of less.
+const BYTES: u8 = 0;
+const WHOLE: u8 = 1;
+const CELLS: u8 = 2;
+const PAIRS: u8 = 3;
+
+impl CpuZone<'_> {
+    /// Frees a page that leaves the CPU, or that is in another's pageblock, or not as movable as its list; only where
+    /// frames have bits. Tells whether it did.
+    #[inline(never)]
+    fn free_page_elsewhere(&mut self, pfn: Pfn, observer: &mut impl Observer) -> bool {
+        let Self { map, cache, .. } = self;
+        if !map.has_bits() {
+            return false;
+        }
+        let offset = map.offset(pfn);
+        if map.is_emptying(offset) {
+            if !cache.has_place_to_leave(0) || !map.put_page(offset) {
+                return false;
+            }
+            cache.leave_at_place(offset as Index, 0);
+        } else {
+            let kept = map.is_in_block_of(offset, self.recent_type) && cache.flush_hot();
+            let Some(count) = cache.count_if_kept(0).filter(|_| kept) else { return false };
+            let Some(place) = cache.free_place(self.recent_list) else { return false };
+            if !self.snapshot.only_size_drains() || !map.put_page(offset) {
+                return false;
+            }
+            cache.put_hot(offset as Index, (self.recent_list, place), 0, count);
+        }
+        observer.event(Event::PageFree { pfn, order: 0 });
+        true
+    }
+
+    #[inline(never)]
+    fn free_block_in_bytes(
+        &mut self,
+        pfn: Pfn,
+        order: Order,
+        observer: &mut impl Observer,
+    ) -> bool {
+        self.free_block::<BYTES>(pfn, order, observer)
+    }
+
+    #[inline(never)]
+    fn free_whole_block(&mut self, pfn: Pfn, order: Order, observer: &mut impl Observer) -> bool {
+        self.free_block::<WHOLE>(pfn, order, observer)
+    }
+
+    /// See [`CpuCaches::free_more_fast`].
+    #[inline(always)]
+    fn free_block<const KIND: u8>(
+        &mut self,
+        pfn: Pfn,
+        order: Order,
+        observer: &mut impl Observer,
+    ) -> bool {
+        let Self { map, cache, .. } = self;
+        let (mt, offset) = (self.recent_type, map.offset(pfn));
+        let Some(word) = map.word_at(offset) else { return false };
+        if !PageMap::is_of(word, mt) {
+            return KIND == CELLS && self.leave_cells(pfn, order, word, observer);
+        }
+        if KIND == CELLS && !PageMap::is_mixed(word) {
+            return false;
+        }
+        if !self.snapshot.only_size_drains() || !cache.flush_hot() {
+            return false;
+        }
+        let Some(list) = cache.put_list(order, mt) else { return false };
+        let Some(place) = cache.free_place(list) else { return false };
+        let Some(count) = cache.count_if_kept(order) else { return false };
+        let put = match KIND {
+            BYTES => map.put_block_in_bytes(offset, order, mt),
+            WHOLE => map.bits().put_whole(offset, order, mt),
+            CELLS => map.bits().put_cells(offset, order),
+            _ => map.put_pair(offset, order, word),
+        };
+        if !put {
+            return false;
+        }
+        cache.put_hot(offset as Index, (list, place), order, count);
+        observer.event(Event::PageFree { pfn, order });
+        true
+    }
+
+    /// Collects a block with cells, if its pageblock is being emptied.
+    #[inline(never)]
+    fn leave_cells(
+        &mut self,
+        pfn: Pfn,
+        order: Order,
+        word: u16,
+        observer: &mut impl Observer,
+    ) -> bool {
+        let Self { map, cache, .. } = self;
+        let offset = map.offset(pfn);
+        if !PageMap::empties(word)
+            || !PageMap::is_mixed(word)
+            || !cache.has_lists(order)
+            || !cache.has_place_to_leave(order)
+            || !map.bits().put_cells(offset, order)
+        {
+            return false;
+        }
+        cache.leave_at_place(offset as Index, order);
+        observer.event(Event::PageFree { pfn, order });
+        true
     }
 }

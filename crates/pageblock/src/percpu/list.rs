@@ -127,33 +127,35 @@ impl CpuList {
                     }
                 }
             }
-            Rest::Ring(ring) => {
-                while first > 0 && !self.chain.is_empty() {
-                    let i = self.chain.ring_first(ring);
-                    if !owned(i) {
-                        break;
-                    }
-                    first -= 1;
-                    self.hot[first] = i;
-                    self.chain.ring_drop_head(ring);
-                }
-            }
+            Rest::Ring(ring) => first -= self.chain.ring_pop_first(ring, &mut self.hot, owned),
         }
         self.hot.copy_within(first.., 0);
         self.len = (HOT - first) as u32;
         self.len > 0
     }
 
+    /// Returns the place of the next block on the stack, if there is room.
+    #[inline(always)]
+    pub(crate) fn free_place(&self) -> Option<usize> {
+        let len = self.len as usize;
+        (len < HOT).then_some(len)
+    }
+
+    /// Puts a block before the first, at its [place](Self::free_place) on the stack.
+    #[inline(always)]
+    pub(crate) fn push_at(&mut self, place: usize, i: Index) {
+        self.hot[place] = i;
+        self.len = place as u32 + 1;
+    }
+
     /// Puts a block before the first, if there is room on the stack.
     #[inline(always)]
     pub(crate) fn push_hot(&mut self, i: Index) -> bool {
-        let len = self.len;
-        if len as usize >= HOT {
-            return false;
+        let place = self.free_place();
+        if let Some(place) = place {
+            self.push_at(place, i);
         }
-        self.hot[len as usize] = i;
-        self.len = len + 1;
-        true
+        place.is_some()
     }
 
     /// Puts a block before the first; tells whether there was room.
@@ -212,11 +214,7 @@ impl CpuList {
         }
         match rest {
             Rest::Linked(map, tag) => self.chain.push_tail_run(map, tag, i, n, step),
-            Rest::Ring(ring) => {
-                for at in 0..n {
-                    self.chain.ring_push_tail(ring, i + at * step);
-                }
-            }
+            Rest::Ring(ring) => self.chain.ring_push_run(ring, i, n, step),
         }
     }
 

@@ -275,7 +275,7 @@ impl Chain {
 mod tests {
     use super::*;
     use crate::base::frame::Pfn;
-    use crate::table::map::PageMap;
+    use crate::table::map::{Frames, PageMap};
     use crate::table::memory::Tables;
     use core::mem::MaybeUninit;
     use std::vec::Vec;
@@ -286,7 +286,7 @@ mod tests {
     fn with_map(test: impl FnOnce(&PageMap<'_>)) {
         let mut memory = [MaybeUninit::uninit(); 1024];
         let mut tables = Tables::new(&mut memory);
-        test(&PageMap::new(&mut tables, Pfn(0), 64, 3, true).unwrap());
+        test(&PageMap::new(&mut tables, Pfn(0), 64, 3, Frames::Linked).unwrap());
     }
 
     fn blocks(chain: &Chain, map: &PageMap<'_>) -> Vec<Index> {

@@ -1,15 +1,20 @@
 //! The page map: the state of every frame and pageblock.
 //!
-//! A frame costs nine bytes, two list links and a state byte, or under packed placement, which links no frames, the
-//! state byte; a pageblock costs one more. The tables
-//! are plain atomics with relaxed loads and stores, ordinary moves on every machine, because a frame
-//! on a CPU list belongs to that CPU and a free frame to whoever holds its zone.
+//! A frame costs nine bytes, two list links and a state byte; under packed placement, which links no frames,
+//! [four bits](super::bits), or the state byte where a free page need not count for its pageblock's type. A pageblock
+//! costs two more. These tables are plain atomics with relaxed loads and stores, ordinary moves on every machine, because a
+//! frame on a CPU list belongs to that CPU and a free frame to whoever holds its zone.
 
 use crate::base::frame::{FrameRange, ORDER_LIMIT, Order, Pfn};
 use crate::base::mobility::Migratetype;
-use crate::base::sync::{AtomicU8, Relaxed};
+use crate::base::sync::{AtomicU8, AtomicU16, Relaxed};
+use crate::table::bits::{self, FrameBits, NOBODY, Owner};
+use crate::table::block::block_byte;
+use crate::table::chain::Tag;
 use crate::table::links::{Link, Links, NEXT, PREV};
 use crate::table::memory::{Tables, TablesLayout};
+pub use crate::table::state::FrameState;
+use crate::table::state::{HOLE, RESERVED, RETURNED, free_in};
 use crate::table::usage::BlockUsage;
 
 /// The index of a frame in its zone's tables.
@@ -25,150 +30,62 @@ pub const BYTES_PER_FRAME: usize = size_of::<Link>() + size_of::<AtomicU8>();
 #[cfg(not(any(loom, shuttle)))]
 const _: () = assert!(BYTES_PER_FRAME == 9);
 
-/// What a frame is, as the first frame of a block or as part of one.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum FrameState {
-    /// Not in the zone, or no memory.
-    Hole,
-    /// Memory that was never handed to the allocator.
-    Reserved,
-    /// Not the first frame of its block.
-    Tail,
-    /// The first frame of a free block on a buddy list.
-    Free {
-        /// The block's order.
-        order: Order,
-        /// The type of the list.
-        list: Migratetype,
-    },
-    /// The first frame of a block on a CPU list.
-    CpuList {
-        /// The block's order.
-        order: Order,
-        /// The type that the block had when it came to the list.
-        cached: Migratetype,
-    },
-    /// The first frame of a block in use.
-    Allocated {
-        /// The block's order.
-        order: Order,
-        /// Whether the content can be moved.
-        movable: bool,
-    },
-}
-
-// The state byte: 0mmm oooo on a CPU list, 0111 oooo allocated, 1mmm oooo free,
-// 1111 oooo allocated with movable content, for types m < 7 and orders o < 15; and with o = 15:
-const TAIL: u8 = 0xff;
-const HOLE: u8 = 0xef;
-const RESERVED: u8 = 0xdf;
-/// Reserved too, and known to be memory: the allocator had it, or it was declared.
-const RETURNED: u8 = 0xcf;
-const ALLOCATED: u8 = 0x70;
-const FREE: u8 = 0x80;
-
-impl FrameState {
-    #[inline(always)]
-    pub(crate) const fn encode(self) -> u8 {
-        match self {
-            Self::Hole => HOLE,
-            Self::Reserved => RESERVED,
-            Self::Tail => TAIL,
-            Self::Free { order, list } => FREE | (list as u8) << 4 | order,
-            Self::CpuList { order, cached } => (cached as u8) << 4 | order,
-            Self::Allocated { order, movable } => ALLOCATED | (movable as u8) << 7 | order,
-        }
-    }
-
-    pub(crate) const fn decode(byte: u8) -> Self {
-        let order = byte & 0xf;
-        match byte {
-            TAIL => Self::Tail,
-            HOLE => Self::Hole,
-            RESERVED | RETURNED => Self::Reserved,
-            _ => match (byte >= FREE, Migratetype::from_index((byte >> 4 & 7) as usize)) {
-                (true, Some(list)) => Self::Free { order, list },
-                (false, Some(cached)) => Self::CpuList { order, cached },
-                (movable, None) => Self::Allocated { order, movable },
-            },
-        }
-    }
-}
-
-// The byte of a pageblock: sparse, skip hint, type below an isolation, type that counts: ps bbb ttt.
-const TYPE_BITS: u8 = 0b111;
-const BELOW: u8 = 3;
-const BELOW_BITS: u8 = TYPE_BITS << BELOW;
-const SKIP: u8 = 0b100_0000;
-const SPARSE: u8 = 0b1000_0000;
-
-/// Returns the byte of a pageblock of a type that is not isolated.
-const fn block_byte(mt: Migratetype) -> u8 {
-    (mt as u8) << BELOW | mt as u8
-}
-
-/// Tells whether a state byte is that of an allocated block of exactly this order.
-#[inline]
-fn is_allocated(byte: u8, order: Order) -> bool {
-    order <= ORDER_LIMIT && byte & 0x7f == ALLOCATED | order
-}
-
-/// The state of one frame.
-#[derive(Clone, Copy)]
-pub(crate) struct StateByte<'m>(&'m AtomicU8);
-
-impl StateByte<'_> {
-    /// Tells whether the block is on a CPU list.
-    #[inline(always)]
-    pub(crate) fn is_on_cpu_list(self) -> bool {
-        self.0.load(Relaxed) < ALLOCATED
-    }
-
-    /// Tells whether another frame has the same state.
-    #[inline(always)]
-    pub(crate) fn is_same(self, other: Self) -> bool {
-        self.0.load(Relaxed) == other.0.load(Relaxed)
-    }
-
-    /// Marks the block as allocated.
-    #[inline(always)]
-    pub(crate) fn set_allocated(self, order: Order, movable: bool) {
-        self.0.store(ALLOCATED | (movable as u8) << 7 | order, Relaxed);
-    }
-
-    /// Puts the block on a CPU list; its pageblock is `cached`.
-    #[inline(always)]
-    pub(crate) fn set_on_cpu_list(self, order: Order, cached: Migratetype) {
-        self.0.store(FrameState::CpuList { order, cached }.encode(), Relaxed);
-    }
-}
-
 /// The tables of one zone. Copies share them.
 #[derive(Clone, Copy)]
 pub(crate) struct PageMap<'m> {
     base: u64,
-    pageblock_order: Order,
+    pub(super) pageblock_order: Order,
+    frames: Index,
+    /// Whose copy it is, where a CPU may own pageblocks.
+    pub(super) owner: Owner,
     links: &'m [Link],
-    states: &'m [AtomicU8],
-    blocks: &'m [AtomicU8],
+    /// Empty where the frames have [bits](FrameBits).
+    pub(super) states: &'m [AtomicU8],
+    pub(super) bits: FrameBits<'m>,
+    pub(super) blocks: &'m [AtomicU16],
+}
+
+/// What a zone's tables have for each frame.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Frames {
+    /// Links and a state byte.
+    Linked,
+    /// A state byte.
+    Bytes,
+    /// [Four bits](FrameBits).
+    Bits,
 }
 
 impl<'m> PageMap<'m> {
     /// Tables of no frames.
-    pub(crate) const EMPTY: Self =
-        Self { base: 0, pageblock_order: 0, links: &[], states: &[], blocks: &[] };
+    pub(crate) const EMPTY: Self = Self {
+        base: 0,
+        pageblock_order: 0,
+        frames: 0,
+        owner: NOBODY,
+        links: &[],
+        states: &[],
+        bits: FrameBits::EMPTY,
+        blocks: &[],
+    };
 
-    /// Adds what `frames` frames need to `layout`, with links if they are to be `linked`.
+    /// Adds what `frames` frames need to `layout`.
     pub(crate) fn layout(
         layout: TablesLayout,
         frames: usize,
         pageblock_order: Order,
-        linked: bool,
+        kind: Frames,
     ) -> Option<TablesLayout> {
-        layout
-            .and::<Link>(if linked { frames } else { 0 })?
-            .and::<AtomicU8>(frames)?
-            .and::<AtomicU8>(frames >> pageblock_order)
+        let layout = match kind {
+            Frames::Linked => layout.and::<Link>(frames)?.and::<AtomicU8>(frames)?,
+            Frames::Bytes => layout.and::<AtomicU8>(frames)?,
+            Frames::Bits => layout,
+        };
+        let layout = layout.and::<AtomicU16>(frames >> pageblock_order)?;
+        match kind {
+            Frames::Bits => FrameBits::layout(layout, frames, pageblock_order),
+            Frames::Linked | Frames::Bytes => Some(layout),
+        }
     }
 
     /// Tables for `frames` frames from `base` on, all holes, in movable blocks.
@@ -177,14 +94,98 @@ impl<'m> PageMap<'m> {
         base: Pfn,
         frames: usize,
         pageblock_order: Order,
-        linked: bool,
+        kind: Frames,
     ) -> Option<Self> {
+        let of = |kinds: &[Frames]| if kinds.contains(&kind) { frames } else { 0 };
         // Links are read of blocks on lists only.
-        let links = tables.take_pairs(if linked { frames } else { 0 })?;
-        let states = tables.take(frames, |_| AtomicU8::new(HOLE))?;
-        let blocks = tables
-            .take(frames >> pageblock_order, |_| AtomicU8::new(block_byte(Migratetype::Movable)))?;
-        Some(Self { base: base.0, pageblock_order, links, states, blocks })
+        let links = tables.take_pairs(of(&[Frames::Linked]))?;
+        let bytes = of(&[Frames::Linked, Frames::Bytes]);
+        let states = tables.take(bytes, |_| AtomicU8::new(HOLE))?;
+        let movable = block_byte(Migratetype::Movable);
+        let blocks =
+            &*tables.take(frames >> pageblock_order, |_| AtomicU16::new(movable.into()))?;
+        let bits = FrameBits::new(tables, of(&[Frames::Bits]), pageblock_order, blocks)?;
+        let (base, frames) = (base.0, frames as Index);
+        Some(Self { base, pageblock_order, frames, owner: NOBODY, links, states, bits, blocks })
+    }
+
+    /// Returns the copy of a CPU, by its tag, which may own pageblocks.
+    pub(crate) fn of_cpu(self, tag: Tag) -> Self {
+        let owner = if self.has_bits() { bits::owner(tag) } else { NOBODY };
+        Self { owner, ..self }
+    }
+
+    /// Tells whether the frames have bits, so that every free page counts for the type of its pageblock.
+    #[inline(always)]
+    pub(crate) fn has_bits(&self) -> bool {
+        self.states.is_empty()
+    }
+
+    /// Tells whether frames have bits, and a block of an order [cells of its own](FrameBits::has_cells).
+    #[inline(always)]
+    pub(crate) fn has_cells(&self, order: Order) -> bool {
+        self.bits.has_cells(order)
+    }
+
+    /// Returns the bits of the frames.
+    #[inline(always)]
+    pub(crate) fn bits(&self) -> &FrameBits<'m> {
+        &self.bits
+    }
+
+    /// Notes that the pageblock of a frame is part of one block, which is free or about to be.
+    #[inline]
+    pub(crate) fn unmix(&self, i: Index) {
+        if self.has_bits() {
+            self.bits.unmix(i);
+        }
+    }
+
+    /// Notes that a block was taken off its list, and that its frames are about to get other states.
+    #[inline]
+    pub(crate) fn set_taken(&self, i: Index, order: Order) {
+        if !self.has_bits() {
+            self.set_byte(i, FrameState::Tail);
+        } else if order < self.pageblock_order {
+            self.bits.set(i, FrameState::CpuList { order, cached: Migratetype::Movable });
+        } else {
+            self.bits.unmix(i);
+        }
+    }
+
+    /// Makes the upper half, of this order, of a block that merged the rest of it.
+    pub(crate) fn set_upper_half(&self, i: Index, order: Order) {
+        if !self.has_bits() {
+            self.set_byte(i, FrameState::Tail);
+        } else if order >= self.pageblock_order {
+            self.bits.unmix(i);
+        } else if order >= bits::LEAST_ORDER {
+            self.bits.join(i, order);
+        } else {
+            self.bits.set(i, FrameState::Tail);
+        }
+    }
+
+    /// Sets the state of a block of whole pageblocks, as [`set`](Self::set) does.
+    #[inline(always)]
+    pub(crate) fn set_whole(&self, i: Index, state: FrameState) {
+        match self.states.get(i as usize) {
+            Some(byte) => byte.store(state.encode(), Relaxed),
+            None => self.bits.set_whole(i, state),
+        }
+    }
+
+    /// Gives a block a state.
+    pub(crate) fn set_block(&self, i: Index, order: Order, state: FrameState) {
+        self.set(i, state);
+        // What is set by the first frame alone.
+        let first = match self.has_bits() {
+            true if order >= self.pageblock_order => 1 << self.pageblock_order,
+            true => 1 << order.min(bits::LEAST_ORDER),
+            false => 1,
+        };
+        let (start, end) = (self.pfn(i).plus(first), self.pfn(i).plus(1 << order));
+        self.fill(FrameRange { start, end }, FrameState::Tail);
     }
 
     /// Returns the states of a range of frames that the tables have.
@@ -196,8 +197,7 @@ impl<'m> PageMap<'m> {
 
     /// Returns how the frames of the pageblock from `i` on are used.
     pub(crate) fn usage(&self, i: Index) -> BlockUsage {
-        let (start, pages) = (i as usize, 1 << self.pageblock_order);
-        BlockUsage::of(self.states.get(start..start + pages).unwrap_or_default())
+        self.usage_with_fixed(i, &mut |_, _| {})
     }
 
     /// Does the same, and calls back with the index and the order of each block of unmovable pages.
@@ -206,6 +206,9 @@ impl<'m> PageMap<'m> {
         i: Index,
         fixed: &mut impl FnMut(Index, Order),
     ) -> BlockUsage {
+        if self.has_bits() {
+            return self.bits.usage(i, fixed);
+        }
         let (start, pages) = (i as usize, 1 << self.pageblock_order);
         let states = self.states.get(start..start + pages).unwrap_or_default();
         BlockUsage::with_fixed(states, &mut |at, order| fixed(i + at as Index, order))
@@ -213,40 +216,63 @@ impl<'m> PageMap<'m> {
 
     /// Tells whether every frame of a range is reserved.
     pub(crate) fn all_reserved(&self, range: FrameRange) -> bool {
+        if self.has_bits() {
+            let frames = self.indices_in(range);
+            return range.is_empty()
+                || frames.is_some_and(|(start, end)| self.bits.all_reserved(start, end));
+        }
         let is = |byte: &AtomicU8| byte.load(Relaxed) | (RESERVED ^ RETURNED) == RESERVED;
         range.is_empty() || self.states_in(range).is_some_and(|states| states.iter().all(is))
     }
 
-    /// Makes a frame reserved that is memory.
-    pub(crate) fn set_returned(&self, i: Index) {
-        self.states[i as usize].store(RETURNED, Relaxed);
+    /// Makes the frames from `start` to `end` reserved, which are memory.
+    pub(crate) fn set_returned(&self, start: Index, end: Index) {
+        if self.has_bits() {
+            return self.bits.set_returned(start, end);
+        }
+        for byte in &self.states[start as usize..end as usize] {
+            byte.store(RETURNED, Relaxed);
+        }
     }
 
     /// Tells whether a frame is reserved since [`set_returned`](Self::set_returned).
     pub(crate) fn is_returned(&self, i: Index) -> bool {
-        self.states[i as usize].load(Relaxed) == RETURNED
+        match self.states.get(i as usize) {
+            Some(byte) => byte.load(Relaxed) == RETURNED,
+            None => self.bits.is_returned(i, self.block_type(i)),
+        }
     }
 
     /// Sets the state of every frame of a range, all in the tables.
     pub(crate) fn fill(&self, range: FrameRange, state: FrameState) {
+        if let Some((start, end)) = self.indices_in(range).filter(|_| self.has_bits()) {
+            self.bits.fill(start, end, state);
+        }
         for byte in self.states_in(range).unwrap_or_default() {
             byte.store(state.encode(), Relaxed);
         }
     }
 
+    /// Returns the indices of a range of frames that the tables have.
+    fn indices_in(&self, range: FrameRange) -> Option<(Index, Index)> {
+        let start = self.offset(range.start);
+        let end = start.checked_add(usize::try_from(range.len()).ok()?)?;
+        (end <= self.frames as usize).then_some((start as Index, end as Index))
+    }
+
     pub(crate) fn frames(&self) -> Index {
-        self.states.len() as Index
+        self.frames
     }
 
     #[inline]
     pub(crate) fn index(&self, pfn: Pfn) -> Option<Index> {
         let offset = self.offset(pfn);
-        (offset < self.states.len()).then_some(offset as Index)
+        (offset < self.frames as usize).then_some(offset as Index)
     }
 
     /// Returns the distance from the first frame; wraps below it, which is past every table.
     #[inline]
-    fn offset(&self, pfn: Pfn) -> usize {
+    pub(crate) fn offset(&self, pfn: Pfn) -> usize {
         usize::try_from(pfn.0.wrapping_sub(self.base)).unwrap_or(usize::MAX)
     }
 
@@ -254,63 +280,57 @@ impl<'m> PageMap<'m> {
         Pfn(self.base + u64::from(i))
     }
 
+    /// Sets the state of a frame that has a byte.
+    #[inline(always)]
+    pub(crate) fn set_byte(&self, i: Index, state: FrameState) {
+        self.states[i as usize].store(state.encode(), Relaxed);
+    }
+
+    /// Does what [`free_list`](Self::free_list) says for a frame that has a byte.
+    #[inline(always)]
+    pub(crate) fn byte_free_list(&self, i: Index, order: Order) -> Option<Migratetype> {
+        free_in(self.states.get(i as usize)?.load(Relaxed), order)
+    }
+
     pub(crate) fn state(&self, i: Index) -> FrameState {
-        FrameState::decode(self.states[i as usize].load(Relaxed))
+        match self.states.get(i as usize) {
+            Some(byte) => FrameState::decode(byte.load(Relaxed)),
+            None => self.bits.state(i, self.block_type(i)),
+        }
     }
 
     #[inline]
     pub(crate) fn is_hole(&self, i: Index) -> bool {
-        self.states[i as usize].load(Relaxed) == HOLE
+        match self.states.get(i as usize) {
+            Some(byte) => byte.load(Relaxed) == HOLE,
+            None => self.bits.is_hole(i),
+        }
     }
 
     #[inline(always)]
     pub(crate) fn set(&self, i: Index, state: FrameState) {
-        self.states[i as usize].store(state.encode(), Relaxed);
-    }
-
-    #[inline]
-    pub(crate) fn is_allocated(&self, i: Index, order: Order) -> bool {
-        is_allocated(self.states[i as usize].load(Relaxed), order)
-    }
-
-    /// Tells whether a block of exactly this order, on a CPU list, starts at `i`.
-    #[inline(always)]
-    pub(crate) fn is_on_cpu_list(&self, i: Index, order: Order) -> bool {
-        let byte = self.states[i as usize].load(Relaxed);
-        byte < ALLOCATED && byte & 0xf == order
-    }
-
-    /// Returns the offset and state byte of a frame, where an allocated block of exactly this order, at most
-    /// [`ORDER_LIMIT`], starts at it. The offset is an [`Index`].
-    #[inline(always)]
-    pub(crate) fn allocated(&self, pfn: Pfn, order: Order) -> Option<(usize, StateByte<'m>)> {
-        let offset = self.offset(pfn);
-        let byte = self.states.get(offset)?;
-        is_allocated(byte.load(Relaxed), order).then_some((offset, StateByte(byte)))
-    }
-
-    #[inline(always)]
-    pub(crate) fn state_byte(&self, i: Index) -> StateByte<'m> {
-        StateByte(&self.states[i as usize])
-    }
-
-    /// Returns the index of a frame, where an allocated block of exactly this order starts at it. `None`
-    /// for a hole.
-    #[inline]
-    pub(crate) fn allocated_at(&self, pfn: Pfn, order: Order) -> Option<Index> {
-        let offset = self.offset(pfn);
-        let byte = self.states.get(offset)?.load(Relaxed);
-        is_allocated(byte, order).then_some(offset as Index)
+        match self.states.get(i as usize) {
+            Some(byte) => byte.store(state.encode(), Relaxed),
+            None => self.bits.set(i, state),
+        }
     }
 
     /// Returns the list type of the free block of exactly this order that starts at `i`.
     #[inline]
     pub(crate) fn free_list(&self, i: Index, order: Order) -> Option<Migratetype> {
-        let byte = self.states.get(i as usize)?.load(Relaxed);
-        if byte & (FREE | 0xf) != FREE | order {
-            return None;
+        match self.states.get(i as usize) {
+            Some(byte) => free_in(byte.load(Relaxed), order),
+            None => self.bits.free_list(i, order, || self.block_type(i)),
         }
-        Migratetype::from_index((byte >> 4 & 7) as usize)
+    }
+
+    /// Does the same for a block of whole pageblocks, that starts with one.
+    #[inline(always)]
+    pub(crate) fn whole_free_list(&self, i: Index, order: Order) -> Option<Migratetype> {
+        match self.states.get(i as usize) {
+            Some(byte) => free_in(byte.load(Relaxed), order),
+            None => self.bits.whole_free_list(i, order),
+        }
     }
 
     /// Returns the free block that holds a frame: its first frame, order and list type.
@@ -322,96 +342,6 @@ impl<'m> PageMap<'m> {
                 _ => None,
             }
         })
-    }
-
-    pub(crate) fn blocks(&self) -> u32 {
-        self.blocks.len() as u32
-    }
-
-    fn block(&self, i: Index) -> &AtomicU8 {
-        &self.blocks[(i >> self.pageblock_order) as usize]
-    }
-
-    /// Returns the type of the pageblock that holds the frame (`get_pageblock_migratetype`).
-    #[inline]
-    pub(crate) fn block_type(&self, i: Index) -> Migratetype {
-        Self::type_in(self.block(i).load(Relaxed))
-    }
-
-    /// Tells whether the pageblock of the frame at an offset has a type and is not being emptied
-    /// (`zone/packing.rs`).
-    #[inline(always)]
-    pub(crate) fn is_in_block_of(&self, offset: usize, mt: Migratetype) -> bool {
-        // Below 64, so that the shift needs no masking.
-        let block = self.blocks.get(offset >> (self.pageblock_order & 63));
-        block.is_some_and(|byte| byte.load(Relaxed) & (SPARSE | TYPE_BITS) == mt as u8)
-    }
-
-    /// Returns the type in the three lowest bits.
-    #[inline]
-    fn type_in(byte: u8) -> Migratetype {
-        Migratetype::from_index((byte & TYPE_BITS) as usize).unwrap_or(Migratetype::Movable)
-    }
-
-    /// Sets the type of the pageblock, which ends its isolation.
-    pub(crate) fn set_block_type(&self, i: Index, mt: Migratetype) {
-        let byte = self.block(i);
-        byte.store(byte.load(Relaxed) & SKIP | block_byte(mt), Relaxed);
-    }
-
-    /// Sets or clears the isolation; the type below it stays.
-    pub(crate) fn set_isolated(&self, i: Index, isolated: bool) -> Migratetype {
-        let byte = self.block(i);
-        let old = byte.load(Relaxed);
-        let below = Self::type_in(old >> BELOW);
-        let counts = if isolated { Migratetype::Isolate } else { below };
-        byte.store(old & (SKIP | BELOW_BITS) | counts as u8, Relaxed);
-        below
-    }
-
-    /// Returns the type of the CPU list that a freed block goes to; `None` where it goes to the zone because
-    /// its pageblock is isolated or being emptied (`zone/packing.rs`).
-    #[inline]
-    pub(crate) fn cpu_list_type(&self, i: Index, order: Order) -> Option<Migratetype> {
-        let byte = self.block(i).load(Relaxed);
-        let emptying = byte & SPARSE != 0 && order < self.pageblock_order;
-        let mt = Self::type_in(byte);
-        (mt != Migratetype::Isolate && !emptying).then_some(mt)
-    }
-
-    /// Returns the type of the pageblock of a frame, if it is being emptied.
-    #[inline(always)]
-    pub(crate) fn emptying_type(&self, i: Index) -> Option<Migratetype> {
-        let byte = self.block(i).load(Relaxed);
-        let mt = Self::type_in(byte);
-        (byte & SPARSE != 0 && mt != Migratetype::Isolate).then_some(mt)
-    }
-
-    /// Tells whether the `block`-th pageblock is being emptied.
-    pub(crate) fn is_sparse(&self, block: u32) -> bool {
-        self.blocks[block as usize].load(Relaxed) & SPARSE != 0
-    }
-
-    /// Sets whether the `block`-th pageblock is being emptied.
-    #[inline]
-    pub(crate) fn set_sparse(&self, block: u32, sparse: bool) {
-        let byte = &self.blocks[block as usize];
-        let old = byte.load(Relaxed);
-        let new = if sparse { old | SPARSE } else { old & !SPARSE };
-        if new != old {
-            byte.store(new, Relaxed);
-        }
-    }
-
-    /// Returns the skip hint of compaction.
-    pub(crate) fn skip(&self, i: Index) -> bool {
-        self.block(i).load(Relaxed) & SKIP != 0
-    }
-
-    pub(crate) fn set_skip(&self, i: Index, skip: bool) {
-        let byte = self.block(i);
-        let old = byte.load(Relaxed);
-        byte.store(if skip { old | SKIP } else { old & !SKIP }, Relaxed);
     }
 }
 
@@ -437,20 +367,7 @@ impl Links for PageMap<'_> {
     }
 
     fn frames(&self) -> Index {
-        self.states.len() as Index
-    }
-}
-
-impl FrameState {
-    /// Returns the order of a block's first frame.
-    #[must_use]
-    pub const fn order(self) -> Option<Order> {
-        match self {
-            Self::Free { order, .. }
-            | Self::CpuList { order, .. }
-            | Self::Allocated { order, .. } => Some(order),
-            Self::Hole | Self::Reserved | Self::Tail => None,
-        }
+        self.frames
     }
 }
 
@@ -465,29 +382,5 @@ impl PageMap<'_> {
             (order >= at_least).then_some((start, state))
         };
         (0..=ORDER_LIMIT).find_map(holds).unwrap_or((i, self.state(i)))
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn every_state_survives_its_byte() {
-        let orders = 0..=crate::base::frame::ORDER_LIMIT;
-        let mut states = [FrameState::Hole, FrameState::Reserved, FrameState::Tail].to_vec();
-        for order in orders {
-            for mt in Migratetype::ALL {
-                states.push(FrameState::Free { order, list: mt });
-                states.push(FrameState::CpuList { order, cached: mt });
-            }
-            states.push(FrameState::Allocated { order, movable: false });
-            states.push(FrameState::Allocated { order, movable: true });
-        }
-        let mut seen = [false; 256];
-        for state in states {
-            assert_eq!(FrameState::decode(state.encode()), state);
-            assert!(!core::mem::replace(&mut seen[state.encode() as usize], true), "{state:?}");
-        }
     }
 }

@@ -21,6 +21,7 @@ use core::mem::MaybeUninit;
 use core::ptr::NonNull;
 
 use crate::base::sync::AtomicU32;
+use crate::table::bits::cell::Cell;
 
 /// The size and alignment of a run of tables, to be supplied as one piece of memory.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -116,11 +117,30 @@ impl<'m> Tables<'m> {
     /// Returns a table of `n` pairs of numbers without a meaning yet. Memory whose bytes have a value is not
     /// touched.
     pub(crate) fn take_pairs(&mut self, n: usize) -> Option<&'m mut [[AtomicU32; 2]]> {
+        // SAFETY: any bytes are a pair of numbers.
+        unsafe { self.take_any(n, |_| [AtomicU32::new(0), AtomicU32::new(0)]) }
+    }
+
+    /// Does the same for cells.
+    pub(crate) fn take_cells(&mut self, n: usize) -> Option<&'m mut [Cell]> {
+        // SAFETY: any bytes are three numbers, between which there are none.
+        unsafe { self.take_any(n, |_| Cell::new()) }
+    }
+
+    /// Returns a table of `n` values, those that the bytes are where all of them have a value, else made by `init`.
+    ///
+    /// # Safety
+    /// Any bytes are a `T`.
+    unsafe fn take_any<T>(
+        &mut self,
+        n: usize,
+        init: impl FnMut(usize) -> T,
+    ) -> Option<&'m mut [T]> {
         if !self.written || cfg!(any(loom, shuttle)) {
-            return self.take(n, |_| [AtomicU32::new(0), AtomicU32::new(0)]);
+            return self.take(n, init);
         }
-        let start = self.place::<[AtomicU32; 2]>(n)?;
-        // SAFETY: as above; every byte has a value, and any bytes are a pair of numbers.
+        let start = self.place::<T>(n)?;
+        // SAFETY: as above; every byte has a value, and any bytes are a `T`.
         unsafe { Some(NonNull::slice_from_raw_parts(start, n).as_mut()) }
     }
 }

@@ -40,13 +40,8 @@ impl BlockUsage {
     /// The bits of the sum of unmovable pages.
     const UNMOVABLE: u64 = 0xffff << 16;
 
-    /// Counts the frames of a pageblock by their state bytes. A block that is larger counts where it starts, with this
-    /// pageblock's share.
-    pub(crate) fn of(states: &[AtomicU8]) -> Self {
-        Self::with_fixed(states, &mut |_, _| {})
-    }
-
-    /// Does the same, and calls back with the place and the order of each block of unmovable pages.
+    /// Counts the frames of a pageblock by their state bytes, and calls back with the place and the order of each
+    /// block of unmovable pages. A block that is larger counts where it starts, with this pageblock's share.
     pub(crate) fn with_fixed(states: &[AtomicU8], fixed: &mut impl FnMut(usize, u8)) -> Self {
         let mut sum = 0u64;
         let mut at = 0;
@@ -106,7 +101,7 @@ mod tests {
         ];
         let states = used.map(|state| AtomicU8::new(state.encode()));
         let expect = BlockUsage { movable: 1, unmovable: 2, free: 3, reserved: 1 };
-        assert_eq!(BlockUsage::of(&states), expect);
+        assert_eq!(BlockUsage::with_fixed(&states, &mut |_, _| {}), expect);
     }
 
     #[test]
@@ -114,7 +109,10 @@ mod tests {
         let mut states = [(); 8].map(|()| FrameState::Tail);
         states[0] = FrameState::Free { order: 4, list: Movable };
         let states = states.map(|state| AtomicU8::new(state.encode()));
-        assert_eq!(BlockUsage::of(&states), BlockUsage { free: 8, ..BlockUsage::default() });
+        assert_eq!(
+            BlockUsage::with_fixed(&states, &mut |_, _| {}),
+            BlockUsage { free: 8, ..BlockUsage::default() }
+        );
     }
 
     /// Blocks of less than a part, of one and of several; what lies under a larger block is not looked at.

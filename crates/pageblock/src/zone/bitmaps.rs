@@ -5,7 +5,7 @@ use crate::base::frame::{Order, pages};
 use crate::base::mobility::Migratetype;
 use crate::table::chain::Chain;
 use crate::table::freelist::End;
-use crate::table::map::{FrameState, Index};
+use crate::table::map::Index;
 use crate::zone::Zone;
 use crate::zone::fallback::Candidate;
 use crate::zone::packing::Prefer;
@@ -26,7 +26,7 @@ impl Zone<'_> {
         }
         let (i, found) = self.stranger_or_whole(order, list)?;
         self.remove(i, found, list);
-        self.map.set(i, FrameState::Tail);
+        self.map.set_taken(i, found);
         let taken = n.min(1 << (found - order));
         self.insert_rest(i, order, found, taken, |zone, i, order| {
             zone.insert(i, order, list, End::Head);
@@ -62,7 +62,9 @@ impl Zone<'_> {
     /// Returns the block that a request would be served from, and its order.
     #[cfg(feature = "replay")]
     pub(super) fn next_packed(&self, order: Order, list: Migratetype) -> Option<(Index, Order)> {
-        self.packing.next_own(order, list).or_else(|| self.stranger_or_whole(order, list))
+        self.packing
+            .next_own(&self.map, order, list)
+            .or_else(|| self.stranger_or_whole(order, list))
     }
 
     /// Merges a block that is freed with free blocks of the same type beside it, within its pageblock and as far as
@@ -78,6 +80,9 @@ impl Zone<'_> {
     ) -> (Index, Order, bool) {
         let cap = cap.min(self.geometry.pageblock_order);
         if order >= cap || self.capture.is_some() || self.map.block_type(i) != mt {
+            if order < self.geometry.pageblock_order || !self.map.has_bits() {
+                self.map.set_taken(i, order);
+            }
             return (i, order, false);
         }
         self.packing.merge(&self.map, &mut self.area, (i, order), cap, mt)
@@ -96,7 +101,7 @@ impl Zone<'_> {
         if self.is_whole_block(order) {
             return Some((self.area.list(order, from).head()?, order, from));
         }
-        let own = self.packing.candidate(order, min, from, prefer);
+        let own = self.packing.candidate(&self.map, order, min, from, prefer);
         let (i, order) = own.or_else(|| self.packing.stranger(&self.map, 1 << order, from))?;
         Some((i, order, from))
     }

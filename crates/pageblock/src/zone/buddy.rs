@@ -33,7 +33,7 @@ impl Zone<'_> {
             self.account_pages(pages(found), list, false, true);
             self.expand(i, order, found, list);
         } else {
-            self.map.set(i, FrameState::Tail);
+            self.map.set_byte(i, FrameState::Tail);
             for half in (order..found).rev() {
                 self.link(i + (1 << half), half, list, End::Head);
             }
@@ -78,13 +78,13 @@ impl Zone<'_> {
             u64::from(found + 1 - order) + u64::from(2 * after - after.count_ones());
         if self.is_whole_block(found) {
             self.remove(i, found, list);
-            self.map.set(i, FrameState::Tail);
+            self.map.set_byte(i, FrameState::Tail);
             self.insert_rest(i, order, found, taken, |zone, i, order| {
                 zone.insert(i, order, list, End::Head);
             });
         } else {
             self.area.remove(&self.map, i, found, list);
-            self.map.set(i, FrameState::Tail);
+            self.map.set_byte(i, FrameState::Tail);
             self.account_pages(u64::from(taken) << order, list, false, false);
             self.insert_rest(i, order, found, taken, |zone, i, order| {
                 zone.link(i, order, list, End::Head);
@@ -115,7 +115,7 @@ impl Zone<'_> {
     /// Splits a block that is on no list, down to `order` at its start (`expand`).
     #[inline]
     pub(crate) fn expand(&mut self, i: Index, order: Order, from: Order, list: Migratetype) {
-        self.map.set(i, FrameState::Tail);
+        self.map.set_taken(i, from);
         for half in (order..from).rev() {
             self.insert(i + (1 << half), half, list, End::Head);
         }
@@ -170,13 +170,16 @@ impl Zone<'_> {
         end: Option<End>,
         observer: &mut impl Observer,
     ) {
-        self.map.set(i, FrameState::Tail);
+        if !PACKED {
+            self.map.set_byte(i, FrameState::Tail);
+        }
         let cap = self.merge_cap(i);
         // Pages that are in the counters already, and not as whole blocks.
         let mut counted = 0;
-        let freed = i;
+        let (freed, mut small) = (i, false);
         if PACKED {
             let before = order;
+            small = before < self.geometry.pageblock_order;
             let done;
             (i, order, done) = self.merge_packed(i, order, cap, mt);
             if done {
@@ -190,7 +193,14 @@ impl Zone<'_> {
                 return;
             }
             let buddy = i ^ (1 << order);
-            let Some(list) = self.map.free_list(buddy, order) else { break };
+            let list = if PACKED && self.is_whole_block(order) {
+                self.map.whole_free_list(buddy, order)
+            } else if PACKED {
+                self.map.free_list(buddy, order)
+            } else {
+                self.map.byte_free_list(buddy, order)
+            };
+            let Some(list) = list else { break };
             if self.is_whole_block(order) && !self.may_merge(buddy, mt) {
                 break;
             }
@@ -201,14 +211,18 @@ impl Zone<'_> {
                 self.remove(buddy, order, list);
                 self.match_buddy(buddy, order, mt);
             }
-            self.map.set(buddy, FrameState::Tail);
+            if PACKED {
+                self.map.set_upper_half(i | buddy, order);
+            } else {
+                self.map.set_byte(buddy, FrameState::Tail);
+            }
             i &= buddy;
             order += 1;
         }
         if PACKED && self.is_whole_block(order) {
-            self.packing.emptied(&self.map, freed);
+            self.packing.emptied(&self.map, freed, small);
         }
-        let end = end.unwrap_or_else(|| self.end_for(i, order));
+        let end = end.unwrap_or_else(|| self.end_for::<PACKED>(i, order));
         self.link(i, order, mt, end);
         if self.is_whole_block(order) {
             self.account_pages(counted, mt, false, false);
@@ -261,12 +275,18 @@ impl Zone<'_> {
 
     /// Returns the tail, if the block is likely to merge soon: if the buddy of what it would become is
     /// already free (`buddy_merge_likely`). At the tail it is allocated last, and has the most time to merge.
-    fn end_for(&self, i: Index, order: Order) -> End {
+    fn end_for<const PACKED: bool>(&self, i: Index, order: Order) -> End {
         if order + 1 >= self.geometry.max_order {
             return End::Head;
         }
         let merged = i & !(1 << order);
-        let likely = self.map.free_list(merged ^ (1 << (order + 1)), order + 1).is_some();
+        let beside = merged ^ (1 << (order + 1));
+        let free = if PACKED {
+            self.map.free_list(beside, order + 1)
+        } else {
+            self.map.byte_free_list(beside, order + 1)
+        };
+        let likely = free.is_some();
         if likely { End::Tail } else { End::Head }
     }
 
@@ -320,6 +340,17 @@ impl Zone<'_> {
     /// Moves the free blocks of the pageblock of the page at `i` to the list of a type; returns the
     /// pages moved (`move_freepages_block`).
     pub(crate) fn move_freepages_block(&mut self, i: Index, to: Migratetype) -> u64 {
+        self.move_freepages_from(i, None, to)
+    }
+
+    /// The same for a pageblock that has its new type already, and had the type `from` before.
+    pub(crate) fn move_freepages_from(
+        &mut self,
+        i: Index,
+        from: Option<Migratetype>,
+        to: Migratetype,
+    ) -> u64 {
+        let from = from.filter(|_| self.map.has_bits());
         let Some(Range { start, end }) = self.movable_range(i) else { return 0 };
         let (mut moved, mut at) = (0, start);
         while at < end {
@@ -327,7 +358,8 @@ impl Zone<'_> {
                 at += 1;
                 continue;
             };
-            self.move_to_list(at, order, list, to);
+            let own = from.filter(|_| !self.is_whole_block(order));
+            self.move_to_list(at, order, own.unwrap_or(list), to);
             moved += pages(order);
             at += 1 << order;
         }

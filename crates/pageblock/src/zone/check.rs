@@ -5,11 +5,11 @@ use core::fmt;
 use crate::base::frame::{COSTLY_ORDER, Order, Pfn};
 use crate::base::ids::CpuId;
 use crate::base::mobility::{MIGRATETYPES, Migratetype};
-use crate::policy::{MergeRule, SplitLarge};
+use crate::policy::{MergeRule, Policy, SplitLarge};
 use crate::table::chain::{Chain, Tag};
 use crate::table::links::Links;
 use crate::table::map::{FrameState, Index, PageMap};
-use crate::zone::Zone;
+use crate::zone::{Geometry, Zone};
 
 /// A violated invariant, and where. Each is a defect of this crate, or of code that wrote to its tables.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -233,16 +233,30 @@ impl Zone<'_> {
         self.keeps_lists() && (self.isolated_blocks == 0 || self.keeps_isolated_lists())
     }
 
-    /// The same while no pageblock is isolated. 6.10 to 6.18 retype only the first pageblock of a buddy.
+    /// The same while no pageblock is isolated.
     pub(crate) fn keeps_lists(&self) -> bool {
-        let small_buddies = self.geometry.max_order <= self.geometry.pageblock_order + 1
-            || self.policy.merge_rule == MergeRule::RetypeAll;
-        self.policy.list_type_strict() && small_buddies
+        keeps_lists(&self.policy, self.geometry)
     }
 
-    /// Tells whether isolation changes nothing about it. What is larger than a pageblock is freed as one by
-    /// 6.10 and by CPU lists, though one of its pageblocks be isolated.
+    /// Tells whether isolation changes nothing about it.
     pub(crate) fn keeps_isolated_lists(&self) -> bool {
-        self.policy.split_large == SplitLarge::On && self.geometry.pageblock_order >= COSTLY_ORDER
+        keeps_isolated_lists(&self.policy, self.geometry)
     }
+}
+
+/// Tells whether every free page is always on the list of its pageblock's type.
+pub(crate) fn keeps_all_lists(policy: &Policy, geometry: Geometry) -> bool {
+    keeps_lists(policy, geometry) && keeps_isolated_lists(policy, geometry)
+}
+
+/// 6.10 to 6.18 retype only the first pageblock of a buddy.
+fn keeps_lists(policy: &Policy, geometry: Geometry) -> bool {
+    let small_buddies = geometry.max_order <= geometry.pageblock_order + 1
+        || policy.merge_rule == MergeRule::RetypeAll;
+    policy.list_type_strict() && small_buddies
+}
+
+/// What is larger than a pageblock is freed as one by 6.10 and by CPU lists, though one of its pageblocks be isolated.
+fn keeps_isolated_lists(policy: &Policy, geometry: Geometry) -> bool {
+    policy.split_large == SplitLarge::On && geometry.pageblock_order >= COSTLY_ORDER
 }

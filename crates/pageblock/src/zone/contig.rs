@@ -200,13 +200,10 @@ impl Zone<'_> {
 
     /// Marks frames that are on no list as blocks in use, the largest that are aligned.
     pub(crate) fn mark_in_use(&self, start: Index, end: Index) {
-        for i in start..end {
-            self.map.set(i, FrameState::Tail);
-        }
         let range = FrameRange { start: self.map.pfn(start), end: self.map.pfn(end - 1).plus(1) };
         for (pfn, order) in range.blocks(self.geometry.max_order) {
             if let Some(i) = self.map.index(pfn) {
-                self.map.set(i, FrameState::Allocated { order, movable: false });
+                self.map.set_block(i, order, FrameState::Allocated { order, movable: false });
             }
         }
     }

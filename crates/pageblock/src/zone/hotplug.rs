@@ -24,7 +24,7 @@ impl Zone<'_> {
     pub(crate) fn offline(&mut self, start: Index, end: Index) {
         debug_assert!(self.is_free(start, end), "frames are taken that are not free");
         self.carve(start, end);
-        (start..end).for_each(|i| self.map.set_returned(i));
+        self.map.set_returned(start, end);
         self.managed = self.managed.saturating_sub(u64::from(end - start));
         debug_assert_eq!(self.all_in_state(start, end, FrameState::Reserved), Ok(()));
     }
@@ -33,7 +33,8 @@ impl Zone<'_> {
         self.all_in_state(start, end, FrameState::Reserved)?;
         let unknown = (start..end).filter(|&i| !self.map.is_returned(i)).count() as u64;
         let left_out = unknown.min(self.unmarked_holes);
-        (start..end).for_each(|i| self.map.set(i, FrameState::Hole));
+        let range = FrameRange { start: self.map.pfn(start), end: self.map.pfn(end) };
+        self.map.fill(range, FrameState::Hole);
         self.unmarked_holes -= left_out;
         self.present = self.present.saturating_sub(u64::from(end - start) - left_out);
         Ok(())
@@ -41,7 +42,7 @@ impl Zone<'_> {
 
     pub(crate) fn fill_holes(&mut self, start: Index, end: Index) -> Result<(), ContigError> {
         self.all_in_state(start, end, FrameState::Hole)?;
-        (start..end).for_each(|i| self.map.set_returned(i));
+        self.map.set_returned(start, end);
         self.present += u64::from(end - start);
         Ok(())
     }

@@ -160,8 +160,9 @@ impl Zone<'_> {
                 self.free_in_pieces(start, order, None, observer);
             }
             _ => {
+                let from = self.map.block_type(i);
                 let to = set_type(self);
-                self.move_freepages_block(i, to);
+                self.move_freepages_from(i, Some(from), to);
             }
         }
     }

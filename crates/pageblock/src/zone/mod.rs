@@ -59,8 +59,9 @@ use crate::base::ids::NodeId;
 use crate::base::layout::{MAX_NR_ZONES, ZoneKind};
 use crate::base::mobility::{MIGRATETYPES, Migratetype};
 use crate::policy::{MoveTo, Placement, Policy, UntouchedTo};
+use crate::table::bits;
 use crate::table::freelist::{End, FreeArea};
-use crate::table::map::{FrameState, Index, PageMap};
+use crate::table::map::{FrameState, Frames, Index, PageMap};
 use crate::table::memory::{Tables, TablesLayout};
 use crate::zone::capture::CaptureSlot;
 use crate::zone::packing::Packing;
@@ -156,11 +157,11 @@ impl<'m> Zone<'m> {
         policy: &Policy,
     ) -> Option<TablesLayout> {
         let frames = Self::table_frames(span, geometry)?;
-        let linked = policy.placement == Placement::Linux;
-        let layout = PageMap::layout(layout, frames, geometry.pageblock_order, linked)?;
+        let kind = frames_kind(policy, geometry);
+        let layout = PageMap::layout(layout, frames, geometry.pageblock_order, kind)?;
         match policy.placement {
             Placement::Linux => Some(layout),
-            Placement::Packed => Packing::layout(layout, frames, geometry.pageblock_order),
+            Placement::Packed => Packing::layout(layout, frames, geometry.pageblock_order, kind),
         }
     }
 
@@ -221,9 +222,10 @@ impl<'m> Zone<'m> {
         let range = Self::table_range(self.span, self.geometry);
         let frames = Self::table_frames(self.span, self.geometry)?;
         let order = self.geometry.pageblock_order;
-        self.map = PageMap::new(tables, range.start, frames, order, !self.is_packed())?;
+        let kind = frames_kind(&self.policy, self.geometry);
+        self.map = PageMap::new(tables, range.start, frames, order, kind)?;
         if self.is_packed() {
-            self.packing = Packing::new(tables, frames, order)?;
+            self.packing = Packing::new(tables, frames, order, kind)?;
         }
         self.map.fill(self.span, FrameState::Reserved);
         Some(())
@@ -322,8 +324,11 @@ impl<'m> Zone<'m> {
         order <= self.geometry.max_order
             && i.is_multiple_of(1 << order)
             && i + (1 << order) <= frames
-            && self.map.state(i) == FrameState::Tail
-            && self.map.state(i + (1 << order) - 1) == FrameState::Tail
+            && [i, i + (1 << order) - 1].iter().all(|&at| match self.map.state(at) {
+                FrameState::Tail => true,
+                FrameState::CpuList { .. } => self.map.has_bits(),
+                _ => self.is_packed() && at == i,
+            })
     }
 
     /// Puts a block on a free list whose pages are taken into account otherwise.
@@ -333,16 +338,26 @@ impl<'m> Zone<'m> {
             self.may_be_listed(i, order),
             "a block is put on a list that cannot be on one"
         );
-        self.map.set(i, FrameState::Free { order, list });
         if self.is_packed() {
-            self.area.watch.one(&self.map, i, list);
-            self.packing.insert(&self.map, &mut self.area, i, order, list, end);
-            return;
+            return self.link_packed(i, order, list, end);
         }
+        self.map.set_byte(i, FrameState::Free { order, list });
         match end {
             End::Head => self.area.push_head(&self.map, i, order, list),
             End::Tail => self.area.push_tail(&self.map, i, order, list),
         }
+    }
+
+    #[inline(never)]
+    fn link_packed(&mut self, i: Index, order: Order, list: Migratetype, end: End) {
+        let state = FrameState::Free { order, list };
+        if self.is_whole_block(order) {
+            self.map.set_whole(i, state);
+        } else {
+            self.map.set(i, state);
+        }
+        self.area.watch.one(&self.map, i, list);
+        self.packing.insert(&self.map, &mut self.area, i, order, list, end);
     }
 
     /// Takes a free block off a list whose pages are taken into account otherwise.
@@ -458,12 +473,28 @@ impl<'m> Zone<'m> {
             UntouchedTo::Head => None,
         };
         let before = self.listed_pages();
-        self.map.fill(range, FrameState::Tail);
+        for (pfn, order) in range.blocks(self.geometry.max_order) {
+            let Some(i) = self.map.index(pfn) else { return Err(FrameError::Foreign(pfn)) };
+            let list = self.map.block_type(i);
+            self.map.set_block(i, order, FrameState::CpuList { order, cached: list });
+        }
         for (pfn, order) in range.blocks(self.geometry.max_order) {
             let Some(i) = self.map.index(pfn) else { return Err(FrameError::Foreign(pfn)) };
             self.free_by_block_type(i, order, end, &mut ());
         }
         debug_assert_eq!(self.listed_pages(), before + range.len(), "released pages are lost");
         Ok(())
+    }
+}
+
+/// Returns what the tables have for each frame. Bits tell no list of a free page apart from its pageblock's, so they are
+/// for policies that keep the two one.
+fn frames_kind(policy: &Policy, geometry: Geometry) -> Frames {
+    let least = geometry.pageblock_order.min(geometry.max_order);
+    let bits = check::keeps_all_lists(policy, geometry) && least >= bits::LEAST_ORDER;
+    match policy.placement {
+        Placement::Linux => Frames::Linked,
+        Placement::Packed if bits => Frames::Bits,
+        Placement::Packed => Frames::Bytes,
     }
 }

@@ -10,29 +10,29 @@
 //! pageblocks stand in classes, by type, by the order of their largest free block, and by free pages
 //! in [`BUCKETS`] steps; a set of bits says which classes have members. A request looks at one set
 //! for each order that could serve it, takes the first pageblock of the fullest class, and there the
-//! lowest block of the smallest order that serves. So a choice costs O(orders), and one pageblock's
-//! tree of bits; a change costs O(1). Neither depends on the size of memory. A pageblock that changes its class
+//! lowest block of the smallest order that serves. So a choice costs O(orders), and the bits of one
+//! pageblock; a change costs O(1). Neither depends on the size of memory. A pageblock that changes its class
 //! goes to the head of the new one.
 //!
 //! Free blocks of whole pageblocks stand on lists in Linux's order, linked through their pageblocks. Nothing is
 //! linked through frames.
 //!
 //! Blocks that count for another type than their pageblock's (up to 6.9, and where isolation leaves them) are
-//! *foreign*: in no tree and no class. A set of bits for each type says which pageblocks may have some.
+//! *foreign*: in no class. A set of bits for each type says which pageblocks may have some.
 //!
 //! Pages that are freed into a pageblock that is being emptied must not come back from a CPU list, so
 //! such pageblocks are marked *sparse*, and what is freed there goes back to the zone.
 
+mod blocks;
 mod choice;
-mod tree;
 
 pub(crate) use choice::Prefer;
 
 use crate::base::frame::{ORDER_LIMIT, Order, Pfn};
 use crate::base::mobility::{MIGRATETYPES, Migratetype};
 use crate::table::freelist::{End, FreeArea};
-use crate::table::links::BlockLinks;
-use crate::table::map::{FrameState, Index, NIL, PageMap};
+use crate::table::links::{BlockLinks, Links};
+use crate::table::map::{FrameState, Frames, Index, NIL, PageMap};
 use crate::table::memory::{Tables, TablesLayout};
 
 /// Steps of occupancy.
@@ -52,30 +52,24 @@ const _: () = assert!(MIGRATETYPES * ORDER_LIMIT as usize * BUCKETS < NOWHERE as
 /// A pageblock.
 #[derive(Clone, Copy)]
 struct Partial {
-    next: Block,
-    /// Undefined at the head of a class.
-    prev: Block,
     /// Free pages in blocks smaller than the pageblock of its type.
     free: u16,
     /// The orders of those blocks, one bit each.
     orders: u16,
     class: u16,
-    /// Free pages in blocks smaller than the pageblock of other types.
-    foreign: u16,
 }
 
 impl Partial {
-    const NONE: Self =
-        Self { next: NIL, prev: NIL, free: 0, orders: 0, class: NOWHERE, foreign: 0 };
+    const NONE: Self = Self { free: 0, orders: 0, class: NOWHERE };
 }
 
 /// The free blocks of a zone with packed placement.
 pub(crate) struct Packing<'m> {
     pageblock_order: Order,
     blocks: &'m mut [Partial],
-    /// Which blocks are free: a tree of bits for each pageblock, where the block of order `o` at
-    /// offset `n << o` is bit `(pages >> o) + n`.
-    free: &'m mut [u64],
+    /// The free blocks of each pageblock and order of which there can be more than a byte counts, and of larger ones.
+    many: &'m mut [u16],
+    few: &'m mut [u8],
     /// The first pageblock of each class, by type, order and bucket.
     heads: &'m mut [Block],
     /// The classes that have members.
@@ -85,10 +79,13 @@ pub(crate) struct Packing<'m> {
     /// The last choice: for which type and order. It stands while no other pageblock changes its class, and the
     /// chosen one can serve.
     chosen: Option<(Migratetype, Order)>,
-    /// The lists of blocks of whole pageblocks.
+    /// The lists of blocks of whole pageblocks, and of the members of classes.
     links: BlockLinks<'m>,
-    /// By type, one bit a pageblock: where blocks may be that are foreign there and count for the type.
+    /// By type, one bit a pageblock: where blocks may be that are foreign there and count for the type. None where
+    /// frames have bits.
     strangers: &'m mut [u64],
+    /// Free pages of each pageblock in blocks smaller than it of other types. None where frames have bits.
+    foreign_in: &'m mut [u16],
     /// Pages in all of them.
     foreign: u64,
 }
@@ -99,40 +96,48 @@ impl<'m> Packing<'m> {
         Self {
             pageblock_order: 0,
             blocks: &mut [],
-            free: &mut [],
+            many: &mut [],
+            few: &mut [],
             heads: &mut [],
             filled: [Filled::default(); MIGRATETYPES],
             filling: [NIL; MIGRATETYPES],
             chosen: None,
             links: BlockLinks::EMPTY,
             strangers: &mut [],
+            foreign_in: &mut [],
             foreign: 0,
         }
-    }
-
-    /// Returns the words of a pageblock's tree, which are a power of two.
-    #[inline]
-    fn words(pageblock_order: Order) -> usize {
-        1 << pageblock_order.saturating_sub(5)
     }
 
     fn classes(pageblock_order: Order) -> usize {
         MIGRATETYPES * usize::from(pageblock_order) * BUCKETS
     }
 
-    /// Returns `layout` with the tables of a zone of `frames` frames: 25 bytes a pageblock and two bits a
-    /// frame.
+    fn stranger_words(blocks: usize, kind: Frames) -> usize {
+        if kind == Frames::Bits { 0 } else { MIGRATETYPES * blocks.div_ceil(64) }
+    }
+
+    /// Returns how many pageblocks may have foreign blocks.
+    fn with_foreign(blocks: usize, kind: Frames) -> usize {
+        if kind == Frames::Bits { 0 } else { blocks }
+    }
+
+    /// Returns `layout` with the tables of a zone of `frames` frames: 14 bytes a pageblock, and one or two for each order
+    /// below it.
     pub(crate) fn layout(
         layout: TablesLayout,
         frames: usize,
         pageblock_order: Order,
+        kind: Frames,
     ) -> Option<TablesLayout> {
         let blocks = frames >> pageblock_order;
         let layout = layout
             .and::<Partial>(blocks)?
-            .and::<u64>(blocks.checked_mul(Self::words(pageblock_order))?)?
+            .and::<u16>(blocks.checked_mul(orders_of_many(pageblock_order).into())?)?
+            .and::<u8>(blocks * usize::from(pageblock_order - orders_of_many(pageblock_order)))?
             .and::<Block>(Self::classes(pageblock_order))?
-            .and::<u64>(MIGRATETYPES * blocks.div_ceil(64))?;
+            .and::<u64>(Self::stranger_words(blocks, kind))?
+            .and::<u16>(Self::with_foreign(blocks, kind))?;
         BlockLinks::layout(layout, blocks)
     }
 
@@ -141,14 +146,18 @@ impl<'m> Packing<'m> {
         tables: &mut Tables<'m>,
         frames: usize,
         pageblock_order: Order,
+        kind: Frames,
     ) -> Option<Self> {
         let blocks = frames >> pageblock_order;
+        let of_many = usize::from(orders_of_many(pageblock_order));
         Some(Self {
             pageblock_order,
             blocks: tables.take(blocks, |_| Partial::NONE)?,
-            free: tables.take(blocks * Self::words(pageblock_order), |_| 0)?,
+            many: tables.take(blocks * of_many, |_| 0)?,
+            few: tables.take(blocks * (usize::from(pageblock_order) - of_many), |_| 0)?,
             heads: tables.take(Self::classes(pageblock_order), |_| NIL)?,
-            strangers: tables.take(MIGRATETYPES * blocks.div_ceil(64), |_| 0)?,
+            strangers: tables.take(Self::stranger_words(blocks, kind), |_| 0)?,
+            foreign_in: tables.take(Self::with_foreign(blocks, kind), |_| 0)?,
             links: BlockLinks::new(tables, blocks, pageblock_order)?,
             ..Self::off()
         })
@@ -185,9 +194,9 @@ impl<'m> Packing<'m> {
         }
         area.count_in(order, list);
         let block = self.block_of(i);
-        if map.block_type(i) == list {
-            self.add(i, order);
-            self.settle(map, block, list);
+        if self.is_own(map, i, list) {
+            self.count_in(block, order);
+            self.settle(map, block, map.block_type(i));
         } else {
             self.add_foreign(block, order, list);
         }
@@ -209,17 +218,28 @@ impl<'m> Packing<'m> {
         }
         area.count_out(order, list);
         let block = self.block_of(i);
-        if self.drop_bit(i, order) {
-            self.count_taken(block, order);
+        if self.is_own(map, i, list) {
+            self.count_out(block, order);
             self.settle(map, block, map.block_type(i));
         } else {
             self.drop_foreign(block, 1 << order);
         }
     }
 
-    /// Notes that the blocks of the pageblock of a frame became part of a block of whole pageblocks.
+    /// Tells whether a free block that counts for a type counts for its pageblock. Where frames have bits all do, and
+    /// only while the pageblock's type changes the types differ.
+    #[inline(always)]
+    fn is_own(&self, map: &PageMap<'_>, i: Index, list: Migratetype) -> bool {
+        map.has_bits() || map.block_type(i) == list
+    }
+
+    /// Notes that the blocks of the pageblock of a frame became part of a block of whole pageblocks; whether there was a
+    /// smaller one.
     #[inline]
-    pub(crate) fn emptied(&mut self, map: &PageMap<'_>, i: Index) {
+    pub(crate) fn emptied(&mut self, map: &PageMap<'_>, i: Index, small: bool) {
+        if small {
+            map.unmix(i);
+        }
         self.settle(map, self.block_of(i), map.block_type(i));
     }
 
@@ -229,9 +249,9 @@ impl<'m> Packing<'m> {
         let block = self.block_of(i);
         self.clear(block);
         let own = map.block_type(i);
-        for (i, order, list) in small_free_blocks(map, self.pageblock_order, block) {
+        for (_, order, list) in small_free_blocks(map, self.pageblock_order, block) {
             if list == own {
-                self.add(i, order);
+                self.count_in(block, order);
             } else {
                 self.add_foreign(block, order, list);
             }
@@ -241,11 +261,8 @@ impl<'m> Packing<'m> {
 
     /// Forgets all free blocks of a pageblock.
     fn clear(&mut self, block: Block) {
-        let words = Self::words(self.pageblock_order);
-        self.free[block as usize * words..][..words].fill(0);
-        self.drop_foreign(block, self.blocks[block as usize].foreign);
-        let partial = &mut self.blocks[block as usize];
-        (partial.free, partial.orders) = (0, 0);
+        self.drop_foreign(block, self.foreign_of(block));
+        self.clear_counts(block);
     }
 
     /// Returns the word and bit of a pageblock in the set of a type.
@@ -254,18 +271,23 @@ impl<'m> Packing<'m> {
         (mt as usize * words + block as usize / 64, 1 << (block % 64))
     }
 
+    /// Returns the free pages of a pageblock in foreign blocks.
+    fn foreign_of(&self, block: Block) -> u16 {
+        self.foreign_in.get(block as usize).copied().unwrap_or(0)
+    }
+
     fn add_foreign(&mut self, block: Block, order: Order, list: Migratetype) {
         let (word, bit) = self.stranger_bit(block, list);
         self.strangers[word] |= bit;
-        self.blocks[block as usize].foreign += 1 << order;
+        self.foreign_in[block as usize] += 1 << order;
         self.foreign += 1 << order;
     }
 
     fn drop_foreign(&mut self, block: Block, pages: u16) {
-        let foreign = &mut self.blocks[block as usize].foreign;
         if pages == 0 {
             return;
         }
+        let foreign = &mut self.foreign_in[block as usize];
         *foreign -= pages;
         let none_left = *foreign == 0;
         self.foreign -= u64::from(pages);
@@ -326,13 +348,15 @@ impl<'m> Packing<'m> {
     }
 
     fn unlink(&mut self, block: Block) {
-        let Partial { next, prev, class, .. } = self.blocks[block as usize];
+        let Partial { class, .. } = self.blocks[block as usize];
         if class == NOWHERE {
             return;
         }
+        let at = self.start_of(block);
+        let (next, prev) = (self.links.next(at), self.links.prev(at));
         let head = &mut self.heads[usize::from(class)];
         if *head != block {
-            self.blocks[prev as usize].next = next;
+            self.links.set_next(self.start_of(prev), next);
         } else {
             *head = next;
             if next == NIL {
@@ -341,7 +365,7 @@ impl<'m> Packing<'m> {
             }
         }
         if next != NIL {
-            self.blocks[next as usize].prev = prev;
+            self.links.set_prev(self.start_of(next), prev);
         }
     }
 
@@ -351,12 +375,12 @@ impl<'m> Packing<'m> {
             return;
         }
         let next = core::mem::replace(&mut self.heads[usize::from(class)], block);
-        self.blocks[block as usize].next = next;
+        self.links.set_next(self.start_of(block), next);
         if next == NIL {
             let (mt, largest, bucket) = self.parts(class);
             self.filled[mt][largest] |= 1 << bucket;
         } else {
-            self.blocks[next as usize].prev = block;
+            self.links.set_prev(self.start_of(next), block);
         }
     }
 
@@ -366,7 +390,7 @@ impl<'m> Packing<'m> {
         for block in 0..self.blocks.len() as Block {
             self.check_block(map, block).ok_or(map.pfn(self.start_of(block)))?;
             classed += u64::from(self.blocks[block as usize].class != NOWHERE);
-            foreign += u64::from(self.blocks[block as usize].foreign);
+            foreign += u64::from(self.foreign_of(block));
         }
         let mut members = 0;
         for class in 0..self.heads.len() {
@@ -381,24 +405,23 @@ impl<'m> Packing<'m> {
     fn check_block(&self, map: &PageMap<'_>, block: Block) -> Option<()> {
         let partial = &self.blocks[block as usize];
         let own = map.block_type(self.start_of(block));
-        let (mut free, mut orders, mut found, mut foreign) = (0, 0, 0, 0);
-        for (i, order, list) in small_free_blocks(map, self.pageblock_order, block) {
+        let (mut free, mut orders, mut foreign) = (0, 0, 0);
+        let mut counts = [0; ORDER_LIMIT as usize + 1];
+        for (_, order, list) in small_free_blocks(map, self.pageblock_order, block) {
             if list != own {
                 let (word, bit) = self.stranger_bit(block, list);
                 (self.strangers[word] & bit != 0).then_some(())?;
                 foreign += 1 << order;
                 continue;
             }
-            self.has_bit(i, order).then_some(())?;
             free += 1 << order;
             orders |= 1 << order;
-            found += 1;
+            counts[usize::from(order)] += 1;
         }
-        let words = Self::words(self.pageblock_order);
-        let bits = &self.free[block as usize * words..][..words];
-        let set: u32 = bits.iter().map(|word| word.count_ones()).sum();
-        let right = set == found
-            && (partial.free, partial.orders, partial.foreign) == (free, orders, foreign)
+        let right = (0..self.pageblock_order)
+            .all(|order| self.count_of(block, order) == counts[usize::from(order)])
+            && (partial.free, partial.orders) == (free, orders)
+            && self.foreign_of(block) == foreign
             && self.class(partial, own) == partial.class
             && map.is_sparse(block) == self.is_sparse(block, own);
         right.then_some(())
@@ -414,17 +437,24 @@ impl<'m> Packing<'m> {
         let (mut members, mut before, mut at) = (0, NIL, head);
         while at != NIL {
             let partial = self.blocks.get(at as usize).ok_or(NIL)?;
-            if partial.class != class || (before != NIL && partial.prev != before) {
+            let links = (self.links.next(self.start_of(at)), self.links.prev(self.start_of(at)));
+            if partial.class != class || (before != NIL && links.1 != before) {
                 return Err(at);
             }
             if members == self.blocks.len() as u64 {
                 return Err(at);
             }
             members += 1;
-            (before, at) = (at, partial.next);
+            (before, at) = (at, links.0);
         }
         Ok(members)
     }
+}
+
+/// Returns the number of orders, from 0 on, of whose blocks a pageblock can have more than a byte counts, even where none
+/// have merged.
+fn orders_of_many(pageblock_order: Order) -> Order {
+    pageblock_order.saturating_sub(7)
 }
 
 /// A pageblock with less than this share of its pages free is never sparse.

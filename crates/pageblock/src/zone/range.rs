@@ -39,7 +39,7 @@ impl Zone<'_> {
             let Some((first, order, list)) = self.map.free_block_of(at) else { return };
             let past = first + (1 << order);
             self.remove(first, order, list);
-            self.map.set(first, FrameState::Tail);
+            self.map.set_taken(first, order);
             let sides = [(first, start.max(first)), (end.min(past), past)];
             // Where free blocks are isolated whole, every pageblock that the block reaches is isolated with it.
             let apart = list == Isolate && self.policy.isolation == Isolation::Split;

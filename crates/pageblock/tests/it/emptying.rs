@@ -96,7 +96,13 @@ pub(crate) fn work(mut cpu: Cpu<'_, '_, RawMutex, ()>, content: &Content, end: &
 
 #[test]
 fn ranges_are_had_while_others_allocate_and_free() {
-    for preset in ["linux-4.4", "linux-6.6", "linux-6.12", "linux-6.12,placement=packed"] {
+    for preset in [
+        "linux-4.4",
+        "linux-6.6",
+        "linux-6.12",
+        "linux-6.12,placement=packed",
+        "linux-6.6,placement=packed",
+    ] {
         share(preset, FRAMES, |shared| {
             let content = Content::new();
             let end = AtomicBool::new(false);

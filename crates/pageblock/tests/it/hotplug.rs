@@ -72,7 +72,13 @@ fn owned<'m>(preset: &str, memory: &'m mut Vec<MaybeUninit<u8>>) -> Allocator<'m
 
 #[test]
 fn shared_memory_changes_as_an_owners() {
-    for preset in ["linux-4.2", "linux-5.10", "linux-6.6", "linux-6.12,placement=packed"] {
+    for preset in [
+        "linux-4.2",
+        "linux-5.10",
+        "linux-6.6",
+        "linux-6.12,placement=packed",
+        "linux-6.6,placement=packed",
+    ] {
         let mut memory = Vec::new();
         let mut owned = owned(preset, &mut memory);
         share(preset, FRAMES, |shared| {
@@ -284,7 +290,13 @@ fn plug(
 /// same zone. `share` proves at the end that every frame is free, once.
 #[test]
 fn memory_comes_and_goes_while_others_allocate_and_free() {
-    for preset in ["linux-4.2", "linux-6.6", "linux-6.12", "linux-6.12,placement=packed"] {
+    for preset in [
+        "linux-4.2",
+        "linux-6.6",
+        "linux-6.12",
+        "linux-6.12,placement=packed",
+        "linux-6.6,placement=packed",
+    ] {
         share(preset, FRAMES, |shared| {
             let content = Content::new();
             let end = AtomicBool::new(false);

@@ -173,13 +173,23 @@ impl CpuCache<'_> {
         if most < 2 || zone.capture().is_some() {
             return None;
         }
-        let state = zone.map().state_byte(first);
-        let owned = |i| state.is_on_cpu_list() && zone.map().state_byte(i).is_same(state);
-        if !zone.map().is_on_cpu_list(first, order) {
+        let map = zone.map();
+        if !map.is_on_cpu_list(first, order) {
             return None;
         }
-        let (list, rest) = self.list_mut(zone.map(), index);
-        let (first, n) = list.pop_tail_run(rest, most, 1 << order, owned)?;
+        let (list, rest) = self.list_mut(map, index);
+        let (first, n) = match map.listed_byte(first) {
+            Some(byte) => {
+                list.pop_tail_run(rest, most, 1 << order, |i| map.is_listed_as(i, byte))?
+            }
+            None if order == 0 => {
+                list.pop_tail_run(rest, most, 1, |i| map.bits().is_page_on_cpu_list(i))?
+            }
+            None => {
+                let listed = |i| map.bits().is_on_cpu_list(i, order);
+                list.pop_tail_run(rest, most, 1 << order, listed)?
+            }
+        };
         self.count -= n * self.weight(order);
         Some((first, n))
     }
@@ -195,10 +205,14 @@ impl CpuCache<'_> {
         observer: &mut impl Observer,
     ) {
         let mt = drained_type(zone, i);
-        for at in 1..n {
-            zone.map().set(i + (at << order), FrameState::Tail);
+        let merged = order + n.trailing_zeros() as Order;
+        if zone.map().has_bits() {
+            zone.map().bits().join(i, merged);
+        } else {
+            let others = (1..n).map(|at| i + (at << order));
+            others.for_each(|i| zone.map().set_byte(i, FrameState::Tail));
         }
-        zone.free_one(i, order + n.trailing_zeros() as Order, mt, None, observer);
+        zone.free_one(i, merged, mt, None, observer);
         for at in 0..n {
             let pfn = zone.map().pfn(i + (at << order));
             observer.event(Event::PcpuDrain { pfn, order, migratetype: mt });
@@ -228,7 +242,7 @@ impl CpuCache<'_> {
     }
 
     /// Frees to the zone a block that was taken off a list.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn give_back(
         zone: &mut Zone<'_>,
         i: Index,
@@ -243,10 +257,9 @@ impl CpuCache<'_> {
     /// Takes the last block of a list; `None` once it is empty.
     #[inline]
     fn pop_tail(&mut self, map: &PageMap<'_>, index: ListIndex, order: Order) -> Option<Index> {
-        let owned = |i| map.is_on_cpu_list(i, order);
         loop {
             let (list, rest) = self.list_mut(map, index);
-            if let Some(i) = list.pop_tail(rest, owned) {
+            if let Some(i) = list.pop_tail(rest, |i| map.is_on_cpu_list(i, order)) {
                 self.count -= self.weight(order);
                 return Some(i);
             }

@@ -6,18 +6,31 @@
 
 use super::{CpuCache, LISTS};
 use crate::base::ids::ListIndex;
+use crate::base::mobility::Migratetype;
 use crate::percpu::list::CpuList;
-use crate::table::map::{Index, PageMap, StateByte};
+use crate::table::map::{Index, PageMap};
 use crate::zone::ZoneCounters;
 
 /// The list of the page freed last where none is kept aside.
 pub(super) const NONE: u8 = u8::MAX;
 
 impl CpuCache<'_> {
+    /// See [`PageMap::put_own_page`].
+    #[inline(always)]
+    pub(crate) fn put_own_page(
+        &mut self,
+        map: &PageMap<'_>,
+        offset: usize,
+        cached: Migratetype,
+        code: u16,
+    ) -> bool {
+        map.put_own_page(offset, cached, code, &mut self.aside)
+    }
+
     /// Keeps a freed page aside for a list. None is kept aside yet, and the cache has room
     /// ([`count_if_kept`](Self::count_if_kept)).
     #[inline(always)]
-    pub(super) fn keep_last_freed(&mut self, i: Index, index: ListIndex) {
+    pub(crate) fn keep_last_freed(&mut self, i: Index, index: ListIndex) {
         debug_assert_eq!(self.last_freed_list, NONE, "a page is kept aside already");
         self.last_freed = i;
         self.last_freed_list = index.0 as u8;
@@ -34,18 +47,15 @@ impl CpuCache<'_> {
 
     /// Takes the page freed last for a request.
     #[inline(always)]
-    pub(super) fn take_last_freed<'m>(
-        &mut self,
-        map: &PageMap<'m>,
-    ) -> Option<(Index, StateByte<'m>)> {
+    pub(super) fn take_last_freed(&mut self, map: &PageMap<'_>, movable: bool) -> Option<Index> {
         let i = self.last_freed;
-        let state = map.state_byte(i);
-        if !state.is_on_cpu_list() {
+        // By its list it is as movable as the request.
+        if !map.take_own_page(i, movable, self.aside) {
             return None;
         }
         self.last_freed_list = NONE;
         self.pairs += 1;
-        Some((i, state))
+        Some(i)
     }
 
     /// Puts the page freed last, if one is kept aside, on its list, if there is room on the stack. Tells whether

@@ -1,7 +1,7 @@
 //! A cache under packed placement: its lists are rings in the CPU's own memory, as frames have no links there; and
 //! what it frees into pageblocks that are being emptied is collected, to go back to the zone in one batch.
 
-use super::{COSTLY_ORDER, CpuCache, LISTS, MAX_LISTS};
+use super::{COSTLY_ORDER, CpuCache, LISTS, MAX_LISTS, NO_LIST};
 use crate::base::event::Observer;
 use crate::base::frame::{Order, pages};
 use crate::base::ids::ListIndex;
@@ -48,10 +48,18 @@ impl<'m> Rings<'m> {
     }
 }
 
-/// Returns the places of a list. A cache holds at most `pages` pages when one more comes to it, so that each list has
-/// room for all.
+/// Returns the places of a list: as the cache is [tuned](crate::zone::retune::ring_pages) to three quarters of the pages,
+/// each list has room for all of them, and the stack of the list for one more.
 fn ring_places(pages: usize, list: usize) -> usize {
-    pages >> (list / MIGRATE_PCPTYPES).min(usize::from(COSTLY_ORDER))
+    (pages >> (list / MIGRATE_PCPTYPES).min(usize::from(COSTLY_ORDER))) / 4 * 3
+}
+
+/// Returns how many blocks of an order, at most `most`, follow each other from the first on, all `alike`.
+#[inline(always)]
+fn run_of(blocks: &[Index], order: Order, most: u32, alike: impl Fn(Index) -> bool) -> u32 {
+    let first = blocks[0];
+    let follows = |&(n, &i): &(Index, &Index)| n < most && i == first + (n << order) && alike(i);
+    (0..).zip(blocks).take_while(follows).count() as u32
 }
 
 impl<'m> CpuCache<'m> {
@@ -147,6 +155,31 @@ impl<'m> CpuCache<'m> {
         }
     }
 
+    /// Puts `n` blocks that follow each other, from the list of their own type, at the end of a list.
+    pub(super) fn append_run(
+        &mut self,
+        zone: &Zone<'_>,
+        i: Index,
+        n: u32,
+        index: ListIndex,
+        mt: Migratetype,
+    ) {
+        let order = self.list_order(index);
+        let map = zone.map();
+        if map.has_bits() {
+            map.set_listed_run(i, order, n, mt, self.tag);
+        } else {
+            for at in 0..n {
+                let i = i + (at << order);
+                let cached = zone.remembered_type(i, mt, mt);
+                map.set_byte(i, FrameState::CpuList { order, cached });
+            }
+        }
+        let (list, rest) = self.list_mut(zone.map(), index);
+        list.push_tail_run(rest, i, n, 1 << order);
+        self.count += n * self.weight(order);
+    }
+
     /// Collects a freed block that is to go back to the zone, and counts it; tells whether there was room.
     #[inline]
     pub(crate) fn leave(
@@ -162,9 +195,36 @@ impl<'m> CpuCache<'m> {
         *place = i;
         self.rings.blocks += 1;
         self.rings.pages += pages(order) as u32;
-        map.set(i, FrameState::CpuList { order, cached });
+        map.put_on_cpu_list(i, order, cached);
         self.count_free(order);
         true
+    }
+
+    /// Tells whether an order has lists.
+    #[inline(always)]
+    pub(crate) fn has_lists(&self, order: Order) -> bool {
+        self.list_of.get(usize::from(order)).is_some_and(|row| row[0] != NO_LIST)
+    }
+
+    /// Tells whether one more block of an order can be collected, and that is not
+    /// [enough](Self::leaving_is_full) yet.
+    #[inline(always)]
+    pub(crate) fn has_place_to_leave(&self, order: Order) -> bool {
+        let Rings { leaving, blocks, pages, .. } = &self.rings;
+        let enough = (*pages + (1 << order)) as usize >= leaving.len() && *blocks + 1 >= LEAVING;
+        (*blocks as usize) < leaving.len() && !enough
+    }
+
+    /// Collects a block on a CPU list for which [there is a place](Self::has_place_to_leave), and counts it.
+    #[inline(always)]
+    pub(crate) fn leave_at_place(&mut self, i: Index, order: Order) {
+        let Rings { leaving, blocks, pages, .. } = &mut self.rings;
+        if let Some(place) = leaving.get_mut(*blocks as usize) {
+            *place = i;
+        }
+        *blocks += 1;
+        *pages += 1 << order;
+        self.count_free(order);
     }
 
     /// Tells whether the cache collects blocks.
@@ -209,7 +269,7 @@ impl<'m> CpuCache<'m> {
         let mut at = 0;
         while at < self.rings.blocks as usize {
             let i = self.rings.leaving[at];
-            let FrameState::CpuList { order, .. } = zone.map().state(i) else {
+            let Some(order) = zone.map().listed_order(i) else {
                 // Another CPU freed it at the same instant.
                 self.strays += 1;
                 at += 1;
@@ -236,12 +296,12 @@ impl<'m> CpuCache<'m> {
         if merges <= u32::from(order) || zone.capture().is_some() {
             return 1;
         }
-        let state = zone.map().state_byte(first);
         let most = 1 << (merges - u32::from(order));
-        let follows = |&(n, &i): &(Index, &Index)| {
-            n < most && i == first + (n << order) && zone.map().state_byte(i).is_same(state)
+        let map = zone.map();
+        let n = match map.listed_byte(first) {
+            Some(byte) => run_of(leaving, order, most, |i| map.is_listed_as(i, byte)),
+            None => run_of(leaving, order, most, |i| map.bits().is_on_cpu_list(i, order)),
         };
-        let n = (0..).zip(leaving).take_while(follows).count() as u32;
         1 << n.ilog2()
     }
 }

@@ -1,5 +1,4 @@
-//! Lists in a ring of places instead of links: the ends of a [`Chain`] are places then. A ring has as many places
-//! as a power of two.
+//! Lists in a ring of places instead of links: the ends of a [`Chain`] are places then.
 
 use super::Chain;
 use crate::table::map::{Index, NIL};
@@ -10,7 +9,8 @@ impl Chain {
         if self.is_empty() {
             0
         } else {
-            (self.tail.wrapping_sub(self.head) as usize & mask(ring)) + 1
+            let (head, tail) = (self.head as usize, self.tail as usize);
+            1 + if tail >= head { tail - head } else { tail + ring.len() - head }
         }
     }
 
@@ -23,9 +23,9 @@ impl Chain {
         if self.is_empty() {
             (self.head, self.tail) = (0, 0);
         } else {
-            self.head = self.head.wrapping_sub(1) & mask(ring) as u32;
+            self.head = before(ring, self.head as usize, 1) as u32;
         }
-        ring[self.head as usize & mask(ring)] = i;
+        ring[self.head as usize] = i;
         true
     }
 
@@ -38,32 +38,62 @@ impl Chain {
         if self.is_empty() {
             (self.head, self.tail) = (0, 0);
         } else {
-            self.tail = (self.tail + 1) & mask(ring) as u32;
+            self.tail = after(ring, self.tail as usize, 1) as u32;
         }
-        ring[self.tail as usize & mask(ring)] = i;
+        ring[self.tail as usize] = i;
         true
+    }
+
+    /// Puts `n` blocks, for which there is room, after the last: each `step` frames behind the one before it.
+    #[inline]
+    pub(crate) fn ring_push_run(&mut self, ring: &mut [Index], i: Index, n: u32, step: Index) {
+        debug_assert!(self.ring_len(ring) + n as usize <= ring.len(), "a ring has no room");
+        let start = if self.is_empty() { 0 } else { after(ring, self.tail as usize, 1) };
+        if n == 0 || start >= ring.len() {
+            return;
+        }
+        if self.is_empty() {
+            self.head = 0;
+        }
+        self.tail = after(ring, start, n as usize - 1) as u32;
+        let (low, high) = ring.split_at_mut(start);
+        let before = high.len() as u32;
+        high.iter_mut().zip(0..n).for_each(|(place, at)| *place = i + at * step);
+        low.iter_mut().zip(before..n).for_each(|(place, at)| *place = i + at * step);
+    }
+
+    /// Takes blocks off the head of a ring, the first of which comes to the end of `into`, as long as there is room and
+    /// `owned` holds; returns how many.
+    #[inline]
+    pub(crate) fn ring_pop_first(
+        &mut self,
+        ring: &[Index],
+        into: &mut [Index],
+        owned: impl Fn(Index) -> bool,
+    ) -> usize {
+        let len = self.ring_len(ring);
+        let (mut n, mut at) = (0, self.head as usize);
+        for place in into.iter_mut().rev().take(len) {
+            let i = ring[at];
+            if !owned(i) {
+                break;
+            }
+            *place = i;
+            n += 1;
+            at = if at + 1 == ring.len() { 0 } else { at + 1 };
+        }
+        if n == len {
+            *self = Self::EMPTY;
+        } else {
+            self.head = at as u32;
+        }
+        n
     }
 
     /// Returns the last block of a ring that is not empty.
     #[inline]
     pub(crate) fn ring_last(&self, ring: &[Index]) -> Index {
-        ring[self.tail as usize & mask(ring)]
-    }
-
-    /// Returns the first block of a ring that is not empty.
-    #[inline]
-    pub(crate) fn ring_first(&self, ring: &[Index]) -> Index {
-        ring[self.head as usize & mask(ring)]
-    }
-
-    /// Drops the first block of a ring that is not empty.
-    #[inline]
-    pub(crate) fn ring_drop_head(&mut self, ring: &[Index]) {
-        if self.head == self.tail {
-            *self = Self::EMPTY;
-        } else {
-            self.head = (self.head + 1) & mask(ring) as u32;
-        }
+        ring[self.tail as usize]
     }
 
     /// Drops the last `n` blocks of a ring, at most all.
@@ -72,7 +102,7 @@ impl Chain {
         if n == self.ring_len(ring) {
             *self = Self::EMPTY;
         } else {
-            self.tail = self.tail.wrapping_sub(n as u32) & mask(ring) as u32;
+            self.tail = before(ring, self.tail as usize, n) as u32;
         }
     }
 
@@ -87,13 +117,14 @@ impl Chain {
     ) -> Option<(Index, u32)> {
         let first = self.ring_last(ring);
         let most = most.min(self.ring_len(ring) as u32);
-        let mut n = 0;
+        let (mut n, mut at) = (0, self.tail as usize);
         while n < most {
-            let i = ring[self.tail.wrapping_sub(n) as usize & mask(ring)];
+            let i = ring[at];
             if i != first + n * step || !owned(i) {
                 break;
             }
             n += 1;
+            at = if at == 0 { ring.len() } else { at } - 1;
         }
         // The largest power of two.
         let n = 1 << n.checked_ilog2()?;
@@ -109,16 +140,16 @@ impl Chain {
         let old = core::mem::replace(self, Self::EMPTY);
         for at in 0..old.ring_len(ring) {
             // What is kept is written no further than what is read.
-            let i = ring[(old.head as usize + at) & mask(ring)];
+            let i = ring[after(ring, old.head as usize, at)];
             if !keep(i) {
                 continue;
             }
             if self.is_empty() {
                 (self.head, self.tail) = (old.head, old.head);
             } else {
-                self.tail = (self.tail + 1) & mask(ring) as u32;
+                self.tail = after(ring, self.tail as usize, 1) as u32;
             }
-            ring[self.tail as usize & mask(ring)] = i;
+            ring[self.tail as usize] = i;
         }
     }
 
@@ -128,14 +159,21 @@ impl Chain {
         ring: &'a [Index],
     ) -> impl DoubleEndedIterator<Item = Index> + use<'a> {
         let head = if self.head == NIL { 0 } else { self.head as usize };
-        (0..self.ring_len(ring)).map(move |at| ring[(head + at) & mask(ring)])
+        (0..self.ring_len(ring)).map(move |at| ring[after(ring, head, at)])
     }
 }
 
-/// Masks places; 0 in no ring, which is never asked for a place.
+/// Returns the place `n` places after another, at most a round.
 #[inline(always)]
-fn mask(ring: &[Index]) -> usize {
-    ring.len().wrapping_sub(1)
+fn after(ring: &[Index], place: usize, n: usize) -> usize {
+    let at = place + n;
+    if at >= ring.len() { at - ring.len() } else { at }
+}
+
+/// Returns the place `n` places before another, at most a round.
+#[inline(always)]
+fn before(ring: &[Index], place: usize, n: usize) -> usize {
+    if place >= n { place - n } else { place + ring.len() - n }
 }
 
 #[cfg(test)]
@@ -156,8 +194,10 @@ mod tests {
         assert!(chain.ring_push_head(&mut ring, 7));
         assert!(!chain.ring_push_head(&mut ring, 8) && !chain.ring_push_tail(&mut ring, 8));
         assert_eq!(blocks(&chain, &ring), [7, 6, 5, 4]);
-        assert_eq!((chain.ring_first(&ring), chain.ring_last(&ring)), (7, 4));
-        chain.ring_drop_head(&ring);
+        assert_eq!(chain.ring_last(&ring), 4);
+        let mut first = [0; 3];
+        assert_eq!(chain.ring_pop_first(&ring, &mut first, |i| i == 7), 1);
+        assert_eq!(first[2], 7);
         chain.ring_drop_tail(&ring, 1);
         assert_eq!(blocks(&chain, &ring), [6, 5]);
         assert!(chain.ring_push_tail(&mut ring, 9) && chain.ring_push_tail(&mut ring, 10));
@@ -165,6 +205,23 @@ mod tests {
         assert_eq!(blocks(&chain, &ring), [5, 10]);
         chain.ring_drop_tail(&ring, 2);
         assert!(chain.is_empty() && blocks(&chain, &ring).is_empty());
+    }
+
+    #[test]
+    fn many_come_to_the_end_and_leave_from_the_start_at_once() {
+        let (mut ring, mut chain) = ([0; 8], Chain::EMPTY);
+        chain.ring_push_run(&mut ring, 16, 5, 2);
+        let mut first = [0; 4];
+        assert_eq!(chain.ring_pop_first(&ring, &mut first, |_| true), 4);
+        assert_eq!(first, [22, 20, 18, 16]);
+        chain.ring_push_run(&mut ring, 40, 7, 1);
+        assert_eq!(blocks(&chain, &ring), [24, 40, 41, 42, 43, 44, 45, 46]);
+        let mut all = [0; 9];
+        assert_eq!(chain.ring_pop_first(&ring, &mut all, |_| true), 8);
+        assert!(chain.is_empty());
+        assert_eq!(all[1..], [46, 45, 44, 43, 42, 41, 40, 24]);
+        chain.ring_push_run(&mut ring, 3, 1, 1);
+        assert_eq!(blocks(&chain, &ring), [3]);
     }
 
     #[test]

@@ -65,10 +65,15 @@ impl Packing<'_> {
 
     /// Returns the block that a request would be served with from partial pageblocks of its own type, and its order.
     #[cfg(feature = "replay")]
-    pub(crate) fn next_own(&self, order: Order, list: Migratetype) -> Option<(Index, Order)> {
+    pub(crate) fn next_own(
+        &self,
+        map: &PageMap<'_>,
+        order: Order,
+        list: Migratetype,
+    ) -> Option<(Index, Order)> {
         let block = self.fullest(order, list)?;
         let found = order + (self.orders_of(block) >> order).trailing_zeros() as Order;
-        Some((self.lowest(block, found)?, found))
+        Some((self.lowest(map, block, found)?, found))
     }
 
     /// Returns a block that a fallback may take from a type, and its order, at least `min`: from a pageblock whose
@@ -76,6 +81,7 @@ impl Packing<'_> {
     /// fullest the smallest block that serves; the lowest of several.
     pub(crate) fn candidate(
         &self,
+        map: &PageMap<'_>,
         largest: Order,
         min: Order,
         from: Migratetype,
@@ -92,7 +98,7 @@ impl Packing<'_> {
             Prefer::Emptiest => largest,
             Prefer::Fullest => min + (self.orders_of(block) >> min).trailing_zeros() as Order,
         };
-        Some((self.lowest(block, order)?, order))
+        Some((self.lowest(map, block, order)?, order))
     }
 
     /// Returns a block of a type whose pageblock is of another, and its order, one of `orders` (one bit each): the
@@ -137,7 +143,7 @@ impl Packing<'_> {
             let partial = &self.blocks[block as usize];
             let own =
                 partial.orders >> order & 1 != 0 && map.block_type(self.start_of(block)) == mt;
-            own || partial.foreign > 0
+            own || self.foreign_of(block) > 0
         })
     }
 }

@@ -20,7 +20,7 @@ pub(crate) struct Packing {
 
 impl ModelZone {
     pub(crate) fn is_packed(&self) -> bool {
-        self.policy.placement == Placement::Packed
+        self.policy.placement != Placement::Linux
     }
 
     /// The free blocks of a pageblock that are smaller than it, with their types.

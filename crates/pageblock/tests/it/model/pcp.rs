@@ -132,7 +132,8 @@ impl Cache {
 
     /// The blocks of an order that an empty list has room for.
     fn room(&self, order: Order) -> i64 {
-        if self.ring_pages == 0 { i64::MAX } else { self.ring_pages >> order.min(COSTLY_ORDER) }
+        let places = (self.ring_pages >> order.min(COSTLY_ORDER)) / 4 * 3;
+        if self.ring_pages == 0 { i64::MAX } else { places }
     }
 
     fn limit(&mut self) {

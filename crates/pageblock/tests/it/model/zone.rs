@@ -150,7 +150,7 @@ impl ModelZone {
         self.blocks.insert(pfn, Block::Free { order, mt });
         let list = self.lists.entry((order, mt)).or_default();
         list.insert(if tail { list.len() } else { 0 }, pfn);
-        if self.policy.placement == Placement::Packed && order < self.geometry.pageblock_order {
+        if self.policy.placement != Placement::Linux && order < self.geometry.pageblock_order {
             list.sort_unstable();
         }
         self.moved(pfn, order, mt);

@@ -3,6 +3,8 @@
 //! `RUSTFLAGS='--cfg shuttle' cargo test -p pageblock --test shuttle --release`
 #![cfg(shuttle)]
 
+mod cells;
+
 use std::mem::MaybeUninit;
 
 use lock_api::{GuardSend, RawMutex};
@@ -54,10 +56,14 @@ fn share(placement: &str) -> &'static Small {
 }
 
 fn share_under(policy: &str) -> &'static Small {
+    share_in(policy, Geometry { pageblock_order: 3, max_order: 4 })
+}
+
+fn share_in(policy: &str, geometry: Geometry) -> &'static Small {
     let span = FrameRange::new(0, FRAMES);
     let setup = Setup {
         policy: Policy::parse(policy).unwrap(),
-        geometry: Geometry { pageblock_order: 3, max_order: 4 },
+        geometry,
         zones: &[ZoneSpec {
             node: NodeId(0),
             kind: ZoneKind::Normal,
@@ -408,6 +414,35 @@ fn collected_blocks_are_given_back_when_others_ask() {
         drop(other);
         worker.join().unwrap();
         asker.join().unwrap();
+        assert_all_free(shared);
+    });
+}
+
+/// The frames behind a block go to another CPU and come back while the block is freed: it keeps its order.
+#[test]
+fn block_is_freed_while_its_neighbour_changes_hands() {
+    explore(|placement| {
+        let shared = share(placement);
+        let mut cpu = shared.cpu(CpuId(0)).unwrap();
+        let blocks = [0, 1, 2].map(|order| (cpu.alloc(&request(order), &mut ()).unwrap(), order));
+        drop(cpu);
+        shared.drain_all();
+        let other = thread::spawn(move || {
+            let mut cpu = shared.cpu(CpuId(1)).unwrap();
+            for order in [0, 1, 2] {
+                let pfn = cpu.alloc(&request(order), &mut ()).unwrap();
+                cpu.free(pfn, order, &mut ()).unwrap();
+                cpu.drain(&mut ());
+            }
+        });
+        let mut cpu = shared.cpu(CpuId(0)).unwrap();
+        for (pfn, order) in blocks {
+            cpu.free(pfn, order + 1, &mut ()).unwrap_err();
+            cpu.free(pfn, order, &mut ()).unwrap();
+            cpu.free(pfn, order, &mut ()).unwrap_err();
+        }
+        drop(cpu);
+        other.join().unwrap();
         assert_all_free(shared);
     });
 }

@@ -1,0 +1,304 @@
+//! The states of eight frames in four bytes.
+
+use crate::base::frame::{ORDER_LIMIT, Order};
+use crate::base::mobility::Migratetype;
+use crate::base::sync::{AtomicU8, AtomicU16, Relaxed};
+use crate::table::state::FrameState;
+
+/// Frames that a cell covers.
+pub(super) const CELL: usize = 8;
+pub(super) const CELL_ORDER: Order = CELL.ilog2() as Order;
+
+/// The frames of a cell that are at even places.
+const EVEN: u8 = 0x55;
+/// Those at every fourth place.
+const FOURTH: u8 = 0x11;
+
+/// Where the bits of the page at a place are in a cell's code.
+pub(super) const PAGES: [u16; CELL] = [0x101, 0x202, 0x404, 0x808, 0x1010, 0x2020, 0x4040, 0x8080];
+
+/// Use as changed by the owner of the pageblock, and by others; and codes, `lo` in the lower byte, `hi` in the upper one.
+#[repr(C)]
+pub(crate) struct Cell {
+    pub(super) own: AtomicU8,
+    pub(super) others: AtomicU8,
+    pub(super) code: AtomicU16,
+}
+
+// A model checker's atomics are larger.
+#[cfg(not(any(loom, shuttle)))]
+const _: () = assert!(size_of::<Cell>() == CELL / 2);
+
+impl Cell {
+    pub(crate) fn new() -> Self {
+        Self { own: AtomicU8::new(0), others: AtomicU8::new(0), code: AtomicU16::new(0) }
+    }
+
+    /// Returns what its bits say.
+    #[inline(always)]
+    pub(super) fn read(&self) -> Codes {
+        let code = self.code.load(Relaxed);
+        Codes { in_use: self.in_use(), lo: code as u8, hi: (code >> 8) as u8 }
+    }
+
+    #[inline(always)]
+    pub(super) fn in_use(&self) -> u8 {
+        self.own.load(Relaxed) ^ self.others.load(Relaxed)
+    }
+
+    /// Tells whether a page is held, as movable as the pages of a [code](super::page_code). `page` is one of [`PAGES`].
+    #[inline(always)]
+    pub(super) fn is_held(&self, page: u16, code: u16) -> bool {
+        (self.code.load(Relaxed) ^ code) & page == 0
+    }
+
+    /// Puts a page in use, or out of use, for the owner of its pageblock, if it is not as `in_use` says yet; tells
+    /// whether it did.
+    #[inline(always)]
+    pub(super) fn flip_own(&self, page: u16, in_use: bool) -> bool {
+        let (own, bit) = (self.own.load(Relaxed), page as u8);
+        let is = (own ^ self.others.load(Relaxed)) & bit != 0;
+        if is != in_use {
+            self.own.store(own ^ bit, Relaxed);
+        }
+        is != in_use
+    }
+
+    /// Does the same for the owner or for another.
+    #[inline(always)]
+    pub(super) fn flip_by(&self, page: u16, in_use: bool, owner: bool) -> bool {
+        if owner {
+            return self.flip_own(page, in_use);
+        }
+        let is = self.in_use() & page as u8 != 0;
+        if is != in_use {
+            self.others.fetch_xor(page as u8, Relaxed);
+        }
+        is != in_use
+    }
+
+    /// Tells whether it is part of one block, whose code it has, or all of it is reserved or holes.
+    #[inline(always)]
+    pub(super) fn is_wide(&self, code: u16) -> bool {
+        self.code.load(Relaxed) == code && self.in_use() == 0
+    }
+
+    #[inline(always)]
+    pub(super) fn put_code(&self, code: u16) {
+        self.code.store(code, Relaxed);
+    }
+
+    /// Changes the frames of a mask to what `new` says. Under the zone's lock.
+    pub(super) fn put(&self, mask: u8, new: Codes) {
+        let now = self.read_apart();
+        let with = |now: u8, new: u8| now & !mask | new & mask;
+        let (lo, hi) = (with(now.lo, new.lo), with(now.hi, new.hi));
+        let flips = (now.in_use ^ new.in_use) & mask;
+        let new = Codes { in_use: now.in_use ^ flips, lo, hi }.apart();
+        if flips == 0 {
+            return self.code.store(new.code(), Relaxed);
+        }
+        // Who looks without the lock must not see a page in use that never was.
+        let alike = now.hi & hi | !(now.hi | hi);
+        let (lo, hi) = (lo | flips & !alike, hi & (alike | !flips));
+        self.code.store(Codes { lo, hi, ..new }.code(), Relaxed);
+        self.others.fetch_xor(flips, Relaxed);
+        self.code.store(new.code(), Relaxed);
+    }
+
+    /// Returns its bits, after each frame has got bits of its own. Under the zone's lock.
+    fn read_apart(&self) -> Codes {
+        let now = self.read();
+        if !now.is_wide() {
+            return now;
+        }
+        let (in_use, lo) = match now.code() {
+            WIDE_RESERVED => (u8::MAX, u8::MAX),
+            WIDE_HOLE => (u8::MAX, 0),
+            _ => return Codes { lo: 0, ..now },
+        };
+        self.put_code(u16::from(lo));
+        self.others.fetch_xor(in_use, Relaxed);
+        Codes { in_use, lo, hi: 0 }
+    }
+
+    /// Makes all of it one code. Under the zone's lock.
+    pub(super) fn put_wide(&self, code: u16) {
+        self.put_code(code);
+        let in_use = self.in_use();
+        if in_use != 0 {
+            self.others.fetch_xor(in_use, Relaxed);
+        }
+    }
+}
+
+/// The code of a cell that is part of a block, but not its first.
+pub(super) const WIDE_TAIL: u16 = 0;
+pub(super) const WIDE_RESERVED: u16 = 1 << KIND;
+pub(super) const WIDE_HOLE: u16 = 2 << KIND;
+
+/// Where the kind is in the code of a block; its order is below that, and the two lowest bits are clear.
+const KIND: u16 = 6;
+const ORDER: u16 = 2;
+pub(super) const MOVABLE: u16 = 1 << KIND;
+/// What the code of a block on a CPU list has more than that of an allocated one that is not movable.
+pub(super) const LISTED: u16 = 2 << KIND;
+
+const _: () = assert!((ORDER_LIMIT as usize) < 1 << (KIND - ORDER));
+
+/// Returns the code of an allocated block of at least a cell, apart from [`MOVABLE`].
+#[inline(always)]
+pub(super) const fn wide_allocated(order: Order) -> u16 {
+    (order as u16) << ORDER
+}
+
+/// Returns the code of a block of at least a cell on a CPU list.
+#[inline(always)]
+pub(super) const fn wide_listed(order: Order) -> u16 {
+    LISTED | (order as u16) << ORDER
+}
+
+/// Returns the code of a free block of at least a cell.
+#[inline(always)]
+pub(super) const fn wide_free(order: Order) -> u16 {
+    3 << KIND | (order as u16) << ORDER
+}
+
+/// Returns the state of the first frame of a cell by its code.
+pub(super) fn wide_state(code: u16, block_type: Migratetype) -> FrameState {
+    let order = (code >> ORDER & 0xf) as Order;
+    match (code, code >> KIND) {
+        (WIDE_TAIL, _) => FrameState::Tail,
+        (WIDE_RESERVED, _) => FrameState::Reserved,
+        (WIDE_HOLE, _) => FrameState::Hole,
+        (_, 3) => FrameState::Free { order, list: block_type },
+        (_, 2) => FrameState::CpuList { order, cached: block_type },
+        (_, kind) => FrameState::Allocated { order, movable: kind == 1 },
+    }
+}
+
+/// The bits of a cell, one a frame.
+#[derive(Clone, Copy)]
+pub(super) struct Codes {
+    pub(super) in_use: u8,
+    pub(super) lo: u8,
+    pub(super) hi: u8,
+}
+
+impl Codes {
+    #[inline(always)]
+    pub(super) fn code(self) -> u16 {
+        u16::from(self.hi) << 8 | u16::from(self.lo)
+    }
+
+    /// Tells whether the frames have no states of their own.
+    #[inline(always)]
+    pub(super) fn is_wide(self) -> bool {
+        self.in_use == 0 && self.code() & 0xff03 == 0
+    }
+
+    /// Returns bits that are those of frames. While a block is taken apart whose first two frames are set last, they
+    /// seem to be the code of one block; then these two are held.
+    #[inline(always)]
+    pub(super) fn apart(self) -> Self {
+        if self.is_wide() && self.lo != 0 { Self { hi: 3, ..self } } else { self }
+    }
+
+    /// Returns the frames whose bits are all clear: no first ones, or those that leave their bits to the second.
+    #[inline(always)]
+    pub(super) fn blank(self) -> u8 {
+        !(self.in_use | self.lo | self.hi)
+    }
+
+    /// Returns the free frames.
+    #[inline(always)]
+    pub(super) fn free(self) -> u8 {
+        // Beside a blank one it is part of a pair that is held.
+        let blank = self.blank();
+        let paired = blank << 1 & !EVEN | blank >> 1 & EVEN;
+        self.lo & !(self.hi | self.in_use | paired)
+    }
+
+    /// Returns the first frames of blocks of more than a page that are held.
+    #[inline(always)]
+    pub(super) fn pairs(self) -> u8 {
+        let blank = self.blank();
+        (blank ^ blank >> 1) & EVEN
+    }
+
+    /// Tells whether the two frames behind the pair at `place` belong to it.
+    #[inline(always)]
+    pub(super) fn is_quad(self, place: u32) -> bool {
+        place & 2 == 0 && self.blank() >> (place + 2) & 3 == 3
+    }
+
+    /// Returns the state of a frame.
+    pub(super) fn state(self, place: u32, block_type: Migratetype) -> FrameState {
+        let is = |bits: u8, place: u32| bits >> place & 1 != 0;
+        if is(self.hi, place) {
+            return match is(self.in_use, place) {
+                true => FrameState::Allocated { order: 0, movable: is(self.lo, place) },
+                false => FrameState::CpuList { order: 0, cached: block_type },
+            };
+        }
+        let first = place & !1;
+        if is(self.pairs(), first) {
+            if place != first {
+                return FrameState::Tail;
+            }
+            let order = 1 + Order::from(self.is_quad(first));
+            let movable = !is(self.blank(), first);
+            return match self.in_use >> first & 3 {
+                0 => FrameState::CpuList { order, cached: block_type },
+                _ => FrameState::Allocated { order, movable },
+            };
+        }
+        match (is(self.in_use, place), is(self.lo, place)) {
+            (true, true) => FrameState::Reserved,
+            (true, false) => FrameState::Hole,
+            (false, false) => FrameState::Tail,
+            (false, true) => (0..CELL_ORDER)
+                .find(|&order| is(free_blocks(self.free(), order), place))
+                .map_or(FrameState::Tail, |order| FrameState::Free { order, list: block_type }),
+        }
+    }
+
+    /// Returns the bits of a block of less than a cell at a place.
+    pub(super) fn of(state: FrameState, order: Order, place: u32) -> Self {
+        let of_order = |movable: bool| {
+            let at = 1 << (place + u32::from(order > 0 && !movable));
+            (at, if order > 0 || movable { at } else { 0 }, if order == 0 { at } else { 0 })
+        };
+        let (in_use, lo, hi) = match state {
+            FrameState::Allocated { movable, .. } => of_order(movable),
+            FrameState::CpuList { cached, .. } => {
+                let (_, lo, hi) = of_order(cached == Migratetype::Movable);
+                (0, lo, hi)
+            }
+            FrameState::Free { .. } => (0, mask_of(order, place), 0),
+            FrameState::Tail => (0, 0, 0),
+            FrameState::Reserved => (u8::MAX, u8::MAX, 0),
+            FrameState::Hole => (u8::MAX, 0, 0),
+        };
+        Self { in_use, lo, hi }
+    }
+}
+
+/// Returns the frames of a block of less than a cell.
+#[inline(always)]
+pub(super) fn mask_of(order: Order, place: u32) -> u8 {
+    (((1u32 << (1 << order)) - 1) << place) as u8
+}
+
+/// Returns the first frames of the free blocks of an order, less than a cell's, as free blocks beside each other are
+/// one.
+#[inline(always)]
+pub(super) fn free_blocks(free: u8, order: Order) -> u8 {
+    let pairs = free & free >> 1 & EVEN;
+    let quads = pairs & pairs >> 2 & FOURTH;
+    match order {
+        0 => free & !(pairs | pairs << 1),
+        1 => pairs & !(quads | quads << 2),
+        _ => quads,
+    }
+}

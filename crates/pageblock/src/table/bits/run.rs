@@ -1,0 +1,124 @@
+//! Whole runs of frames under the zone's lock, cell by cell.
+
+use super::cell::{
+    CELL, CELL_ORDER, Codes, WIDE_TAIL, free_blocks, mask_of, wide_free, wide_listed,
+};
+use super::{FrameBits, Owner};
+use crate::base::frame::Order;
+use crate::base::sync::Relaxed;
+use crate::table::map::Index;
+use crate::table::state::FrameState;
+
+impl FrameBits<'_> {
+    /// Puts `n` blocks that follow each other, of less than a pageblock, not in use and on no list, on a list of a CPU, as
+    /// movable or not, and has it [own](Self::own) their pageblocks. Under the zone's lock.
+    pub(crate) fn set_listed_run(&self, i: Index, order: Order, n: u32, movable: bool, by: Owner) {
+        let end = i + (n << order);
+        for block in i >> self.pageblock_order..=(end - 1) >> self.pageblock_order {
+            let first = block << self.pageblock_order;
+            if !self.is_mixed(first) {
+                self.mix(first);
+            }
+            self.own(first, by);
+        }
+        if order >= CELL_ORDER {
+            let cells = &self.cells[i as usize / CELL..end as usize / CELL];
+            for block in cells.chunks_exact(1 << (order - CELL_ORDER)) {
+                block[0].put_code(wide_listed(order));
+            }
+            return;
+        }
+        // The first frames of blocks, and the bits of frames that are in `lo` and `hi`.
+        let starts = [0xff, 0x55, 0x11][usize::from(order)];
+        let (lo, hi) = match (order, movable) {
+            (0, false) => (0, starts),
+            (0, true) => (starts, starts),
+            (_, movable) => (starts << u8::from(!movable), 0),
+        };
+        let mut at = i;
+        while at < end {
+            let place = Self::place(at);
+            let frames = (end - at).min(CELL as u32 - place);
+            let cell = self.cell_of(at);
+            if frames == CELL as u32 {
+                cell.code.store(Codes { in_use: 0, lo, hi }.code(), Relaxed);
+            } else {
+                let mask = (((1u32 << frames) - 1) << place) as u8;
+                cell.put(mask, Codes { in_use: 0, lo, hi });
+            }
+            at += frames;
+        }
+    }
+
+    /// Gives blocks of whole pageblocks that follow each other a state. Under the zone's lock.
+    #[inline]
+    pub(crate) fn set_whole_run(&self, i: Index, order: Order, n: u32, state: FrameState) {
+        for at in 0..n {
+            self.put_kind(i + (at << order), state);
+        }
+    }
+
+    /// Makes all frames of a block, of less than a pageblock, parts of one block that is neither free nor in use.
+    /// What is less than a cell stays as it is: its next state sets all of it. Under the zone's lock.
+    pub(crate) fn join(&self, i: Index, order: Order) {
+        if order >= CELL_ORDER {
+            let first = i as usize / CELL;
+            let cells = &self.cells[first..][..1 << (order - CELL_ORDER)];
+            cells.iter().for_each(|cell| cell.put_code(WIDE_TAIL));
+        }
+    }
+
+    /// Frees a block in a mixed pageblock and merges it with the free blocks beside it, up to the order `cap`, which is
+    /// at most the pageblock's, and at least a cell's; returns the order of the merged block. Under the zone's lock.
+    #[inline]
+    pub(crate) fn free(&self, i: Index, order: Order, cap: Order) -> Order {
+        if !self.is_mixed(i) {
+            // It was filled, and blocks are smaller than pageblocks.
+            self.mix(i);
+        }
+        let mut order = order;
+        if order < CELL_ORDER {
+            order = self.free_in_cell(i, order);
+            if order < CELL_ORDER {
+                return order;
+            }
+        }
+        let mut at = i as usize / CELL;
+        while order < cap {
+            let buddy = at ^ 1 << (order - CELL_ORDER);
+            if !self.cells[buddy].is_wide(wide_free(order)) {
+                break;
+            }
+            self.cells[at | buddy].put_code(WIDE_TAIL);
+            at &= buddy;
+            order += 1;
+        }
+        self.cells[at].put_code(wide_free(order));
+        order
+    }
+
+    /// Frees a block of less than a cell. Returns the order of the free block that it is part of then; a whole cell is
+    /// left without a state.
+    #[inline]
+    fn free_in_cell(&self, i: Index, order: Order) -> Order {
+        let (cell, place) = (self.cell_of(i), Self::place(i));
+        let mask = mask_of(order, place);
+        let mut now = cell.read();
+        if now.is_wide() {
+            // Part of a block that was taken.
+            now.lo = 0;
+        }
+        if now.in_use & mask != 0 {
+            cell.put(mask, Codes { in_use: 0, lo: mask, hi: 0 });
+            now.in_use &= !mask;
+        }
+        let codes = Codes { in_use: now.in_use, lo: now.lo | mask, hi: now.hi & !mask }.apart();
+        let free = codes.free();
+        if free == u8::MAX {
+            return CELL_ORDER;
+        }
+        cell.code.store(codes.code(), Relaxed);
+        let at = |order: Order| free_blocks(free, order) >> (place >> order << order) & 1 != 0;
+        if at(2) { 2 } else { Order::from(at(1)) }
+    }
+}

@@ -1,0 +1,167 @@
+//! What the page map knows of a pageblock: its type, its isolation, and hints.
+
+use crate::base::frame::Order;
+use crate::base::mobility::Migratetype;
+use crate::base::sync::{Acquire, AtomicU16, Relaxed};
+use crate::table::bits::OWNERS;
+use crate::table::map::{Index, PageMap};
+
+// The lower byte of a pageblock's word: sparse, skip hint, type below an isolation, type that counts: ps bbb ttt.
+// The upper one belongs to the bits of frames (`bits.rs`), if they have any.
+const TYPE_BITS: u8 = 0b111;
+const BELOW: u8 = 3;
+const BELOW_BITS: u8 = TYPE_BITS << BELOW;
+const SKIP: u8 = 0b100_0000;
+const SPARSE: u8 = 0b1000_0000;
+
+/// Returns the byte of a pageblock of a type that is not isolated.
+pub(super) const fn block_byte(mt: Migratetype) -> u8 {
+    (mt as u8) << BELOW | mt as u8
+}
+
+impl PageMap<'_> {
+    pub(crate) fn blocks(&self) -> u32 {
+        self.blocks.len() as u32
+    }
+
+    fn block(&self, i: Index) -> &AtomicU16 {
+        &self.blocks[(i >> self.pageblock_order) as usize]
+    }
+
+    /// Returns what is known of the pageblock of a frame.
+    #[inline(always)]
+    fn known(&self, i: Index) -> u8 {
+        self.block(i).load(Relaxed) as u8
+    }
+
+    /// Sets it.
+    #[inline(always)]
+    fn set_known(&self, i: Index, known: u8) {
+        let word = self.block(i);
+        word.store(word.load(Relaxed) & OWNERS | u16::from(known), Relaxed);
+    }
+
+    /// Returns the type of the pageblock that holds the frame (`get_pageblock_migratetype`).
+    #[inline]
+    pub(crate) fn block_type(&self, i: Index) -> Migratetype {
+        Self::type_in(self.known(i))
+    }
+
+    /// Returns the word of the pageblock of a frame at an offset, which may be none of the tables'.
+    #[inline(always)]
+    pub(crate) fn word_at(&self, offset: usize) -> Option<u16> {
+        // Below 64, so that the shift needs no masking.
+        let word = self.blocks.get(offset >> (self.pageblock_order & 63))?;
+        Some(word.load(Acquire))
+    }
+
+    /// Tells whether the pageblock of the frame at an offset has a type and is not being emptied
+    /// (`zone/packing.rs`).
+    #[inline(always)]
+    pub(crate) fn is_in_block_of(&self, offset: usize, mt: Migratetype) -> bool {
+        self.word_at(offset).is_some_and(|word| Self::is_of(word, mt))
+    }
+
+    /// Tells the same by the word of a pageblock.
+    #[inline(always)]
+    pub(crate) fn is_of(word: u16, mt: Migratetype) -> bool {
+        word as u8 & (SPARSE | TYPE_BITS) == mt as u8
+    }
+
+    /// Tells by the word of a pageblock whether its frames have [states of their own](super::bits).
+    #[inline(always)]
+    pub(crate) fn is_mixed(word: u16) -> bool {
+        word & OWNERS != 0
+    }
+
+    /// Returns what [`is_kept`](Self::is_kept) compares with for pageblocks of a type.
+    pub(crate) fn key(&self, mt: Migratetype) -> u16 {
+        self.owner | mt as u16
+    }
+
+    /// Does the same as [`is_in_block_of`](Self::is_in_block_of), and tells whether the CPU whose copy it is owns the
+    /// pageblock, where frames have bits.
+    #[inline(always)]
+    pub(crate) fn is_kept(&self, offset: usize, key: u16) -> bool {
+        const KEY: u16 = OWNERS | SPARSE as u16 | TYPE_BITS as u16;
+        self.word_at(offset).is_some_and(|word| word & KEY == key)
+    }
+
+    /// Returns the type in the three lowest bits.
+    #[inline]
+    fn type_in(byte: u8) -> Migratetype {
+        Migratetype::from_index((byte & TYPE_BITS) as usize).unwrap_or(Migratetype::Movable)
+    }
+
+    /// Sets the type of the pageblock, which ends its isolation.
+    pub(crate) fn set_block_type(&self, i: Index, mt: Migratetype) {
+        self.set_known(i, self.known(i) & SKIP | block_byte(mt));
+    }
+
+    /// Sets or clears the isolation; the type below it stays.
+    pub(crate) fn set_isolated(&self, i: Index, isolated: bool) -> Migratetype {
+        let old = self.known(i);
+        let below = Self::type_in(old >> BELOW);
+        let counts = if isolated { Migratetype::Isolate } else { below };
+        self.set_known(i, old & (SKIP | BELOW_BITS) | counts as u8);
+        below
+    }
+
+    /// Returns the type of the CPU list that a freed block goes to; `None` where it goes to the zone because
+    /// its pageblock is isolated or being emptied (`zone/packing.rs`).
+    #[inline]
+    pub(crate) fn cpu_list_type(&self, i: Index, order: Order) -> Option<Migratetype> {
+        let byte = self.known(i);
+        let emptying = byte & SPARSE != 0 && order < self.pageblock_order;
+        let mt = Self::type_in(byte);
+        (mt != Migratetype::Isolate && !emptying).then_some(mt)
+    }
+
+    /// Returns the type of the pageblock of a frame, if it is being emptied.
+    #[inline(always)]
+    pub(crate) fn emptying_type(&self, i: Index) -> Option<Migratetype> {
+        let byte = self.known(i);
+        let mt = Self::type_in(byte);
+        (byte & SPARSE != 0 && mt != Migratetype::Isolate).then_some(mt)
+    }
+
+    /// Tells whether [`emptying_type`](Self::emptying_type) has a type for the frame at an offset, which may be none of
+    /// the tables'.
+    #[inline(always)]
+    pub(crate) fn is_emptying(&self, offset: usize) -> bool {
+        self.word_at(offset).is_some_and(Self::empties)
+    }
+
+    /// Tells the same by the word of a pageblock.
+    #[inline(always)]
+    pub(crate) fn empties(word: u16) -> bool {
+        const ISOLATED: u8 = SPARSE | Migratetype::Isolate as u8;
+        word as u8 & SPARSE != 0 && word as u8 & (SPARSE | TYPE_BITS) != ISOLATED
+    }
+
+    /// Tells whether the `block`-th pageblock is being emptied.
+    pub(crate) fn is_sparse(&self, block: u32) -> bool {
+        self.blocks[block as usize].load(Relaxed) as u8 & SPARSE != 0
+    }
+
+    /// Sets whether the `block`-th pageblock is being emptied.
+    #[inline]
+    pub(crate) fn set_sparse(&self, block: u32, sparse: bool) {
+        let word = &self.blocks[block as usize];
+        let old = word.load(Relaxed);
+        let new = if sparse { old | u16::from(SPARSE) } else { old & !u16::from(SPARSE) };
+        if new != old {
+            word.store(new, Relaxed);
+        }
+    }
+
+    /// Returns the skip hint of compaction.
+    pub(crate) fn skip(&self, i: Index) -> bool {
+        self.known(i) & SKIP != 0
+    }
+
+    pub(crate) fn set_skip(&self, i: Index, skip: bool) {
+        let old = self.known(i);
+        self.set_known(i, if skip { old | SKIP } else { old & !SKIP });
+    }
+}

@@ -1,0 +1,199 @@
+//! What the page map knows of blocks that are held: allocated, or on a CPU list. Without the zone's lock, as each belongs
+//! to who holds it.
+
+use crate::base::frame::{Order, Pfn};
+use crate::base::mobility::Migratetype;
+use crate::base::sync::{AtomicU8, Relaxed};
+use crate::table::bits::owner;
+#[cfg(doc)]
+use crate::table::bits::{self, FrameBits};
+use crate::table::chain::Tag;
+use crate::table::map::{FrameState, Index, PageMap};
+use crate::table::state::{ALLOCATED, is_allocated, is_on_cpu_list};
+
+impl PageMap<'_> {
+    /// Marks a block that was taken off a CPU list as allocated, without the zone's lock; tells whether that could be
+    /// done.
+    #[inline(always)]
+    pub(crate) fn hand_out(&self, i: Index, order: Order, movable: bool) -> bool {
+        let state = FrameState::Allocated { order, movable };
+        match self.states.get(i as usize) {
+            Some(byte) => byte.store(state.encode(), Relaxed),
+            None => return self.bits.hand_out(i, order, movable, self.owner),
+        }
+        true
+    }
+
+    #[inline]
+    pub(crate) fn is_allocated(&self, i: Index, order: Order) -> bool {
+        match self.states.get(i as usize) {
+            Some(byte) => is_allocated(byte.load(Relaxed), order),
+            None => self.bits.is_allocated(i, order),
+        }
+    }
+
+    /// Tells whether a block of exactly this order, on a CPU list, starts at `i`.
+    #[inline(always)]
+    pub(crate) fn is_on_cpu_list(&self, i: Index, order: Order) -> bool {
+        match self.states.get(i as usize) {
+            Some(byte) => is_on_cpu_list(byte.load(Relaxed), order),
+            None => self.bits.is_on_cpu_list(i, order),
+        }
+    }
+
+    /// Tells the same where frames have bytes.
+    #[inline(always)]
+    pub(crate) fn is_byte_on_cpu_list(&self, i: Index, order: Order) -> bool {
+        self.states.get(i as usize).is_some_and(|byte| is_on_cpu_list(byte.load(Relaxed), order))
+    }
+
+    /// Puts an allocated page on a CPU list, where [`is_kept`](Self::is_kept) holds: its pageblock is `cached`, and
+    /// by the `code` it is [as movable](bits::page_code) as the list. Tells whether it was one. `aside` is for
+    /// [`take_own_page`](Self::take_own_page).
+    #[inline(always)]
+    pub(crate) fn put_own_page(
+        &self,
+        offset: usize,
+        cached: Migratetype,
+        code: u16,
+        aside: &mut u16,
+    ) -> bool {
+        match self.states.get(offset) {
+            Some(byte) => {
+                let is = is_allocated(byte.load(Relaxed), 0);
+                if is {
+                    byte.store(FrameState::CpuList { order: 0, cached }.encode(), Relaxed);
+                }
+                is
+            }
+            None => self.bits.put_own_page(offset, code, aside),
+        }
+    }
+
+    /// Makes the page allocated that [`put_own_page`](Self::put_own_page) put on a list last; tells whether it was still
+    /// there.
+    #[inline(always)]
+    pub(crate) fn take_own_page(&self, i: Index, movable: bool, aside: u16) -> bool {
+        match self.states.get(i as usize) {
+            Some(byte) => Self::take_byte(byte, 0, movable),
+            None => self.bits.take_own_page(i, aside),
+        }
+    }
+
+    #[inline(always)]
+    fn take_byte(byte: &AtomicU8, order: Order, movable: bool) -> bool {
+        let listed = byte.load(Relaxed) < ALLOCATED;
+        if listed {
+            byte.store(ALLOCATED | (movable as u8) << 7 | order, Relaxed);
+        }
+        listed
+    }
+
+    /// Puts an allocated block on a CPU list; its pageblock is `cached`.
+    #[inline(always)]
+    pub(crate) fn put_on_cpu_list(&self, i: Index, order: Order, cached: Migratetype) {
+        match self.states.get(i as usize) {
+            Some(byte) => byte.store(FrameState::CpuList { order, cached }.encode(), Relaxed),
+            None => self.bits.put_on_cpu_list(i, order, cached, self.owner),
+        }
+    }
+
+    /// Makes a block on a CPU list allocated, where that needs no lock; tells whether it did. See
+    /// [`FrameBits::take`].
+    #[inline(always)]
+    pub(crate) fn take<const PAIRS: bool>(&self, i: Index, order: Order, movable: bool) -> bool {
+        if order > 0 && self.has_cells(order) {
+            return self.bits.take_cells(i, order, movable);
+        }
+        match self.states.get(i as usize) {
+            Some(byte) => Self::take_byte(byte, order, movable),
+            None => self.bits.take::<PAIRS>(i, order, movable, self.owner),
+        }
+    }
+
+    /// Puts an allocated block of more than a page on a CPU list, where its pageblock is `cached`
+    /// ([`is_in_block_of`](Self::is_in_block_of)) and frames have bytes, if one of exactly this order starts at an
+    /// offset; tells whether it did.
+    #[inline(always)]
+    pub(crate) fn put_block_in_bytes(
+        &self,
+        offset: usize,
+        order: Order,
+        cached: Migratetype,
+    ) -> bool {
+        let Some(byte) = self.states.get(offset) else { return false };
+        let is = is_allocated(byte.load(Relaxed), order);
+        if is {
+            byte.store(FrameState::CpuList { order, cached }.encode(), Relaxed);
+        }
+        is
+    }
+
+    /// Does the same for a block of less than a cell, where frames have bits. `word` is that of the pageblock.
+    #[inline(always)]
+    pub(crate) fn put_pair(&self, offset: usize, order: Order, word: u16) -> bool {
+        self.bits.put_pair(offset, order, word, self.owner)
+    }
+
+    /// Puts blocks that follow each other, from lists of a type, on a list of a CPU with a tag, where frames have bits.
+    pub(crate) fn set_listed_run(
+        &self,
+        i: Index,
+        order: Order,
+        n: u32,
+        cached: Migratetype,
+        tag: Tag,
+    ) {
+        if order < self.pageblock_order {
+            let movable = cached == Migratetype::Movable;
+            self.bits.set_listed_run(i, order, n, movable, owner(tag));
+        } else {
+            self.bits.set_whole_run(i, order, n, FrameState::CpuList { order, cached });
+        }
+    }
+
+    /// Returns the order of the block on a CPU list that starts at `i`.
+    #[inline(always)]
+    pub(crate) fn listed_order(&self, i: Index) -> Option<Order> {
+        if self.has_bits()
+            && let Some(order) = self.bits.listed_order(i)
+        {
+            return Some(order);
+        }
+        match self.state(i) {
+            FrameState::CpuList { order, .. } => Some(order),
+            _ => None,
+        }
+    }
+
+    /// Puts an allocated page at an offset on a CPU list, where frames have bits; tells whether it was one.
+    #[inline(always)]
+    pub(crate) fn put_page(&self, offset: usize) -> bool {
+        self.bits.put_page(offset, self.owner)
+    }
+
+    /// Returns the state byte of a block on a CPU list, where frames have bytes. Blocks on such lists with the same byte
+    /// have one order and type.
+    #[inline(always)]
+    pub(crate) fn listed_byte(&self, i: Index) -> Option<u8> {
+        self.states.get(i as usize).map(|byte| byte.load(Relaxed))
+    }
+
+    /// Tells whether a block is on a CPU list with a [state byte](Self::listed_byte).
+    #[inline(always)]
+    pub(crate) fn is_listed_as(&self, i: Index, byte: u8) -> bool {
+        byte < ALLOCATED && self.states[i as usize].load(Relaxed) == byte
+    }
+
+    /// Returns the index of a frame, where an allocated block of exactly this order starts at it. `None`
+    /// for a hole.
+    #[inline(always)]
+    pub(crate) fn allocated_at(&self, pfn: Pfn, order: Order) -> Option<Index> {
+        let offset = self.offset(pfn);
+        let is = match self.states.get(offset) {
+            Some(byte) => is_allocated(byte.load(Relaxed), order),
+            None => self.bits.is_allocated_at(offset, order),
+        };
+        is.then_some(offset as Index)
+    }
+}
