@@ -216,3 +216,28 @@ if __name__ == "__main__":
     assert said == "interrupted\n"
     assert time.monotonic() - pressed < 5
     assert journal.read_text(encoding="utf-8").count("\n") >= 1 + runs
+
+
+def test_worker_processes_stop_in_the_middle_of_a_run(tmp_path: Path) -> None:
+    """A notebook's interrupt reaches one process only."""
+    code = f"""
+import pageblock
+if __name__ == "__main__":
+    print("ready", flush=True)
+    grid = {{"workloads": ["hugealloc"], "kernels": ["linux-6.9"], "scales": ["1/4"], "seeds": 100}}
+    try:
+        pageblock.sweep(grid, {str(tmp_path)!r}, executor="processes", jobs=2)
+    except KeyboardInterrupt:
+        print("interrupted", flush=True)
+"""
+    child = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True)
+    assert child.stdout is not None and child.stdout.readline() == "ready\n"
+    time.sleep(3)
+    child.send_signal(signal.SIGINT)
+    pressed = time.monotonic()
+    try:
+        said, _ = child.communicate(timeout=60)
+    finally:
+        child.kill()
+    assert said == "interrupted\n"
+    assert time.monotonic() - pressed < 5

@@ -2,12 +2,15 @@
 
 import contextlib
 import importlib
+import multiprocessing
+import threading
+import time
 from collections.abc import Callable, Generator
 from concurrent.futures import Executor, Future, ProcessPoolExecutor
 from types import ModuleType
 from typing import Any, Protocol, TypeAlias, Union
 
-from ._pageblock import Error
+from ._pageblock import Error, stop_all
 
 __all__ = ["Engine", "engine"]
 
@@ -36,7 +39,7 @@ def _found(given: "Engine | None", jobs: "int | None", stack: contextlib.ExitSta
     if given is None or given == "threads":
         return None
     if given == "processes":
-        return stack.enter_context(ProcessPoolExecutor(jobs))
+        return stack.enter_context(_processes(jobs))
     if given == "ray":
         return Ray(_module("ray", "ray"))
     if isinstance(given, str) and (given == "dask" or "://" in given):
@@ -55,6 +58,31 @@ def _found(given: "Engine | None", jobs: "int | None", stack: contextlib.ExitSta
         f"executor: {what} is no executor of concurrent.futures, no Dask client (pip install 'pageblock[dask]'), not the module ray (pip install "
         "'pageblock[ray]'), and none of 'threads', 'processes', 'dask', 'ray' and the address of a Dask scheduler"
     )
+
+
+@contextlib.contextmanager
+def _processes(jobs: "int | None") -> "Generator[Executor]":
+    """Yields worker processes, which stop what they run where an exception leaves the block: Ctrl-C may have reached this process alone."""
+    context = multiprocessing.get_context()
+    end = context.Event()
+    with ProcessPoolExecutor(jobs, mp_context=context, initializer=_stop_after, initargs=(end,)) as executor:
+        try:
+            yield executor
+        except BaseException:
+            end.set()
+            raise
+
+
+def _stop_after(end: Any) -> None:
+    threading.Thread(target=_stop, args=(end,), daemon=True).start()
+
+
+def _stop(end: Any) -> None:
+    end.wait()
+    # Calls that are queued in the process begin one after the other.
+    while True:
+        stop_all()
+        time.sleep(0.05)
 
 
 def _module(name: str, extra: str) -> Any:
