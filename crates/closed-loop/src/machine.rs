@@ -107,7 +107,8 @@ impl<'m> Machine<'m> {
         pace: Pace,
     ) -> Self {
         let end = start.end_pfn().0 as usize;
-        let watch = Watch::new(allocator.geometry().pageblock_order);
+        let huge = allocator.geometry().pageblock_order;
+        let watch = Watch::new(huge);
         let mut vm = Vm::new(allocator, kernel, Config::default(), watch);
         // As many names as frames, and as many pages without a name.
         let len = 2 * end + 1;
@@ -121,7 +122,7 @@ impl<'m> Machine<'m> {
             daemons,
             flusher,
             names: Names::new(end),
-            instead: Instead::default(),
+            instead: Instead::new(huge),
             files,
             mappings,
             requested: vec![0; end],
@@ -221,7 +222,11 @@ impl<'m> Machine<'m> {
                 }
                 self.release(cpu, pfn, order);
                 match instead_of.filter(|&fault| self.instead.has(fault)) {
-                    Some(fault) => self.stand_for(fault, pfn, order),
+                    Some(fault) => {
+                        if let Some(block) = self.instead.stand_for(fault, pfn, order) {
+                            self.names.set_block(pfn, block, order);
+                        }
+                    }
                     None => self.serve(cpu, pfn, order, gfp, now),
                 }
             }
@@ -344,15 +349,6 @@ impl<'m> Machine<'m> {
         self.counts.rescued += 1;
         self.own(pfn, order, gfp.migratetype().unwrap_or(Migratetype::Unmovable));
         Some(pfn)
-    }
-
-    /// The huge page of a fault that had none in the recording stands for what the task got instead.
-    fn stand_for(&mut self, fault: u32, pfn: Pfn, order: Order) {
-        if order < self.huge() {
-            self.instead.stand_for(fault, pfn, order);
-        } else if let Some(block) = self.instead.become_recorded(fault) {
-            self.names.set_block(pfn, block, order);
-        }
     }
 
     fn huge(&self) -> Order {

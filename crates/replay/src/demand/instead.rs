@@ -8,8 +8,8 @@ use pageblock::frame::{Order, Pfn};
 const UNUSED_MS: u32 = 1000;
 
 /// Huge pages that stand for the single pages that recorded tasks took in their place.
-#[derive(Default)]
 pub struct Instead {
+    huge: Order,
     /// By fault.
     held: BTreeMap<u32, Held>,
     /// The faults of recorded pages that are not requested here.
@@ -26,6 +26,12 @@ struct Held {
 }
 
 impl Instead {
+    /// Returns none; `huge` is the order of a huge page.
+    #[must_use]
+    pub fn new(huge: Order) -> Self {
+        Self { huge, held: BTreeMap::new(), of: BTreeMap::new() }
+    }
+
     /// Notes what a fault got at a time in milliseconds.
     pub fn hold(&mut self, fault: u32, block: Pfn, now: u32) {
         self.held.insert(fault, Held { block, since: now, pages: 0, used: false });
@@ -37,17 +43,21 @@ impl Instead {
         self.held.contains_key(&fault)
     }
 
-    /// A fault's huge page is the one that the recorded kernel had in the end; returns it.
-    pub fn become_recorded(&mut self, fault: u32) -> Option<Pfn> {
-        self.held.remove(&fault).map(|held| held.block)
-    }
-
-    /// A fault's huge page stands for a recorded block.
-    pub fn stand_for(&mut self, fault: u32, pfn: Pfn, order: Order) {
-        let Some(held) = self.held.get_mut(&fault) else { return };
+    /// A fault's huge page stands for a recorded block that is not requested here. Where the recorded kernel had a huge page in the
+    /// end, it is that one: returns it, and follows it no more.
+    pub fn stand_for(&mut self, fault: u32, pfn: Pfn, order: Order) -> Option<Pfn> {
+        if order >= self.huge {
+            return self.drop(fault);
+        }
+        let held = self.held.get_mut(&fault)?;
         held.used = true;
         held.pages += 1 << order;
         self.of.extend((0..1 << order).map(|n| (pfn.plus(n), fault)));
+        None
+    }
+
+    fn drop(&mut self, fault: u32) -> Option<Pfn> {
+        self.held.remove(&fault).map(|held| held.block)
     }
 
     /// A recorded page has moved; returns whether a huge page stands for it. Where it went may not be known.
@@ -84,7 +94,7 @@ impl Instead {
         let old = |held: &Held| !held.used && now.saturating_sub(held.since) > UNUSED_MS;
         let unused: Vec<u32> =
             self.held.iter().filter(|(_, held)| old(held)).map(|(&fault, _)| fault).collect();
-        unused.iter().filter_map(|fault| self.become_recorded(*fault)).collect()
+        unused.iter().filter_map(|fault| self.drop(*fault)).collect()
     }
 }
 
@@ -94,11 +104,11 @@ mod tests {
 
     #[test]
     fn a_huge_page_is_held_as_long_as_what_it_stands_for() {
-        let mut instead = Instead::default();
+        let mut instead = Instead::new(9);
         instead.hold(1, Pfn(512), 0);
         assert!(instead.has(1) && !instead.has(2));
         for pfn in [3, 9] {
-            instead.stand_for(1, Pfn(pfn), 0);
+            assert_eq!(instead.stand_for(1, Pfn(pfn), 0), None);
         }
         let mut gone = Vec::new();
         assert_eq!(instead.release(Pfn(3), 0, &mut gone), 1);
@@ -112,10 +122,10 @@ mod tests {
 
     #[test]
     fn what_nobody_uses_goes() {
-        let mut instead = Instead::default();
+        let mut instead = Instead::new(9);
         instead.hold(1, Pfn(512), 5);
         instead.hold(2, Pfn(1024), 5);
-        instead.stand_for(2, Pfn(3), 0);
+        assert_eq!(instead.stand_for(2, Pfn(3), 0), None);
         assert!(instead.unused(1005).is_empty());
         assert_eq!(instead.unused(1006), [Pfn(512)]);
         assert!(instead.has(2) && !instead.has(1));

@@ -77,7 +77,7 @@ impl<'a, 'm> Replay<'a, 'm> {
             tally: Watch::new(pageblock_order),
             mismatch: TypeMismatch::new(),
             placement,
-            instead: Instead::default(),
+            instead: Instead::new(pageblock_order),
             boosts,
             outcome: Outcome::default(),
             scanner: None,
@@ -98,7 +98,11 @@ impl<'a, 'm> Replay<'a, 'm> {
                 self.placement.forget(pfn, order);
                 self.release(Some(cpu), pfn, order);
                 match instead_of.filter(|&fault| self.instead.has(fault)) {
-                    Some(fault) => self.stand_for(fault, pfn, order),
+                    Some(fault) => {
+                        if let Some(block) = self.instead.stand_for(fault, pfn, order) {
+                            self.placement.place(pfn, block, order);
+                        }
+                    }
                     None => self.serve(cpu, pfn, order, gfp, past_list),
                 }
             }
@@ -280,15 +284,6 @@ impl<'a, 'm> Replay<'a, 'm> {
                 let _ = self.allocator.report_failure(CpuId(cpu), &request, &mut self.tally);
                 None
             }
-        }
-    }
-
-    /// The huge page of a fault that had none in the recording stands for what the task got instead.
-    fn stand_for(&mut self, fault: u32, pfn: Pfn, order: Order) {
-        if order < self.huge() {
-            self.instead.stand_for(fault, pfn, order);
-        } else if let Some(block) = self.instead.become_recorded(fault) {
-            self.placement.place(pfn, block, order);
         }
     }
 
