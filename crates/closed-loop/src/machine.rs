@@ -230,16 +230,9 @@ impl<'m> Machine<'m> {
                     None => self.serve(cpu, pfn, order, gfp, now),
                 }
             }
-            Demand::Failed { order, gfp, fault: Some(fault) } => {
-                if !self.instead.has(fault)
-                    && let Some(block) = self.alloc_again(cpu, order, gfp)
-                {
-                    self.instead.hold(fault, block, timed.t_ms);
-                }
-            }
-            Demand::Failed { order, gfp, fault: None } => {
-                if let Some(block) = self.alloc_again(cpu, order, gfp) {
-                    self.disown(cpu, block, order);
+            Demand::Failed { order, gfp, fault } => {
+                if !fault.is_some_and(|fault| self.instead.has(fault)) {
+                    self.alloc_again(cpu, order, gfp, (fault, timed.t_ms));
                 }
             }
             Demand::Free { pfn, order, reclaimed, .. } => {
@@ -343,12 +336,21 @@ impl<'m> Machine<'m> {
     }
 
     /// Tries a request that failed in the recording. What the task would have done with it is known of huge pages only
-    /// ([`Instead`]).
-    fn alloc_again(&mut self, cpu: usize, order: Order, gfp: Gfp) -> Option<Pfn> {
-        let pfn = self.alloc(cpu, order, gfp)?;
+    /// ([`Instead`]); all else is given back at once.
+    fn alloc_again(
+        &mut self,
+        cpu: usize,
+        order: Order,
+        gfp: Gfp,
+        (fault, t_ms): (Option<u32>, u32),
+    ) {
+        let Some(pfn) = self.alloc(cpu, order, gfp) else { return };
         self.counts.rescued += 1;
         self.own(pfn, order, gfp.migratetype().unwrap_or(Migratetype::Unmovable));
-        Some(pfn)
+        match fault {
+            Some(fault) => self.instead.hold(fault, pfn, t_ms),
+            None => self.disown(cpu, pfn, order),
+        }
     }
 
     fn huge(&self) -> Order {

@@ -189,6 +189,18 @@ def test_ray_is_an_executor(expected: bytes, tmp_path: Path, monkeypatch: pytest
     assert retries == [3] * 12
 
 
+def assert_ends_of_ctrl_c(child: "subprocess.Popen[str]") -> None:
+    """Interrupts a process, and waits for what it says of it."""
+    child.send_signal(signal.SIGINT)
+    pressed = time.monotonic()
+    try:
+        said, _ = child.communicate(timeout=20)
+    finally:
+        child.kill()
+    assert said == "interrupted\n"
+    assert time.monotonic() - pressed < 5
+
+
 @pytest.mark.parametrize("executor", ["None", "ThreadPoolExecutor(2)", "'processes'"])
 @pytest.mark.parametrize("runs", [1, 3, 6])
 def test_ctrl_c_keeps_what_is_done(executor: str, runs: int, tmp_path: Path) -> None:
@@ -207,14 +219,7 @@ if __name__ == "__main__":
     while not journal.exists() or journal.read_text(encoding="utf-8").count("\n") < 1 + runs:
         time.sleep(0.01)
         assert child.poll() is None
-    child.send_signal(signal.SIGINT)
-    pressed = time.monotonic()
-    try:
-        said, _ = child.communicate(timeout=20)
-    finally:
-        child.kill()
-    assert said == "interrupted\n"
-    assert time.monotonic() - pressed < 5
+    assert_ends_of_ctrl_c(child)
     assert journal.read_text(encoding="utf-8").count("\n") >= 1 + runs
 
 
@@ -233,11 +238,4 @@ if __name__ == "__main__":
     child = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True)
     assert child.stdout is not None and child.stdout.readline() == "ready\n"
     time.sleep(3)
-    child.send_signal(signal.SIGINT)
-    pressed = time.monotonic()
-    try:
-        said, _ = child.communicate(timeout=60)
-    finally:
-        child.kill()
-    assert said == "interrupted\n"
-    assert time.monotonic() - pressed < 5
+    assert_ends_of_ctrl_c(child)

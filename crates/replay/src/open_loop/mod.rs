@@ -106,16 +106,9 @@ impl<'a, 'm> Replay<'a, 'm> {
                     None => self.serve(cpu, pfn, order, gfp, past_list),
                 }
             }
-            Demand::Failed { order, gfp, fault: Some(fault) } => {
-                if !self.instead.has(fault)
-                    && let Some(block) = self.alloc_again(cpu, order, gfp)
-                {
-                    self.instead.hold(fault, block, timed.t_ms);
-                }
-            }
-            Demand::Failed { order, gfp, fault: None } => {
-                if let Some(block) = self.alloc_again(cpu, order, gfp) {
-                    self.give_back(None, block, order);
+            Demand::Failed { order, gfp, fault } => {
+                if !fault.is_some_and(|fault| self.instead.has(fault)) {
+                    self.alloc_again(cpu, order, gfp, (fault, timed.t_ms));
                 }
             }
             Demand::Free { pfn, order, past_list, .. } => {
@@ -271,19 +264,24 @@ impl<'a, 'm> Replay<'a, 'm> {
     }
 
     /// Tries a request that failed in the recording. What the task would have done with it is known of huge pages only
-    /// ([`Instead`]).
-    fn alloc_again(&mut self, cpu: usize, order: Order, gfp: Gfp) -> Option<Pfn> {
+    /// ([`Instead`]); all else is given back at once.
+    fn alloc_again(
+        &mut self,
+        cpu: usize,
+        order: Order,
+        gfp: Gfp,
+        (fault, t_ms): (Option<u32>, u32),
+    ) {
         let request = Request::new(order, gfp);
-        match self.allocator.alloc(CpuId(cpu), &request, &mut self.tally) {
-            Ok(pfn) => {
-                self.outcome.rescued += 1;
-                self.note(pfn, order, gfp);
-                Some(pfn)
-            }
-            Err(_) => {
-                let _ = self.allocator.report_failure(CpuId(cpu), &request, &mut self.tally);
-                None
-            }
+        let Ok(pfn) = self.allocator.alloc(CpuId(cpu), &request, &mut self.tally) else {
+            let _ = self.allocator.report_failure(CpuId(cpu), &request, &mut self.tally);
+            return;
+        };
+        self.outcome.rescued += 1;
+        self.note(pfn, order, gfp);
+        match fault {
+            Some(fault) => self.instead.hold(fault, pfn, t_ms),
+            None => self.give_back(None, pfn, order),
         }
     }
 
