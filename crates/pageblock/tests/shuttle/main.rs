@@ -199,25 +199,39 @@ impl Migrate for Movable<'_> {
     }
 }
 
+type Blocks = std::sync::Arc<Mutex<Vec<Pfn>>>;
+
+/// Starts the other CPU, which keeps what it has among `blocks`.
+fn frees_and_allocates(shared: &'static Small, blocks: &Blocks) -> thread::JoinHandle<()> {
+    let theirs = blocks.clone();
+    thread::spawn(move || {
+        let mut cpu = shared.cpu(CpuId(1)).unwrap();
+        for _ in 0..3 {
+            let pfn = cpu.alloc(&request(0), &mut ()).unwrap();
+            theirs.lock().unwrap().push(pfn);
+            let other = theirs.lock().unwrap().pop();
+            if let Some(pfn) = other {
+                cpu.free(pfn, 0, &mut ()).unwrap();
+            }
+            let pfn = cpu.alloc(&request(0), &mut ()).unwrap();
+            theirs.lock().unwrap().push(pfn);
+        }
+    })
+}
+
+fn free_all(shared: &Small, blocks: &Blocks) {
+    let mut cpu = shared.cpu(CpuId(0)).unwrap();
+    for &pfn in blocks.lock().unwrap().iter() {
+        cpu.free(pfn, 0, &mut ()).unwrap();
+    }
+}
+
 #[test]
 fn range_is_emptied_while_another_cpu_frees_and_allocates() {
     explore(|placement| {
         let shared = share(placement);
-        let blocks = std::sync::Arc::new(Mutex::new(Vec::new()));
-        let theirs = blocks.clone();
-        let worker = thread::spawn(move || {
-            let mut cpu = shared.cpu(CpuId(1)).unwrap();
-            for _ in 0..3 {
-                let pfn = cpu.alloc(&request(0), &mut ()).unwrap();
-                theirs.lock().unwrap().push(pfn);
-                let other = theirs.lock().unwrap().pop();
-                if let Some(pfn) = other {
-                    cpu.free(pfn, 0, &mut ()).unwrap();
-                }
-                let pfn = cpu.alloc(&request(0), &mut ()).unwrap();
-                theirs.lock().unwrap().push(pfn);
-            }
-        });
+        let blocks = Blocks::default();
+        let worker = frees_and_allocates(shared, &blocks);
         let range = FrameRange::new(3, 45);
         let mut cpu = shared.cpu(CpuId(0)).unwrap();
         let got = cpu.alloc_contig_range(range, &mut Movable(&blocks), &mut ());
@@ -229,11 +243,7 @@ fn range_is_emptied_while_another_cpu_frees_and_allocates() {
         }
         drop(cpu);
         worker.join().unwrap();
-        let mut cpu = shared.cpu(CpuId(0)).unwrap();
-        for &pfn in blocks.lock().unwrap().iter() {
-            cpu.free(pfn, 0, &mut ()).unwrap();
-        }
-        drop(cpu);
+        free_all(shared, &blocks);
         assert_all_free(shared);
     });
 }
@@ -242,21 +252,8 @@ fn range_is_emptied_while_another_cpu_frees_and_allocates() {
 fn memory_goes_and_comes_while_another_cpu_frees_and_allocates() {
     explore(|placement| {
         let shared = share(placement);
-        let blocks = std::sync::Arc::new(Mutex::new(Vec::new()));
-        let theirs = blocks.clone();
-        let worker = thread::spawn(move || {
-            let mut cpu = shared.cpu(CpuId(1)).unwrap();
-            for _ in 0..3 {
-                let pfn = cpu.alloc(&request(0), &mut ()).unwrap();
-                theirs.lock().unwrap().push(pfn);
-                let other = theirs.lock().unwrap().pop();
-                if let Some(pfn) = other {
-                    cpu.free(pfn, 0, &mut ()).unwrap();
-                }
-                let pfn = cpu.alloc(&request(0), &mut ()).unwrap();
-                theirs.lock().unwrap().push(pfn);
-            }
-        });
+        let blocks = Blocks::default();
+        let worker = frees_and_allocates(shared, &blocks);
         let range = FrameRange::new(0, 32);
         let mut cpu = shared.cpu(CpuId(0)).unwrap();
         let got = cpu.offline(range, &mut Movable(&blocks), &mut ());
@@ -271,11 +268,7 @@ fn memory_goes_and_comes_while_another_cpu_frees_and_allocates() {
         }
         drop(cpu);
         worker.join().unwrap();
-        let mut cpu = shared.cpu(CpuId(0)).unwrap();
-        for &pfn in blocks.lock().unwrap().iter() {
-            cpu.free(pfn, 0, &mut ()).unwrap();
-        }
-        drop(cpu);
+        free_all(shared, &blocks);
         assert_all_free(shared);
     });
 }
