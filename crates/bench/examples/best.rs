@@ -3,9 +3,11 @@
 //!
 //! `valgrind --tool=callgrind target/release/examples/best 'warm pairs' 0 1`
 //!
-//! A fourth argument, `packed`, runs packed placement instead of Linux's.
+//! A fourth argument names another allocator: `pageblock-packed`, `frame-alloc`, `bitmap-allocator`,
+//! `buddy_system_allocator`.
 
 use pageblock_bench::pattern::Pattern;
+use pageblock_bench::peers::{Bitmap, FrameAlloc};
 use pageblock_bench::subject::{BuddySystem, Pageblock, PageblockPacked, PageblockZone, Subject};
 
 const FRAMES: u64 = 1 << 18;
@@ -17,7 +19,19 @@ fn best<S: Subject>(pattern: Pattern, order: u8, runs: u32) -> f64 {
     time.as_nanos() as f64 / pattern.operations(FRAMES, order) as f64
 }
 
-fn main() {
+/// Returns what measures an allocator.
+fn of(name: &str) -> Result<fn(Pattern, u8, u32) -> f64, String> {
+    match name {
+        Pageblock::NAME => Ok(best::<Pageblock>),
+        PageblockPacked::NAME => Ok(best::<PageblockPacked>),
+        FrameAlloc::NAME => Ok(best::<FrameAlloc>),
+        Bitmap::NAME => Ok(best::<Bitmap>),
+        BuddySystem::NAME => Ok(best::<BuddySystem>),
+        _ => Err(format!("no allocator {name}")),
+    }
+}
+
+fn main() -> Result<(), String> {
     let args: Vec<String> = std::env::args().collect();
     let runs = args.get(3).and_then(|n| n.parse().ok()).unwrap_or(30);
     println!(
@@ -30,17 +44,16 @@ fn main() {
             if !chosen(1, pattern.name()) || !chosen(2, &order.to_string()) {
                 continue;
             }
-            let ours = match args.get(4).map(String::as_str) {
-                Some("packed") => best::<PageblockPacked>(pattern, order, runs),
-                _ => best::<Pageblock>(pattern, order, runs),
-            };
             if args.len() > 2 {
-                println!("{:<16} {order:>5} {ours:>12.1}", pattern.name());
+                let one = of(args.get(4).map_or(Pageblock::NAME, String::as_str))?;
+                println!("{:<16} {order:>5} {:>12.1}", pattern.name(), one(pattern, order, runs));
                 continue;
             }
+            let ours = best::<Pageblock>(pattern, order, runs);
             let zone = best::<PageblockZone>(pattern, order, runs);
             let other = best::<BuddySystem>(pattern, order, runs);
             println!("{:<16} {order:>5} {ours:>12.1} {zone:>12.1} {other:>12.1}", pattern.name());
         }
     }
+    Ok(())
 }

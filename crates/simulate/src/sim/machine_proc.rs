@@ -38,6 +38,7 @@ pub fn describe(files: &ProcFiles, name: &str) -> Result<String, MachineError> {
     let laid = lay(&zones, &nodes);
     let mut text = format!("name = \"{}\"\n", plain(name));
     text += "# The slab allocator, \"slub\" or \"slab\": /proc does not say.\nslab = \"slub\"\n";
+    text += &unmanaged(files, &zones);
     text += &swap(files);
     text += &blocks(files, &laid);
     let (dma, dma32) = (zone_end(&zones, "DMA"), zone_end(&zones, "DMA32"));
@@ -77,20 +78,34 @@ fn plain(name: &str) -> String {
     if name.is_empty() { "machine".to_owned() } else { name }
 }
 
-/// Checks that pages have 4 KiB. The sizes that other systems have (8 to 64 KiB) show as the ratio of kB to pages; any
-/// other ratio says that memory was added or taken away since boot, which `MemTotal` and the zones count differently.
+/// Checks that pages have 4 KiB. The sizes that other systems have (8 to 64 KiB) show as the ratio of kB to pages. The same
+/// ratio can come from memory that `MemTotal` counts and no zone manages (yet); but then `MemTotal` need not be a multiple
+/// of such pages, and `DirectMap4k` says that pages have 4 KiB.
 fn check_page_size(files: &ProcFiles, zones: &[&ZoneFigures]) -> Result<(), MachineError> {
     let managed: u64 = zones.iter().map(|zone| zone.managed).sum();
-    let Some(kib) = kib(&files.meminfo, "MemTotal:") else { return Ok(()) };
-    let page = (kib + managed / 2) / managed;
-    let is_size = matches!(page, 8 | 16 | 64) && kib.abs_diff(managed * page) < kib / 32;
-    if !is_size {
+    let Some(total) = kib(&files.meminfo, "MemTotal:") else { return Ok(()) };
+    let page = (total + managed / 2) / managed;
+    let is_near = matches!(page, 8 | 16 | 64) && total.abs_diff(managed * page) < total / 32;
+    let has_4k = kib(&files.meminfo, "DirectMap4k:").is_some() || !total.is_multiple_of(page);
+    if !is_near || has_4k {
         return Ok(());
     }
     let message = format!(
-        "{kib} kB in {managed} pages are {page} KiB a page: only pages of 4 KiB can be simulated"
+        "{total} kB in {managed} pages are {page} KiB a page: only pages of 4 KiB can be simulated"
     );
     Err(MachineError::Value { key: "MemTotal", message })
+}
+
+/// Says so where the zones manage much less or more than the machine's memory, as some kernels give zones their pages only
+/// when they are needed, and guests give theirs away.
+fn unmanaged(files: &ProcFiles, zones: &[&ZoneFigures]) -> String {
+    let managed = zones.iter().map(|zone| zone.managed).sum::<u64>() / 256;
+    match kib(&files.meminfo, "MemTotal:").map(|kib| kib / 1024) {
+        Some(total) if total.abs_diff(managed) > total / 16 => format!(
+            "# MemTotal is {total} MiB; its zones manage {managed} MiB now, which is all that this machine has.\n"
+        ),
+        _ => String::new(),
+    }
 }
 
 /// Places the memory of each zone from its start on, ordered by address. Ranges do not overlap, and rounding
@@ -337,6 +352,19 @@ mod tests {
         let cpus = |node| machine.cpu_nodes.iter().filter(|n| **n == node).count();
         assert_eq!([cpus(NodeId(0)), cpus(NodeId(1)), cpus(NodeId(2))], [3, 2, 2]);
         assert_eq!(machine.pages(), (3 << 18) + (1 << 20) + (1 << 18));
+    }
+
+    #[test]
+    fn memory_that_no_zone_manages_is_no_larger_page() {
+        let mut files = server();
+        let managed: u64 = files.zones.iter().map(|zone| zone.managed).sum();
+        for (pages, line) in [(8, "DirectMap4k: 26624 kB\n"), (8, ""), (4, "")] {
+            let odd = if line.is_empty() { 4 } else { 0 };
+            files.meminfo = format!("MemTotal: {} kB\n{line}", managed * pages + odd);
+            let text = describe(&files, "x").unwrap();
+            let said = text.contains(&format!("its zones manage {} MiB now", managed / 256));
+            assert_eq!(said, pages > 4, "{text}");
+        }
     }
 
     #[test]
