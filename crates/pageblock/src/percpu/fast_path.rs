@@ -213,16 +213,17 @@ impl CpuZone<'_> {
             return false;
         }
         let offset = map.offset(pfn);
-        if map.is_emptying(offset) {
-            if !cache.has_place_to_leave(0) || !map.put_page(offset) {
+        let Some(word) = map.word_at(offset) else { return false };
+        if PageMap::empties(word) {
+            if !cache.has_place_to_leave(0) || !map.put_page(offset, word) {
                 return false;
             }
             cache.leave_at_place(offset as Index, 0);
         } else {
-            let kept = map.is_in_block_of(offset, self.recent_type) && cache.flush_hot();
+            let kept = PageMap::is_of(word, self.recent_type) && cache.flush_hot();
             let Some(count) = cache.count_if_kept(0).filter(|_| kept) else { return false };
             let Some(place) = cache.free_place(self.recent_list) else { return false };
-            if !self.snapshot.only_size_drains() || !map.put_page(offset) {
+            if !self.snapshot.only_size_drains() || !map.put_page(offset, word) {
                 return false;
             }
             cache.put_hot(offset as Index, (self.recent_list, place), 0, count);

@@ -55,14 +55,7 @@ impl PageMap<'_> {
         Some(word.load(Acquire))
     }
 
-    /// Tells whether the pageblock of the frame at an offset has a type and is not being emptied
-    /// (`zone/packing.rs`).
-    #[inline(always)]
-    pub(crate) fn is_in_block_of(&self, offset: usize, mt: Migratetype) -> bool {
-        self.word_at(offset).is_some_and(|word| Self::is_of(word, mt))
-    }
-
-    /// Tells the same by the word of a pageblock.
+    /// Tells by the word of a pageblock whether it has a type and is not being emptied (`zone/packing.rs`).
     #[inline(always)]
     pub(crate) fn is_of(word: u16, mt: Migratetype) -> bool {
         word as u8 & (SPARSE | TYPE_BITS) == mt as u8
@@ -79,7 +72,7 @@ impl PageMap<'_> {
         self.owner | mt as u16
     }
 
-    /// Does the same as [`is_in_block_of`](Self::is_in_block_of), and tells whether the CPU whose copy it is owns the
+    /// Tells of the pageblock of the frame at an offset what [`is_of`](Self::is_of) does, and whether the CPU whose copy it is owns the
     /// pageblock, where frames have bits.
     #[inline(always)]
     pub(crate) fn is_kept(&self, offset: usize, key: u16) -> bool {
@@ -121,22 +114,13 @@ impl PageMap<'_> {
     #[inline(always)]
     pub(crate) fn emptying_type(&self, i: Index) -> Option<Migratetype> {
         let byte = self.known(i);
-        let mt = Self::type_in(byte);
-        (byte & SPARSE != 0 && mt != Migratetype::Isolate).then_some(mt)
+        (byte & SPARSE != 0).then(|| Self::type_in(byte))
     }
 
-    /// Tells whether [`emptying_type`](Self::emptying_type) has a type for the frame at an offset, which may be none of
-    /// the tables'.
-    #[inline(always)]
-    pub(crate) fn is_emptying(&self, offset: usize) -> bool {
-        self.word_at(offset).is_some_and(Self::empties)
-    }
-
-    /// Tells the same by the word of a pageblock.
+    /// Tells by the word of a pageblock whether it is being emptied.
     #[inline(always)]
     pub(crate) fn empties(word: u16) -> bool {
-        const ISOLATED: u8 = SPARSE | Migratetype::Isolate as u8;
-        word as u8 & SPARSE != 0 && word as u8 & (SPARSE | TYPE_BITS) != ISOLATED
+        word as u8 & SPARSE != 0
     }
 
     /// Tells whether the `block`-th pageblock is being emptied.

@@ -112,7 +112,7 @@ impl PageMap<'_> {
     }
 
     /// Puts an allocated block of more than a page on a CPU list, where its pageblock is `cached`
-    /// ([`is_in_block_of`](Self::is_in_block_of)) and frames have bytes, if one of exactly this order starts at an
+    /// ([`is_of`](Self::is_of)) and frames have bytes, if one of exactly this order starts at an
     /// offset; tells whether it did.
     #[inline(always)]
     pub(crate) fn put_block_in_bytes(
@@ -166,10 +166,11 @@ impl PageMap<'_> {
         }
     }
 
-    /// Puts an allocated page at an offset on a CPU list, where frames have bits; tells whether it was one.
+    /// Puts an allocated page at an offset on a CPU list, where frames have bits; tells whether it was one. `word` is that
+    /// of the pageblock.
     #[inline(always)]
-    pub(crate) fn put_page(&self, offset: usize) -> bool {
-        self.bits.put_page(offset, self.owner)
+    pub(crate) fn put_page(&self, offset: usize, word: u16) -> bool {
+        self.bits.put_page(offset, word, self.owner)
     }
 
     /// Returns the state byte of a block on a CPU list, where frames have bytes. Blocks on such lists with the same byte

@@ -1,6 +1,7 @@
 //! What a zone does differently under [packed placement](super::packing), where free blocks smaller than a
 //! pageblock are on no list.
 
+use crate::base::event::{Event, Observer};
 use crate::base::frame::{Order, pages};
 use crate::base::mobility::Migratetype;
 use crate::table::chain::Chain;
@@ -86,6 +87,45 @@ impl Zone<'_> {
             return (i, order, false);
         }
         self.packing.merge(&self.map, &mut self.area, (i, order), cap, mt)
+    }
+
+    /// Frees blocks that left the lists of a CPU, one after the other, up to the first that is to be freed otherwise: it
+    /// is no page or block of cells on a list, or may merge with the next. Returns how many.
+    pub(crate) fn free_listed(&mut self, listed: &[Index], observer: &mut impl Observer) -> usize {
+        if !self.map.has_bits() || self.capture.is_some() {
+            return 0;
+        }
+        let cap = self.geometry.max_order.min(self.geometry.pageblock_order);
+        let mut at = 0;
+        while let Some(&i) = listed.get(at) {
+            let next = listed.get(at + 1);
+            if let Some(merged) = self.map.bits().free_listed_page(i, next, cap) {
+                self.note_freed(i, (0, merged), observer);
+            } else if let Some(orders) = self.map.bits().free_listed_cells(i, next, cap) {
+                self.note_freed(i, orders, observer);
+            } else {
+                break;
+            }
+            at += 1;
+        }
+        at
+    }
+
+    /// Notes that a block of a CPU list was freed and merged to one of another order, in its pageblock.
+    #[inline(always)]
+    fn note_freed(
+        &mut self,
+        i: Index,
+        (order, merged): (Order, Order),
+        observer: &mut impl Observer,
+    ) {
+        let mt = self.packing.count_freed(&self.map, &mut self.area, i, (order, merged));
+        if self.is_whole_block(merged) {
+            self.link_emptied((i, order), mt, observer);
+        } else {
+            self.account_pages(pages(order), mt, true, false);
+        }
+        observer.event(Event::PcpuDrain { pfn: self.map.pfn(i), order, migratetype: mt });
     }
 
     /// Returns the block that a fallback looks at among those of a type: one of whole pageblocks of this order; or

@@ -5,6 +5,7 @@ use core::ops::Range;
 
 use crate::base::event::{Event, Observer};
 use crate::base::frame::{Order, pages};
+use crate::base::geometry::Geometry;
 use crate::base::mobility::{MIGRATE_PCPTYPES, Migratetype};
 use crate::table::freelist::End;
 use crate::table::map::{FrameState, Index};
@@ -164,29 +165,55 @@ impl Zone<'_> {
     #[inline(never)]
     fn free_one_under<const PACKED: bool>(
         &mut self,
-        mut i: Index,
-        mut order: Order,
+        i: Index,
+        order: Order,
         mt: Migratetype,
         end: Option<End>,
         observer: &mut impl Observer,
     ) {
+        let cap = self.merge_cap(i);
         if !PACKED {
             self.map.set_byte(i, FrameState::Tail);
+            return self.merge_and_link::<PACKED>((i, order), (i, order), (cap, mt, end), observer);
         }
-        let cap = self.merge_cap(i);
+        let (at, merged, done) = self.merge_packed(i, order, cap, mt);
+        if done {
+            self.account_pages(pages(order), mt, true, false);
+        } else {
+            self.merge_and_link::<PACKED>((at, merged), (i, order), (cap, mt, end), observer);
+        }
+    }
+
+    /// Does what is left to do of freeing a block with which its pageblock became free as a whole.
+    #[inline(never)]
+    pub(super) fn link_emptied(
+        &mut self,
+        freed: (Index, Order),
+        mt: Migratetype,
+        observer: &mut impl Observer,
+    ) {
+        let Geometry { pageblock_order, max_order } = self.geometry;
+        let block = self.pageblock_of(freed.0);
+        self.merge_and_link::<true>(
+            (block, pageblock_order),
+            freed,
+            (max_order, mt, None),
+            observer,
+        );
+    }
+
+    /// Merges a block with its buddies up to the order `cap`, and puts it on a list. It is `freed`, or that and what
+    /// merged with it, whose pages are in the counters.
+    #[inline(always)]
+    fn merge_and_link<const PACKED: bool>(
+        &mut self,
+        (mut i, mut order): (Index, Order),
+        freed: (Index, Order),
+        (cap, mt, end): (Order, Migratetype, Option<End>),
+        observer: &mut impl Observer,
+    ) {
         // Pages that are in the counters already, and not as whole blocks.
-        let mut counted = 0;
-        let (freed, mut small) = (i, false);
-        if PACKED {
-            let before = order;
-            small = before < self.geometry.pageblock_order;
-            let done;
-            (i, order, done) = self.merge_packed(i, order, cap, mt);
-            if done {
-                return self.account_pages(pages(before), mt, true, false);
-            }
-            counted = pages(order) - pages(before);
-        }
+        let mut counted = if PACKED { pages(order) - pages(freed.1) } else { 0 };
         while order < cap {
             if self.capture.is_some() && self.give_to_capture(i, order, mt, observer) {
                 self.account_pages(counted, mt, false, false);
@@ -220,7 +247,7 @@ impl Zone<'_> {
             order += 1;
         }
         if PACKED && self.is_whole_block(order) {
-            self.packing.emptied(&self.map, freed, small);
+            self.packing.emptied(&self.map, freed.0, freed.1 < self.geometry.pageblock_order);
         }
         let end = end.unwrap_or_else(|| self.end_for::<PACKED>(i, order));
         self.link(i, order, mt, end);
@@ -418,7 +445,6 @@ mod tests {
     use std::vec::Vec;
 
     use super::*;
-    use crate::base::geometry::Geometry;
     use crate::testing::with_zone;
     use crate::zone::ZoneCounters;
 

@@ -25,8 +25,10 @@
 
 mod blocks;
 mod choice;
+mod counts;
 
 pub(crate) use choice::Prefer;
+use counts::OrderCounts;
 
 use crate::base::frame::{ORDER_LIMIT, Order, Pfn};
 use crate::base::mobility::{MIGRATETYPES, Migratetype};
@@ -54,22 +56,19 @@ const _: () = assert!(MIGRATETYPES * ORDER_LIMIT as usize * BUCKETS < NOWHERE as
 struct Partial {
     /// Free pages in blocks smaller than the pageblock of its type.
     free: u16,
-    /// The orders of those blocks, one bit each.
-    orders: u16,
     class: u16,
 }
 
 impl Partial {
-    const NONE: Self = Self { free: 0, orders: 0, class: NOWHERE };
+    const NONE: Self = Self { free: 0, class: NOWHERE };
 }
 
 /// The free blocks of a zone with packed placement.
 pub(crate) struct Packing<'m> {
     pageblock_order: Order,
     blocks: &'m mut [Partial],
-    /// The free blocks of each pageblock and order of which there can be more than a byte counts, and of larger ones.
-    many: &'m mut [u16],
-    few: &'m mut [u8],
+    /// Those blocks by order.
+    counts: OrderCounts<'m>,
     /// The first pageblock of each class, by type, order and bucket.
     heads: &'m mut [Block],
     /// The classes that have members.
@@ -96,8 +95,7 @@ impl<'m> Packing<'m> {
         Self {
             pageblock_order: 0,
             blocks: &mut [],
-            many: &mut [],
-            few: &mut [],
+            counts: OrderCounts::off(),
             heads: &mut [],
             filled: [Filled::default(); MIGRATETYPES],
             filling: [NIL; MIGRATETYPES],
@@ -122,8 +120,7 @@ impl<'m> Packing<'m> {
         if kind == Frames::Bits { 0 } else { blocks }
     }
 
-    /// Returns `layout` with the tables of a zone of `frames` frames: 14 bytes a pageblock, and one or two for each order
-    /// below it.
+    /// Returns `layout` with the tables of a zone of `frames` frames: 20 bytes a pageblock of up to 512 pages.
     pub(crate) fn layout(
         layout: TablesLayout,
         frames: usize,
@@ -131,10 +128,7 @@ impl<'m> Packing<'m> {
         kind: Frames,
     ) -> Option<TablesLayout> {
         let blocks = frames >> pageblock_order;
-        let layout = layout
-            .and::<Partial>(blocks)?
-            .and::<u16>(blocks.checked_mul(orders_of_many(pageblock_order).into())?)?
-            .and::<u8>(blocks * usize::from(pageblock_order - orders_of_many(pageblock_order)))?
+        let layout = OrderCounts::layout(layout.and::<Partial>(blocks)?, blocks, pageblock_order)?
             .and::<Block>(Self::classes(pageblock_order))?
             .and::<u64>(Self::stranger_words(blocks, kind))?
             .and::<u16>(Self::with_foreign(blocks, kind))?;
@@ -149,12 +143,10 @@ impl<'m> Packing<'m> {
         kind: Frames,
     ) -> Option<Self> {
         let blocks = frames >> pageblock_order;
-        let of_many = usize::from(orders_of_many(pageblock_order));
         Some(Self {
             pageblock_order,
             blocks: tables.take(blocks, |_| Partial::NONE)?,
-            many: tables.take(blocks * of_many, |_| 0)?,
-            few: tables.take(blocks * (usize::from(pageblock_order) - of_many), |_| 0)?,
+            counts: OrderCounts::new(tables, blocks, pageblock_order)?,
             heads: tables.take(Self::classes(pageblock_order), |_| NIL)?,
             strangers: tables.take(Self::stranger_words(blocks, kind), |_| 0)?,
             foreign_in: tables.take(Self::with_foreign(blocks, kind), |_| 0)?,
@@ -257,6 +249,8 @@ impl<'m> Packing<'m> {
             }
         }
         self.settle(map, block, own);
+        // Its word is new even where its type is the same.
+        self.mark(map, block, own);
     }
 
     /// Forgets all free blocks of a pageblock.
@@ -300,17 +294,18 @@ impl<'m> Packing<'m> {
     }
 
     /// Puts a pageblock of a type into its class, and marks it as sparse or not.
-    #[inline]
+    #[inline(always)]
     fn settle(&mut self, map: &PageMap<'_>, block: Block, mt: Migratetype) {
-        let partial = &self.blocks[block as usize];
-        let class = self.class(partial, mt);
-        if class != partial.class {
+        let class = self.class(block, mt);
+        if class != self.blocks[block as usize].class {
             self.reclass(block, class);
             self.chosen = None;
+            // Those of one class, but for the one that is filled, are all sparse or all not.
+            self.mark(map, block, mt);
         }
-        self.mark(map, block, mt);
     }
 
+    #[inline(never)]
     fn reclass(&mut self, block: Block, class: u16) {
         self.unlink(block);
         self.link(block, class);
@@ -325,17 +320,20 @@ impl<'m> Packing<'m> {
     #[inline]
     fn is_sparse(&self, block: Block, mt: Migratetype) -> bool {
         let free = u32::from(self.blocks[block as usize].free);
-        free > (1 << self.pageblock_order) / DENSE_SHARE && self.filling[mt as usize] != block
+        free > (1 << self.pageblock_order) / DENSE_SHARE
+            && self.filling[mt as usize] != block
+            && mt != Migratetype::Isolate
     }
 
     /// Returns the class that a pageblock belongs to.
-    #[inline]
-    fn class(&self, partial: &Partial, mt: Migratetype) -> u16 {
-        if partial.free == 0 {
+    #[inline(always)]
+    fn class(&self, block: Block, mt: Migratetype) -> u16 {
+        let Partial { free, .. } = self.blocks[block as usize];
+        if free == 0 {
             return NOWHERE;
         }
-        let largest = partial.orders.ilog2() as usize;
-        let bucket = bucket(partial.free, self.pageblock_order);
+        let largest = usize::from(self.counts.largest(block));
+        let bucket = bucket(free, self.pageblock_order);
         let row = mt as usize * usize::from(self.pageblock_order) + largest;
         (row * BUCKETS + bucket) as u16
     }
@@ -405,7 +403,7 @@ impl<'m> Packing<'m> {
     fn check_block(&self, map: &PageMap<'_>, block: Block) -> Option<()> {
         let partial = &self.blocks[block as usize];
         let own = map.block_type(self.start_of(block));
-        let (mut free, mut orders, mut foreign) = (0, 0, 0);
+        let (mut free, mut foreign) = (0, 0);
         let mut counts = [0; ORDER_LIMIT as usize + 1];
         for (_, order, list) in small_free_blocks(map, self.pageblock_order, block) {
             if list != own {
@@ -415,14 +413,13 @@ impl<'m> Packing<'m> {
                 continue;
             }
             free += 1 << order;
-            orders |= 1 << order;
             counts[usize::from(order)] += 1;
         }
         let right = (0..self.pageblock_order)
-            .all(|order| self.count_of(block, order) == counts[usize::from(order)])
-            && (partial.free, partial.orders) == (free, orders)
+            .all(|order| self.counts.count(block, order) == counts[usize::from(order)])
+            && partial.free == free
             && self.foreign_of(block) == foreign
-            && self.class(partial, own) == partial.class
+            && self.class(block, own) == partial.class
             && map.is_sparse(block) == self.is_sparse(block, own);
         right.then_some(())
     }
@@ -451,14 +448,10 @@ impl<'m> Packing<'m> {
     }
 }
 
-/// Returns the number of orders, from 0 on, of whose blocks a pageblock can have more than a byte counts, even where none
-/// have merged.
-fn orders_of_many(pageblock_order: Order) -> Order {
-    pageblock_order.saturating_sub(7)
-}
-
 /// A pageblock with less than this share of its pages free is never sparse.
 const DENSE_SHARE: u32 = 16;
+const _: () =
+    assert!(BUCKETS.is_multiple_of(DENSE_SHARE as usize), "a bucket is part of the share, or not");
 
 /// Returns the step of occupancy of a pageblock with `free` free pages, at least one.
 #[inline]

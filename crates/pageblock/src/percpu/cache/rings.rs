@@ -267,8 +267,10 @@ impl<'m> CpuCache<'m> {
     #[inline(never)]
     fn give_all_leaving(&mut self, zone: &mut Zone<'_>, observer: &mut impl Observer) {
         let mut at = 0;
-        while at < self.rings.blocks as usize {
-            let i = self.rings.leaving[at];
+        loop {
+            let leaving = &self.rings.leaving[..self.rings.blocks as usize];
+            at += zone.free_listed(&leaving[at..], observer);
+            let Some(&i) = leaving.get(at) else { break };
             let Some(order) = zone.map().listed_order(i) else {
                 // Another CPU freed it at the same instant.
                 self.strays += 1;

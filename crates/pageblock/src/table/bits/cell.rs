@@ -146,6 +146,12 @@ pub(super) const LISTED: u16 = 2 << KIND;
 
 const _: () = assert!((ORDER_LIMIT as usize) < 1 << (KIND - ORDER));
 
+/// Returns the order of a block of at least a cell by its code.
+#[inline(always)]
+pub(super) const fn order_of(code: u16) -> Order {
+    (code >> ORDER & 0xf) as Order
+}
+
 /// Returns the code of an allocated block of at least a cell, apart from [`MOVABLE`].
 #[inline(always)]
 pub(super) const fn wide_allocated(order: Order) -> u16 {
@@ -166,7 +172,7 @@ pub(super) const fn wide_free(order: Order) -> u16 {
 
 /// Returns the state of the first frame of a cell by its code.
 pub(super) fn wide_state(code: u16, block_type: Migratetype) -> FrameState {
-    let order = (code >> ORDER & 0xf) as Order;
+    let order = order_of(code);
     match (code, code >> KIND) {
         (WIDE_TAIL, _) => FrameState::Tail,
         (WIDE_RESERVED, _) => FrameState::Reserved,
@@ -301,4 +307,11 @@ pub(super) fn free_blocks(free: u8, order: Order) -> u8 {
         1 => pairs & !(quads | quads << 2),
         _ => quads,
     }
+}
+
+/// Returns the order, less than a cell's, of the free block that has the free frame at a place.
+#[inline(always)]
+pub(super) fn free_order(free: u8, place: u32) -> Order {
+    let all = |frames: u8, order: Order| free >> (place >> order << order) & frames == frames;
+    Order::from(all(0b11, 1)) + Order::from(all(0b1111, 2))
 }

@@ -6,7 +6,7 @@ use super::cell::{
 use super::{FrameBits, OWNERS, Owner};
 use crate::base::frame::{ORDER_LIMIT, Order};
 use crate::base::mobility::Migratetype;
-use crate::base::sync::{Acquire, Relaxed};
+use crate::base::sync::Relaxed;
 use crate::table::map::Index;
 use crate::table::state::{FrameState, is_allocated, is_on_cpu_list};
 
@@ -19,7 +19,7 @@ pub(crate) const fn page_code(movable: bool) -> u16 {
 impl FrameBits<'_> {
     /// Returns where the bits of a page are in the code of its cell.
     #[inline(always)]
-    fn page(&self, offset: usize) -> u16 {
+    pub(super) fn page(&self, offset: usize) -> u16 {
         self.pages[offset % CELL]
     }
 
@@ -292,14 +292,11 @@ impl FrameBits<'_> {
         cell.flip_own(aside, true)
     }
 
-    /// Puts an allocated page on a CPU list, whoever owns its pageblock; tells whether it was one.
+    /// Puts an allocated page on a CPU list, whoever owns its pageblock, whose word is given; tells whether it was one.
     #[inline(always)]
-    pub(crate) fn put_page(&self, offset: usize, by: Owner) -> bool {
-        let word = self.blocks.get(offset >> (self.pageblock_order & 63));
-        let (Some(word), Some(cell)) = (word, self.cells.get(offset / CELL)) else {
-            return false;
-        };
-        let (owner, page) = (word.load(Acquire) & OWNERS, self.page(offset));
+    pub(crate) fn put_page(&self, offset: usize, word: u16, by: Owner) -> bool {
+        let Some(cell) = self.cells.get(offset / CELL) else { return false };
+        let (owner, page) = (word & OWNERS, self.page(offset));
         owner != 0
             && cell.code.load(Relaxed) & page & 0xff00 != 0
             && cell.flip_by(page, false, owner == by)

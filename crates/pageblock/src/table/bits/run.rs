@@ -1,7 +1,7 @@
 //! Whole runs of frames under the zone's lock, cell by cell.
 
 use super::cell::{
-    CELL, CELL_ORDER, Codes, WIDE_TAIL, free_blocks, mask_of, wide_free, wide_listed,
+    CELL, CELL_ORDER, Codes, WIDE_TAIL, free_order, mask_of, order_of, wide_free, wide_listed,
 };
 use super::{FrameBits, Owner};
 use crate::base::frame::Order;
@@ -83,7 +83,12 @@ impl FrameBits<'_> {
                 return order;
             }
         }
-        let mut at = i as usize / CELL;
+        self.merge_cells(i as usize / CELL, order, cap)
+    }
+
+    /// Makes a block of cells free, and merges it with those beside it; returns the order of the merged block.
+    #[inline(always)]
+    fn merge_cells(&self, mut at: usize, mut order: Order, cap: Order) -> Order {
         while order < cap {
             let buddy = at ^ 1 << (order - CELL_ORDER);
             if !self.cells[buddy].is_wide(wide_free(order)) {
@@ -95,6 +100,46 @@ impl FrameBits<'_> {
         }
         self.cells[at].put_code(wide_free(order));
         order
+    }
+
+    /// Does the same as [`free`](Self::free) for a page on a CPU list, if one starts at `i`, which is not to merge with the
+    /// `next` one. Where its pageblock is part of one block since, its cells are parts of one, too.
+    #[inline(always)]
+    pub(crate) fn free_listed_page(
+        &self,
+        i: Index,
+        next: Option<&Index>,
+        cap: Order,
+    ) -> Option<Order> {
+        let at = i as usize / CELL;
+        let (cell, page) = (self.cells.get(at)?, self.page(i as usize));
+        let (code, in_use) = (cell.code.load(Relaxed), cell.in_use());
+        let is = code & page & 0xff00 != 0 && in_use & page as u8 == 0;
+        if !is || pairs(i, 0, next) {
+            return None;
+        }
+        let code = code & !(page & 0xff00) | page & 0xff;
+        let free = Codes { in_use, lo: code as u8, hi: (code >> 8) as u8 }.free();
+        if free == u8::MAX {
+            return Some(self.merge_cells(at, CELL_ORDER, cap));
+        }
+        cell.put_code(code);
+        Some(free_order(free, Self::place(i)))
+    }
+
+    /// Does the same for a block that has cells; returns its order, and that of the merged block.
+    #[inline]
+    pub(crate) fn free_listed_cells(
+        &self,
+        i: Index,
+        next: Option<&Index>,
+        cap: Order,
+    ) -> Option<(Order, Order)> {
+        let at = i as usize / CELL;
+        let cell = self.cells.get(at).filter(|_| Self::place(i) == 0 && self.is_mixed(i))?;
+        let order = order_of(cell.code.load(Relaxed));
+        (cell.is_wide(wide_listed(order)) && !pairs(i, order, next))
+            .then(|| (order, self.merge_cells(at, order, cap)))
     }
 
     /// Frees a block of less than a cell. Returns the order of the free block that it is part of then; a whole cell is
@@ -118,7 +163,12 @@ impl FrameBits<'_> {
             return CELL_ORDER;
         }
         cell.code.store(codes.code(), Relaxed);
-        let at = |order: Order| free_blocks(free, order) >> (place >> order << order) & 1 != 0;
-        if at(2) { 2 } else { Order::from(at(1)) }
+        free_order(free, place)
     }
+}
+
+/// Tells whether the next block of a list would merge with one.
+#[inline(always)]
+fn pairs(i: Index, order: Order, next: Option<&Index>) -> bool {
+    i & 1 << order == 0 && next == Some(&(i + (1 << order)))
 }

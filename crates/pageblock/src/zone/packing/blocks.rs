@@ -1,6 +1,6 @@
 //! A pageblock's free blocks, which the page map knows: how many there are of each order.
 
-use super::{Block, Packing, Partial, orders_of_many};
+use super::{Block, Packing};
 use crate::base::frame::Order;
 use crate::base::mobility::Migratetype;
 use crate::table::freelist::FreeArea;
@@ -15,17 +15,6 @@ pub(crate) struct Taken {
 }
 
 impl Packing<'_> {
-    /// Returns the place of an order of a pageblock among those [of many](orders_of_many), or else among the others.
-    #[inline(always)]
-    fn count_place(&self, block: Block, order: Order) -> Result<usize, usize> {
-        let (many, block) = (orders_of_many(self.pageblock_order), block as usize);
-        if order < many {
-            Ok(block * usize::from(many) + usize::from(order))
-        } else {
-            Err(block * usize::from(self.pageblock_order - many) + usize::from(order - many))
-        }
-    }
-
     /// Returns the lowest free block of an order and the pageblock's own type.
     #[inline]
     pub(super) fn lowest(&self, map: &PageMap<'_>, block: Block, order: Order) -> Option<Index> {
@@ -41,51 +30,21 @@ impl Packing<'_> {
     /// Counts a free block of a pageblock's own type.
     #[inline(always)]
     pub(super) fn count_in(&mut self, block: Block, order: Order) {
-        match self.count_place(block, order) {
-            Ok(place) => self.many[place] += 1,
-            Err(place) => self.few[place] += 1,
-        }
-        let partial = &mut self.blocks[block as usize];
-        partial.free += 1 << order;
-        partial.orders |= 1 << order;
+        self.counts.add(block, order);
+        self.blocks[block as usize].free += 1 << order;
     }
 
     /// Counts such a block no more.
     #[inline(always)]
     pub(super) fn count_out(&mut self, block: Block, order: Order) {
-        let none_left = match self.count_place(block, order) {
-            Ok(place) => {
-                self.many[place] -= 1;
-                self.many[place] == 0
-            }
-            Err(place) => {
-                self.few[place] -= 1;
-                self.few[place] == 0
-            }
-        };
-        let partial = &mut self.blocks[block as usize];
-        partial.free -= 1 << order;
-        partial.orders &= !(u16::from(none_left) << order);
+        self.counts.sub(block, order);
+        self.blocks[block as usize].free -= 1 << order;
     }
 
     /// Forgets what is counted for a pageblock.
     pub(super) fn clear_counts(&mut self, block: Block) {
-        for order in 0..self.pageblock_order {
-            match self.count_place(block, order) {
-                Ok(place) => self.many[place] = 0,
-                Err(place) => self.few[place] = 0,
-            }
-        }
-        let partial = &mut self.blocks[block as usize];
-        (partial.free, partial.orders) = (0, 0);
-    }
-
-    /// Returns the number of free blocks of an order and the pageblock's own type.
-    pub(super) fn count_of(&self, block: Block, order: Order) -> u16 {
-        match self.count_place(block, order) {
-            Ok(place) => self.many[place],
-            Err(place) => self.few[place].into(),
-        }
+        self.counts.clear(block);
+        self.blocks[block as usize].free = 0;
     }
 
     /// Takes up to `n` blocks of `order`, at least one, as that many requests would that follow each other: the start
@@ -103,7 +62,7 @@ impl Packing<'_> {
         n: u32,
     ) -> Option<Taken> {
         let block = self.choose(map, order, list)?;
-        let from = order + (self.blocks[block as usize].orders >> order).trailing_zeros() as Order;
+        let from = self.counts.smallest(block, order)?;
         let first = self.lowest(map, block, from)?;
         area.watch.one(map, first, list);
         area.count_out(from, list);
@@ -120,12 +79,11 @@ impl Packing<'_> {
             self.count_in(block, piece);
             at += 1 << (piece - order);
         }
-        let partial = &self.blocks[block as usize];
-        let class = self.class(partial, list);
-        if partial.orders >> order == 0 {
+        if self.counts.smallest(block, order).is_none() {
             self.chosen = None;
         }
-        if class != partial.class {
+        let class = self.class(block, list);
+        if class != self.blocks[block as usize].class {
             self.reclass(block, class);
         }
         Some(Taken { first, n: taken })
@@ -144,32 +102,26 @@ impl Packing<'_> {
         cap: Order,
         mt: Migratetype,
     ) -> (Index, Order, bool) {
-        let block = self.block_of(i);
         if map.has_bits() {
             let merged = map.bits().free(i, order, cap);
-            for o in order..merged {
-                // What merged lies beside the freed block as that grew.
-                area.watch.one(map, (i >> o ^ 1) << o, mt);
-                area.count_out(o, mt);
-                self.count_out(block, o);
-            }
-            (i, order) = (i >> merged << merged, merged);
-        } else {
-            map.set(i, FrameState::Free { order, list: mt });
-            while order < cap {
-                let at = i ^ (1 << order);
-                if map.free_list(at, order) != Some(mt) {
-                    break;
-                }
-                area.watch.one(map, at, mt);
-                area.count_out(order, mt);
-                self.count_out(block, order);
-                map.set(i | at, FrameState::Tail);
-                i &= at;
-                order += 1;
-            }
-            map.set(i, FrameState::Free { order, list: mt });
+            self.count_freed(map, area, i, (order, merged));
+            return (i >> merged << merged, merged, merged < self.pageblock_order);
         }
+        let block = self.block_of(i);
+        map.set(i, FrameState::Free { order, list: mt });
+        while order < cap {
+            let at = i ^ (1 << order);
+            if map.free_list(at, order) != Some(mt) {
+                break;
+            }
+            area.watch.one(map, at, mt);
+            area.count_out(order, mt);
+            self.count_out(block, order);
+            map.set(i | at, FrameState::Tail);
+            i &= at;
+            order += 1;
+        }
+        map.set(i, FrameState::Free { order, list: mt });
         if order >= self.pageblock_order || self.foreign > 0 {
             return (i, order, false);
         }
@@ -180,10 +132,33 @@ impl Packing<'_> {
         (i, order, true)
     }
 
-    /// Returns the orders of a pageblock's own free blocks, one bit each.
-    #[inline]
-    pub(super) fn orders_of(&self, block: Block) -> u16 {
-        let Partial { orders, .. } = self.blocks[block as usize];
-        orders
+    /// Counts a block of the order `order` that was freed and merged to one of `merged`, where frames have bits, and puts
+    /// that in its place unless it is a whole pageblock. Returns its type.
+    #[inline(always)]
+    pub(crate) fn count_freed(
+        &mut self,
+        map: &PageMap<'_>,
+        area: &mut FreeArea,
+        i: Index,
+        (order, merged): (Order, Order),
+    ) -> Migratetype {
+        let (block, mt) = (self.block_of(i), map.block_type(i));
+        let mut at = order;
+        while at < merged {
+            // What merged lies beside the freed block as that grew.
+            area.watch.one(map, (i >> at ^ 1) << at, mt);
+            area.count_out(at, mt);
+            at += 1;
+        }
+        self.counts.merge(block, order, merged);
+        if merged < self.pageblock_order {
+            area.watch.one(map, i >> merged << merged, mt);
+            area.count_in(merged, mt);
+            self.blocks[block as usize].free += 1 << order;
+            self.settle(map, block, mt);
+        } else {
+            self.blocks[block as usize].free = 0;
+        }
+        mt
     }
 }

@@ -72,7 +72,7 @@ impl Packing<'_> {
         list: Migratetype,
     ) -> Option<(Index, Order)> {
         let block = self.fullest(order, list)?;
-        let found = order + (self.orders_of(block) >> order).trailing_zeros() as Order;
+        let found = self.counts.smallest(block, order)?;
         Some((self.lowest(map, block, found)?, found))
     }
 
@@ -96,7 +96,7 @@ impl Packing<'_> {
         let block = self.head(usize::from(largest), from, bucket);
         let order = match prefer {
             Prefer::Emptiest => largest,
-            Prefer::Fullest => min + (self.orders_of(block) >> min).trailing_zeros() as Order,
+            Prefer::Fullest => self.counts.smallest(block, min)?,
         };
         Some((self.lowest(map, block, order)?, order))
     }
@@ -140,9 +140,8 @@ impl Packing<'_> {
         mt: Migratetype,
     ) -> impl DoubleEndedIterator<Item = Block> {
         (0..self.blocks.len() as Block).filter(move |&block| {
-            let partial = &self.blocks[block as usize];
             let own =
-                partial.orders >> order & 1 != 0 && map.block_type(self.start_of(block)) == mt;
+                self.counts.count(block, order) > 0 && map.block_type(self.start_of(block)) == mt;
             own || self.foreign_of(block) > 0
         })
     }

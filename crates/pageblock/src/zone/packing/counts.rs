@@ -1,0 +1,223 @@
+//! How many free blocks of each order a pageblock has.
+//!
+//! Each order below the pageblock's has a field of a word, wide enough for its blocks even where none has merged: for
+//! order `o` of a pageblock of order `p` that is `p - o + 1` bits. Up to `p = 9` all are in one word. So a block that is
+//! freed and merges changes all counts by one addition, and the highest bit that is set tells the largest order.
+
+use super::Block;
+use crate::base::frame::{ORDER_LIMIT, Order};
+use crate::table::memory::{Tables, TablesLayout};
+
+/// Words for the largest pageblocks.
+const WORDS: usize = 3;
+const ORDERS: usize = ORDER_LIMIT as usize + 1;
+
+/// The counts of all pageblocks.
+pub(super) struct OrderCounts<'m> {
+    words: &'m mut [u64],
+    /// Words of a pageblock.
+    stride: usize,
+    /// One block of each order; nothing for that of the pageblock.
+    one: [[u64; ORDERS]; WORDS],
+    /// One block of each smaller order.
+    below: [[u64; ORDERS]; WORDS],
+    /// The order of each bit.
+    orders: [[u8; 64]; WORDS],
+}
+
+/// Returns the word and the lowest bit of each order's field, and how many words there are.
+fn fields(pageblock_order: Order) -> ([(usize, u32); ORDERS], usize) {
+    let mut fields = [(0, 0); ORDERS];
+    let (mut word, mut bit) = (0, 0);
+    for order in 0..pageblock_order {
+        let width = u32::from(pageblock_order - order) + 1;
+        if bit + width > u64::BITS {
+            (word, bit) = (word + 1, 0);
+        }
+        fields[usize::from(order)] = (word, bit);
+        bit += width;
+    }
+    (fields, word + 1)
+}
+
+impl<'m> OrderCounts<'m> {
+    pub(super) fn off() -> Self {
+        let none = [[0; ORDERS]; WORDS];
+        Self { words: &mut [], stride: 0, one: none, below: none, orders: [[0; 64]; WORDS] }
+    }
+
+    pub(super) fn layout(
+        layout: TablesLayout,
+        blocks: usize,
+        pageblock_order: Order,
+    ) -> Option<TablesLayout> {
+        layout.and::<u64>(blocks.checked_mul(fields(pageblock_order).1)?)
+    }
+
+    pub(super) fn new(
+        tables: &mut Tables<'m>,
+        blocks: usize,
+        pageblock_order: Order,
+    ) -> Option<Self> {
+        let (fields, stride) = fields(pageblock_order);
+        let words = tables.take(blocks * stride, |_| 0)?;
+        let mut counts = Self { words, stride, ..Self::off() };
+        for order in 0..pageblock_order {
+            let at = usize::from(order);
+            let (word, bit) = fields[at];
+            counts.one[word][at] = 1 << bit;
+            counts.orders[word][bit as usize..].fill(order);
+            for below in &mut counts.below[word][at + 1..] {
+                *below += 1 << bit;
+            }
+        }
+        Some(counts)
+    }
+
+    fn of(&self, block: Block) -> &[u64] {
+        &self.words[block as usize * self.stride..][..self.stride]
+    }
+
+    /// Adds to each word of a pageblock's counts what `by` says for it.
+    #[inline(always)]
+    fn change(&mut self, block: Block, by: impl Fn(&Self, usize) -> u64) {
+        let (first, by_first) = (block as usize * self.stride, by(self, 0));
+        let word = &mut self.words[first];
+        *word = word.wrapping_add(by_first);
+        if self.stride > 1 {
+            for at in 1..self.stride {
+                self.words[first + at] = self.words[first + at].wrapping_add(by(self, at));
+            }
+        }
+    }
+
+    /// Counts one more block of an order.
+    #[inline(always)]
+    pub(super) fn add(&mut self, block: Block, order: Order) {
+        self.change(block, |counts, at| counts.one[at][usize::from(order)]);
+    }
+
+    /// Counts one block less.
+    #[inline(always)]
+    pub(super) fn sub(&mut self, block: Block, order: Order) {
+        self.change(block, |counts, at| counts.one[at][usize::from(order)].wrapping_neg());
+    }
+
+    /// Counts that a block of `order` came, and merged with one of each order below `merged` to one of that.
+    #[inline(always)]
+    pub(super) fn merge(&mut self, block: Block, order: Order, merged: Order) {
+        let (order, merged) = (usize::from(order), usize::from(merged));
+        self.change(block, |counts, at| {
+            let (one, below) = (&counts.one[at], &counts.below[at]);
+            one[merged].wrapping_sub(below[merged]).wrapping_add(below[order])
+        });
+    }
+
+    /// Returns the largest order that has blocks; 0 where none has.
+    #[inline(always)]
+    pub(super) fn largest(&self, block: Block) -> Order {
+        if self.stride > 1 {
+            return self.largest_in_words(block);
+        }
+        self.orders[0][(self.words[block as usize] | 1).ilog2() as usize]
+    }
+
+    #[inline(never)]
+    fn largest_in_words(&self, block: Block) -> Order {
+        let mut words = self.of(block).iter().zip(&self.orders).rev();
+        let last = words.find(|(word, _)| **word != 0);
+        last.map_or(0, |(word, orders)| orders[word.ilog2() as usize])
+    }
+
+    /// Returns the smallest order, not under `order`, that has blocks.
+    #[inline(always)]
+    pub(super) fn smallest(&self, block: Block, order: Order) -> Option<Order> {
+        if self.stride > 1 {
+            return self.smallest_in_words(block, order);
+        }
+        let word = self.words[block as usize] & self.one[0][usize::from(order)].wrapping_neg();
+        (word != 0).then(|| self.orders[0][word.trailing_zeros() as usize])
+    }
+
+    #[inline(never)]
+    fn smallest_in_words(&self, block: Block, order: Order) -> Option<Order> {
+        let mut words = self.of(block).iter().zip(&self.one).zip(&self.orders);
+        words.find_map(|((word, one), orders)| {
+            // All fields of a word are below that of the order, or none, where it has no field of the order.
+            let word = word & one[usize::from(order)].max(1).wrapping_neg();
+            let found = (word != 0).then(|| orders[word.trailing_zeros() as usize])?;
+            (found >= order).then_some(found)
+        })
+    }
+
+    /// Returns how many blocks of an order there are.
+    pub(super) fn count(&self, block: Block, order: Order) -> u16 {
+        let order = usize::from(order);
+        let Some(at) = (0..self.stride).find(|&at| self.one[at][order] != 0) else { return 0 };
+        let bit = self.one[at][order].trailing_zeros();
+        let end = self.one[at][order + 1..].iter().find(|one| **one != 0);
+        let word = self.of(block)[at] & end.map_or(u64::MAX, |end| end - 1);
+        (word >> bit) as u16
+    }
+
+    pub(super) fn clear(&mut self, block: Block) {
+        self.words[block as usize * self.stride..][..self.stride].fill(0);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use core::mem::MaybeUninit;
+    use std::vec;
+    use std::vec::Vec;
+
+    /// Runs on the counts of two pageblocks of an order.
+    fn with_counts(pageblock_order: Order, test: impl FnOnce(OrderCounts<'_>)) {
+        let layout = OrderCounts::layout(TablesLayout::default(), 2, pageblock_order).unwrap();
+        let mut memory: Vec<MaybeUninit<u8>> = vec![MaybeUninit::uninit(); layout.size()];
+        let mut tables = Tables::new(&mut memory);
+        test(OrderCounts::new(&mut tables, 2, pageblock_order).unwrap());
+    }
+
+    #[test]
+    fn each_order_is_counted_apart_up_to_all_blocks_of_the_pageblock() {
+        for p in 1..=ORDER_LIMIT {
+            with_counts(p, |mut counts| {
+                let all: Vec<u16> = (0..p).map(|order| 1 << (p - order)).collect();
+                for order in 0..p {
+                    (0..all[usize::from(order)]).for_each(|_| counts.add(1, order));
+                    assert_eq!((counts.largest(1), counts.smallest(1, 0)), (order, Some(0)));
+                }
+                let now: Vec<u16> = (0..p).map(|order| counts.count(1, order)).collect();
+                assert_eq!(now, all);
+                assert!((0..p).all(|order| counts.count(0, order) == 0));
+                for order in 0..p {
+                    assert_eq!(counts.smallest(1, order), Some(order));
+                    (0..all[usize::from(order)]).for_each(|_| counts.sub(1, order));
+                    let next = (order + 1 < p).then_some(order + 1);
+                    assert_eq!(counts.smallest(1, 0), next, "{p} {order}");
+                    assert_eq!(counts.smallest(1, p), None);
+                }
+            });
+        }
+    }
+
+    #[test]
+    fn merging_counts_as_its_steps_do() {
+        for p in [3, 9, 10, 13, 14] {
+            with_counts(p, |mut counts| {
+                for order in 0..p {
+                    for merged in order..=p {
+                        (order..merged).for_each(|order| counts.add(0, order));
+                        counts.merge(0, order, merged);
+                        for at in 0..p {
+                            assert_eq!(counts.count(0, at), u16::from(at == merged), "{p} {order}");
+                        }
+                        counts.clear(0);
+                    }
+                }
+            });
+        }
+    }
+}
