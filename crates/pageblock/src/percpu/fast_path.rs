@@ -122,9 +122,10 @@ impl CpuCaches<'_> {
         let Some(zone) = self.zones.get_mut(self.recent.index()) else { return false };
         let CpuZone { map, cache, .. } = zone;
         let offset = map.offset(pfn);
+        let Some(word) = map.word_at(offset) else { return false };
         // The list is found from the last type, not from this one, so that the processor need not
         // wait for the type to know where the page goes.
-        if !map.is_kept(offset, zone.recent_key)
+        if !PageMap::is_kept(word, zone.recent_key)
             || !cache.flush_hot()
             || cache.count_if_kept(0).is_none()
             || !zone.snapshot.only_size_drains()
@@ -147,14 +148,17 @@ impl CpuCaches<'_> {
         observer: &mut impl Observer,
     ) -> bool {
         let Some(zone) = self.zones.get_mut(self.recent.index()) else { return false };
+        if order == 0 {
+            return zone.leave_page(pfn, observer) || zone.free_page_elsewhere(pfn, observer);
+        }
         if zone.map.has_cells(order) {
             return zone.free_block::<CELLS>(pfn, order, observer);
         }
         // Each saves the registers that it needs.
-        match order {
-            0 => zone.free_page_elsewhere(pfn, observer),
-            _ if zone.map.has_bits() => zone.free_whole_block(pfn, order, observer),
-            _ => zone.free_block_in_bytes(pfn, order, observer),
+        if zone.map.has_bits() {
+            zone.free_whole_block(pfn, order, observer)
+        } else {
+            zone.free_block_in_bytes(pfn, order, observer)
         }
     }
 
@@ -204,8 +208,22 @@ const CELLS: u8 = 2;
 const PAIRS: u8 = 3;
 
 impl CpuZone<'_> {
-    /// Frees a page that leaves the CPU, or that is in another's pageblock, or not as movable as its list; only where
-    /// frames have bits. Tells whether it did.
+    /// Collects a page whose pageblock is being emptied; only where frames have bits. Tells whether it did.
+    #[inline(always)]
+    fn leave_page(&mut self, pfn: Pfn, observer: &mut impl Observer) -> bool {
+        let Self { map, cache, .. } = self;
+        let offset = map.offset(pfn);
+        let Some(word) = map.word_at(offset) else { return false };
+        if !PageMap::empties(word) || !cache.has_place_to_leave(0) || !map.put_page(offset, word) {
+            return false;
+        }
+        cache.leave_at_place(offset as Index, 0);
+        observer.event(Event::PageFree { pfn, order: 0 });
+        true
+    }
+
+    /// Frees a page that is in another CPU's pageblock, or not as movable as its list; only where frames have bits. Tells
+    /// whether it did.
     #[inline(never)]
     fn free_page_elsewhere(&mut self, pfn: Pfn, observer: &mut impl Observer) -> bool {
         let Self { map, cache, .. } = self;
@@ -214,20 +232,15 @@ impl CpuZone<'_> {
         }
         let offset = map.offset(pfn);
         let Some(word) = map.word_at(offset) else { return false };
-        if PageMap::empties(word) {
-            if !cache.has_place_to_leave(0) || !map.put_page(offset, word) {
-                return false;
-            }
-            cache.leave_at_place(offset as Index, 0);
-        } else {
-            let kept = PageMap::is_of(word, self.recent_type) && cache.flush_hot();
-            let Some(count) = cache.count_if_kept(0).filter(|_| kept) else { return false };
-            let Some(place) = cache.free_place(self.recent_list) else { return false };
-            if !self.snapshot.only_size_drains() || !map.put_page(offset, word) {
-                return false;
-            }
-            cache.put_hot(offset as Index, (self.recent_list, place), 0, count);
+        if !PageMap::is_of(word, self.recent_type) || !cache.flush_hot() {
+            return false;
         }
+        let Some(count) = cache.count_if_kept(0) else { return false };
+        let Some(place) = cache.free_place(self.recent_list) else { return false };
+        if !self.snapshot.only_size_drains() || !map.put_page(offset, word) {
+            return false;
+        }
+        cache.put_hot(offset as Index, (self.recent_list, place), 0, count);
         observer.event(Event::PageFree { pfn, order: 0 });
         true
     }

@@ -72,12 +72,12 @@ impl PageMap<'_> {
         self.owner | mt as u16
     }
 
-    /// Tells of the pageblock of the frame at an offset what [`is_of`](Self::is_of) does, and whether the CPU whose copy it is owns the
-    /// pageblock, where frames have bits.
+    /// Tells by the word of a pageblock what [`is_of`](Self::is_of) does, and whether the CPU of the key owns it, where
+    /// frames have bits.
     #[inline(always)]
-    pub(crate) fn is_kept(&self, offset: usize, key: u16) -> bool {
+    pub(crate) fn is_kept(word: u16, key: u16) -> bool {
         const KEY: u16 = OWNERS | SPARSE as u16 | TYPE_BITS as u16;
-        self.word_at(offset).is_some_and(|word| word & KEY == key)
+        word & KEY == key
     }
 
     /// Returns the type in the three lowest bits.
