@@ -22,9 +22,8 @@ impl FrameBits<'_> {
             self.own(first, by);
         }
         if order >= CELL_ORDER {
-            let cells = &self.cells[i as usize / CELL..end as usize / CELL];
-            for block in cells.chunks_exact(1 << (order - CELL_ORDER)) {
-                block[0].put_code(wide_listed(order));
+            for at in 0..n {
+                self.cell_of(i + (at << order)).put_code(wide_listed(order));
             }
             return;
         }

@@ -54,10 +54,11 @@ impl FrameBits<'_> {
         let start = i & !((1 << self.pageblock_order) - 1);
         let cells = self.cells_in(i);
         if order >= CELL_ORDER {
-            let step = 1 << (order - CELL_ORDER);
-            let free = wide_free(order);
-            let at = cells.chunks_exact(step).position(|block| block[0].is_wide(free))?;
-            return Some(start + ((at * step * CELL) as Index));
+            let mut at = 0;
+            while !cells.get(at)?.is_wide(wide_free(order)) {
+                at += 1 << (order - CELL_ORDER);
+            }
+            return Some(start + (at * CELL) as Index);
         }
         (start..).step_by(CELL).zip(cells).find_map(|(first, cell)| {
             let code = cell.code.load(Relaxed);
