@@ -5,7 +5,6 @@ use core::ops::Range;
 
 use crate::base::event::{Event, Observer};
 use crate::base::frame::{Order, pages};
-use crate::base::geometry::Geometry;
 use crate::base::mobility::{MIGRATE_PCPTYPES, Migratetype};
 use crate::table::freelist::End;
 use crate::table::map::{FrameState, Index};
@@ -192,14 +191,9 @@ impl Zone<'_> {
         mt: Migratetype,
         observer: &mut impl Observer,
     ) {
-        let Geometry { pageblock_order, max_order } = self.geometry;
-        let block = self.pageblock_of(freed.0);
-        self.merge_and_link::<true>(
-            (block, pageblock_order),
-            freed,
-            (max_order, mt, None),
-            observer,
-        );
+        let merged = (self.pageblock_of(freed.0), self.geometry.pageblock_order);
+        let cap = self.merge_cap(freed.0);
+        self.merge_and_link::<true>(merged, freed, (cap, mt, None), observer);
     }
 
     /// Merges a block with its buddies up to the order `cap`, and puts it on a list. It is `freed`, or that and what
@@ -445,6 +439,7 @@ mod tests {
     use std::vec::Vec;
 
     use super::*;
+    use crate::base::geometry::Geometry;
     use crate::testing::with_zone;
     use crate::zone::ZoneCounters;
 
