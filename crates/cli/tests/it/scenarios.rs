@@ -2,6 +2,7 @@
 //! memory hotplug, reserves, requests that may not fail, zones too large for a small machine. Programs
 //! are in programs.rs.
 
+use std::collections::HashMap;
 use std::mem::MaybeUninit;
 
 use pageblock::alloc::Allocator;
@@ -33,7 +34,7 @@ pub(crate) fn hash(scenario: &str, kernel: &str) -> String {
     match scenario {
         "random-calls" => on_machine(&policy, &SMALL, |machine| {
             // Memory fills up, and is given back, so that pageblocks of all types meet.
-            for _ in 0..4 {
+            for _ in 0..2 {
                 (0..9000).for_each(|_| machine.random_call());
                 let blocks = machine.used.len() as u64 * 9 / 10;
                 machine.give_back(blocks);
@@ -142,19 +143,29 @@ struct Machine<'m> {
 }
 
 /// Moves contents.
-struct Mover<'a>(&'a mut Vec<Block>);
+struct Mover<'a> {
+    used: &'a mut [Block],
+    /// Where each block is in `used`.
+    at: HashMap<Pfn, usize>,
+}
+
+impl<'a> Mover<'a> {
+    fn new(used: &'a mut [Block]) -> Self {
+        let at = used.iter().enumerate().map(|(at, block)| (block.pfn, at)).collect();
+        Self { used, at }
+    }
+}
 
 impl Migrate for Mover<'_> {
     fn is_movable(&mut self, block: Pfn, _: Order) -> bool {
-        self.0.iter().any(|used| used.pfn == block && used.movable)
+        self.at.get(&block).is_some_and(|at| self.used[*at].movable)
     }
 
     fn migrate(&mut self, from: Pfn, to: Pfn, _: Order) -> bool {
-        let block = self.0.iter_mut().find(|used| used.pfn == from);
-        block.is_some_and(|block| {
-            block.pfn = to;
-            true
-        })
+        let Some(at) = self.at.remove(&from) else { return false };
+        self.used[at].pfn = to;
+        self.at.insert(to, at);
+        true
     }
 }
 
@@ -395,7 +406,7 @@ impl Machine<'_> {
             return;
         }
         let request = Request::new(0, Gfp::GFP_KERNEL);
-        let (pages, mut mover) = (20 + self.random(200), Mover(&mut self.used));
+        let (pages, mut mover) = (20 + self.random(200), Mover::new(&mut self.used));
         let got =
             self.allocator.alloc_contig(cpu, pages, 16, &request, &mut mover, &mut self.tally);
         self.ranges.extend(got);
@@ -409,7 +420,7 @@ impl Machine<'_> {
         let (cpu, block) = (self.cpu(), self.allocator.geometry().pageblock_pages());
         let start = self.random(300) * block;
         let range = FrameRange::new(start, start + 2 * block);
-        let mut mover = Mover(&mut self.used);
+        let mut mover = Mover::new(&mut self.used);
         if self.allocator.offline(cpu, range, &mut mover, &mut self.tally).is_ok() {
             self.offline.push(range);
         }

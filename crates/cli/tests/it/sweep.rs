@@ -32,10 +32,10 @@ fn ends(name: &str, workload: &str, policy: &str, scale: &str) -> Ending {
 fn workloads_end_under_random_policies() {
     for number in 0..2 {
         for workload in workload::ALL.iter().filter(|w| !w.name().starts_with("thpfioscale")) {
-            ends("sweep", workload.name(), &policy(3, number), "1/64");
+            ends("sweep", workload.name(), &policy(3, number), "1/128");
         }
     }
-    ends("sweep", "thpfioscale", &policy(3, 2), "1/64");
+    ends("sweep", "thpfioscale", &policy(3, 2), "1/128");
 }
 
 #[test]
