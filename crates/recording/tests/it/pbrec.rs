@@ -4,8 +4,8 @@ use std::path::{Path, PathBuf};
 
 use pageblock_recording::{Recording, pack};
 
-use crate::TempDir;
 use crate::columnar::{EVENTS, small_recording};
+use crate::{TempDir, shared};
 
 /// Packs a recording into a file of the folder.
 fn packed(source: &Path, temp: &TempDir, name: &str) -> PathBuf {
@@ -28,16 +28,28 @@ fn compare(folder: &Path, file: &Path) {
     assert!(records.next().is_none());
 }
 
-#[test]
-fn a_packed_recording_is_the_same() {
-    let shipped = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../recordings/debian-6.12-640m");
-    let temp = TempDir::new("packed");
-    let file = packed(&shipped, &temp, "shipped.pbrec");
-    compare(&shipped, &file);
+/// Packs a recording and compares all that both forms hold.
+fn is_the_same(dir: &Path, name: &str) {
+    let temp = TempDir::new(name);
+    let file = packed(dir, &temp, "packed.pbrec");
+    compare(dir, &file);
     let recording = Recording::open(&file).unwrap();
     let columnar = recording.columnar(&temp.0, &mut |_, _| panic!("converted")).unwrap();
     assert_eq!(columnar.path, file, "the file is its own columnar form");
-    assert_eq!(columnar.windows, Recording::open(&shipped).unwrap().windows().unwrap());
+    assert_eq!(columnar.windows, Recording::open(dir).unwrap().windows().unwrap());
+}
+
+#[test]
+fn a_packed_recording_is_the_same() {
+    let shipped = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../recordings/debian-6.12-640m");
+    is_the_same(&shipped, "packed-shipped");
+}
+
+#[test]
+fn a_packed_recording_of_a_host_is_the_same() {
+    if let Some(dir) = shared("host-6.18-compile") {
+        is_the_same(&dir, "packed-host");
+    }
 }
 
 #[test]
