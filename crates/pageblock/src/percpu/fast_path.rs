@@ -7,7 +7,7 @@
 
 use crate::base::event::{Event, Observer};
 use crate::base::frame::{ORDER_LIMIT, Order, Pfn};
-use crate::base::ids::ZoneIndex;
+use crate::base::ids::{ListIndex, ZoneIndex};
 use crate::base::request::{Gfp, Request};
 use crate::percpu::caches::{CpuCaches, CpuZone};
 use crate::percpu::machine::Machine;
@@ -107,9 +107,9 @@ impl CpuCaches<'_> {
     ) -> Option<Pfn> {
         let Request { order, gfp, .. } = *request;
         let zone = self.zones.get_mut(self.first[gfp.highest_zone() as usize].index())?;
-        let map = zone.map;
-        let warm = zone.flushed().warm(&map, order, gfp.migratetype()?);
-        if !warm {
+        let CpuZone { map, cache, .. } = zone;
+        cache.flush_last_freed(map);
+        if !cache.warm(map, order, gfp.migratetype()?) {
             return None;
         }
         self.alloc_fast(request, observer).or_else(|| self.alloc_pair_fast(request, observer))
@@ -149,7 +149,7 @@ impl CpuCaches<'_> {
     ) -> bool {
         let Some(zone) = self.zones.get_mut(self.recent.index()) else { return false };
         if order == 0 {
-            return zone.leave_page(pfn, observer) || zone.free_page_elsewhere(pfn, observer);
+            return zone.free_other_page(pfn, observer);
         }
         if zone.map.has_cells(order) {
             return zone.free_block::<CELLS>(pfn, order, observer);
@@ -175,7 +175,7 @@ impl CpuCaches<'_> {
         is_pair && zone.free_block::<PAIRS>(pfn, order, observer)
     }
 
-    /// Makes room where [`free_page_fast`](Self::free_page_fast) puts a block, and tries again with the zone and
+    /// Makes room where the fast paths put a block, and tries them again with the zone and
     /// the type of the block.
     pub(crate) fn make_room_and_free(
         &mut self,
@@ -207,42 +207,82 @@ const WHOLE: u8 = 1;
 const CELLS: u8 = 2;
 const PAIRS: u8 = 3;
 
+/// A page: how far it is from the first frame of the zone, and the word of its pageblock.
+#[derive(Clone, Copy)]
+struct Page {
+    offset: usize,
+    word: u16,
+}
+
 impl CpuZone<'_> {
+    /// Frees a page that [`free_page_fast`](CpuCaches::free_page_fast) does not.
+    #[inline(always)]
+    fn free_other_page(&mut self, pfn: Pfn, observer: &mut impl Observer) -> bool {
+        let offset = self.map.offset(pfn);
+        let Some(word) = self.map.word_at(offset) else { return false };
+        let page = Page { offset, word };
+        if PageMap::empties(word) {
+            self.leave_page(page, observer)
+        } else {
+            self.list_page(page, observer)
+        }
+    }
+
     /// Collects a page whose pageblock is being emptied; only where frames have bits. Tells whether it did.
     #[inline(always)]
-    fn leave_page(&mut self, pfn: Pfn, observer: &mut impl Observer) -> bool {
+    fn leave_page(&mut self, page: Page, observer: &mut impl Observer) -> bool {
         let Self { map, cache, .. } = self;
-        let offset = map.offset(pfn);
-        let Some(word) = map.word_at(offset) else { return false };
-        if !PageMap::empties(word) || !cache.has_place_to_leave(0) || !map.put_page(offset, word) {
+        let Page { offset, word } = page;
+        if !cache.has_place_to_leave(0) || !map.put_page(offset, word) {
             return false;
         }
         cache.leave_at_place(offset as Index, 0);
-        observer.event(Event::PageFree { pfn, order: 0 });
+        observer.event(Event::PageFree { pfn: map.pfn(offset as Index), order: 0 });
         true
     }
 
-    /// Frees a page that is in another CPU's pageblock, or not as movable as its list; only where frames have bits. Tells
-    /// whether it did.
+    /// Frees a page to a list whose stack was full; and, where frames have bits, one that is in another CPU's pageblock, or
+    /// not as movable as its list. Tells whether it did.
     #[inline(never)]
-    fn free_page_elsewhere(&mut self, pfn: Pfn, observer: &mut impl Observer) -> bool {
+    fn list_page(&mut self, page: Page, observer: &mut impl Observer) -> bool {
         let Self { map, cache, .. } = self;
-        if !map.has_bits() {
+        let Page { offset, word } = page;
+        let (mt, list) = (self.recent_type, self.recent_list);
+        if !PageMap::is_of(word, mt) || !self.snapshot.only_size_drains() {
             return false;
         }
-        let offset = map.offset(pfn);
-        let Some(word) = map.word_at(offset) else { return false };
-        if !PageMap::is_of(word, self.recent_type) || !cache.flush_hot() {
-            return false;
-        }
+        let Some(place) = cache.flush_hot().then(|| cache.free_place(list)).flatten() else {
+            return self.list_page_with_room(page, list, observer);
+        };
         let Some(count) = cache.count_if_kept(0) else { return false };
-        let Some(place) = cache.free_place(self.recent_list) else { return false };
-        if !self.snapshot.only_size_drains() || !map.put_page(offset, word) {
+        let put = match map.has_bits() {
+            true => map.put_page(offset, word),
+            false => map.put_block_in_bytes(offset, 0, mt),
+        };
+        if !put {
             return false;
         }
-        cache.put_hot(offset as Index, (self.recent_list, place), 0, count);
-        observer.event(Event::PageFree { pfn, order: 0 });
+        cache.put_hot(offset as Index, (list, place), 0, count);
+        observer.event(Event::PageFree { pfn: map.pfn(offset as Index), order: 0 });
         true
+    }
+
+    /// Makes room on the stack of a list for a page, and frees it there.
+    #[inline(never)]
+    fn list_page_with_room(
+        &mut self,
+        page: Page,
+        list: ListIndex,
+        observer: &mut impl Observer,
+    ) -> bool {
+        self.has_made_room(list) && self.list_page(page, observer)
+    }
+
+    /// Makes room on the stack of a list, and flushes the page freed last. Tells whether there is room then.
+    #[inline(never)]
+    fn has_made_room(&mut self, list: ListIndex) -> bool {
+        self.flushed();
+        self.cache.flush_hot() && self.cache.make_place(&self.map, list).is_some()
     }
 
     #[inline(never)]
@@ -277,11 +317,13 @@ impl CpuZone<'_> {
         if KIND == CELLS && !PageMap::is_mixed(word) {
             return false;
         }
-        if !self.snapshot.only_size_drains() || !cache.flush_hot() {
+        if !self.snapshot.only_size_drains() {
             return false;
         }
         let Some(list) = cache.put_list(order, mt) else { return false };
-        let Some(place) = cache.free_place(list) else { return false };
+        let Some(place) = cache.flush_hot().then(|| cache.free_place(list)).flatten() else {
+            return self.free_block_with_room::<KIND>(pfn, order, list, observer);
+        };
         let Some(count) = cache.count_if_kept(order) else { return false };
         let put = match KIND {
             BYTES => map.put_block_in_bytes(offset, order, mt),
@@ -295,6 +337,18 @@ impl CpuZone<'_> {
         cache.put_hot(offset as Index, (list, place), order, count);
         observer.event(Event::PageFree { pfn, order });
         true
+    }
+
+    /// Makes room on the stack of a list for a block of an order, and frees it there.
+    #[inline(never)]
+    fn free_block_with_room<const KIND: u8>(
+        &mut self,
+        pfn: Pfn,
+        order: Order,
+        list: ListIndex,
+        observer: &mut impl Observer,
+    ) -> bool {
+        self.has_made_room(list) && self.free_block::<KIND>(pfn, order, observer)
     }
 
     /// Collects a block with cells, if its pageblock is being emptied.

@@ -129,7 +129,9 @@ impl CpuList {
             }
             Rest::Ring(ring) => first -= self.chain.ring_pop_first(ring, &mut self.hot, owned),
         }
-        self.hot.copy_within(first.., 0);
+        if first > 0 {
+            self.hot.copy_within(first.., 0);
+        }
         self.len = (HOT - first) as u32;
         self.len > 0
     }
@@ -176,11 +178,9 @@ impl CpuList {
                 self.hot[..HALF].iter().for_each(|&i| self.chain.push_head(map, tag, i));
             }
             Rest::Ring(ring) => {
-                if self.room(ring) < HALF {
+                let (older, _) = self.hot.split_first_chunk::<HALF>().expect("half of a stack");
+                if !self.chain.ring_push_stack(ring, older) {
                     return;
-                }
-                for &i in &self.hot[..HALF] {
-                    self.chain.ring_push_head(ring, i);
                 }
             }
         }

@@ -29,6 +29,32 @@ impl Chain {
         true
     }
 
+    /// Puts blocks before the first, the last of them first of all, if there is room for all of them; tells whether
+    /// there was.
+    #[inline]
+    pub(crate) fn ring_push_stack<const N: usize>(
+        &mut self,
+        ring: &mut [Index],
+        blocks: &[Index; N],
+    ) -> bool {
+        if ring.len() - self.ring_len(ring) < N {
+            return false;
+        }
+        let head = self.head as usize;
+        if !self.is_empty()
+            && let Some(start) = head.checked_sub(N)
+            && let Some(places) = ring.get_mut(start..head)
+        {
+            places.iter_mut().zip(blocks.iter().rev()).for_each(|(place, &i)| *place = i);
+            self.head = start as u32;
+            return true;
+        }
+        for &i in blocks {
+            self.ring_push_head(ring, i);
+        }
+        true
+    }
+
     /// Puts a block after the last; tells whether there was room.
     #[inline]
     pub(crate) fn ring_push_tail(&mut self, ring: &mut [Index], i: Index) -> bool {
@@ -73,6 +99,15 @@ impl Chain {
     ) -> usize {
         let len = self.ring_len(ring);
         let (mut n, mut at) = (0, self.head as usize);
+        // Most are beside each other.
+        if len > into.len()
+            && let Some(blocks) = ring.get(at..at + into.len())
+            && blocks.iter().all(|&i| owned(i))
+        {
+            into.iter_mut().rev().zip(blocks).for_each(|(place, &i)| *place = i);
+            self.head = after(ring, at, blocks.len()) as u32;
+            return blocks.len();
+        }
         for place in into.iter_mut().rev().take(len) {
             let i = ring[at];
             if !owned(i) {
@@ -179,6 +214,7 @@ fn before(ring: &[Index], place: usize, n: usize) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::vec;
     use std::vec::Vec;
 
     fn blocks(chain: &Chain, ring: &[Index]) -> Vec<Index> {
@@ -222,6 +258,27 @@ mod tests {
         assert_eq!(all[1..], [46, 45, 44, 43, 42, 41, 40, 24]);
         chain.ring_push_run(&mut ring, 3, 1, 1);
         assert_eq!(blocks(&chain, &ring), [3]);
+    }
+
+    #[test]
+    fn stack_comes_to_the_start_and_leaves_it_wherever_that_is() {
+        for turned in 0..8 {
+            let (mut ring, mut chain) = ([0; 8], Chain::EMPTY);
+            chain.ring_push_run(&mut ring, 90, turned + 1, 1);
+            let mut away = [0; 8];
+            chain.ring_pop_first(&ring, &mut away[..turned as usize], |_| true);
+            let last = 90 + turned;
+            assert!(chain.ring_push_stack(&mut ring, &[1, 2, 3]), "{turned}");
+            assert!(chain.ring_push_stack(&mut ring, &[4, 5, 6]), "{turned}");
+            assert!(!chain.ring_push_stack(&mut ring, &[7, 8]), "{turned}: one place is left");
+            assert_eq!(blocks(&chain, &ring), [6, 5, 4, 3, 2, 1, last], "{turned}");
+            let mut first = [0; 3];
+            assert_eq!(chain.ring_pop_first(&ring, &mut first, |_| true), 3);
+            assert_eq!(first, [4, 5, 6]);
+            assert_eq!(blocks(&chain, &ring), [3, 2, 1, last], "{turned}");
+            assert_eq!(chain.ring_pop_first(&ring, &mut first, |i| i != 1), 2);
+            assert_eq!((first[1..].to_vec(), blocks(&chain, &ring)), (vec![2, 3], vec![1, last]));
+        }
     }
 
     #[test]
