@@ -61,15 +61,21 @@ impl<'m, Z: Access<'m>> Local<'_, 'm, Z> {
         if cache.list_index(order, mt).is_none() || !cache.leave(map, i, order, mt) {
             return false;
         }
+        cache.count_free(order);
         observer.event(Event::PageFree { pfn: map.pfn(i), order });
-        if cache.leaving_is_full() {
+        self.give_leaving_if_full(at, observer);
+        true
+    }
+
+    /// Gives back to the zone what was collected, if that is a batch.
+    fn give_leaving_if_full(&mut self, at: ZoneIndex, observer: &mut impl Observer) {
+        if self.cache(at).leaving_is_full() {
             self.with_pages(at, |zone, cache| {
                 zone.count_lock();
                 cache.give_leaving(zone, observer);
                 zone.leave_below_high();
             });
         }
-        true
     }
 
     /// Frees a block to a list, and drains the excess pages of the cache
@@ -88,6 +94,9 @@ impl<'m, Z: Access<'m>> Local<'_, 'm, Z> {
         let CpuZone { map, cache, .. } = &mut self.caches.zones[at.index()];
         let n = cache.pages_to_drain_with(policy, order, flags);
         let passes = n > 0 && cache.listed() == 0;
+        if passes && cache.collects_alone(order) && cache.leave(map, i, order, mt) {
+            return self.give_leaving_if_full(at, observer);
+        }
         if passes || !cache.push(map, i, order, list, mt) {
             // The block would be drained at once, or has no room.
             self.with_pages(at, |zone, cache| {

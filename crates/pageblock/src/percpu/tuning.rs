@@ -69,9 +69,15 @@ impl CpuCache<'_> {
     }
 
     /// Returns the number of blocks to take from the zone when a list is empty (`nr_pcp_alloc`). `order` is
-    /// one that has a list.
+    /// one that has a list. Under packed placement twice as many of more than a page, as fewer come back to the list.
     pub fn refill_count(&mut self, policy: &Policy, order: Order, below_high: bool) -> u32 {
         let order = order.min(ORDER_LIMIT);
+        let n = self.linux_refill_count(policy, order, below_high);
+        let doubles = self.has_rings() && order > 0 && n > 1;
+        n << u32::from(doubles)
+    }
+
+    fn linux_refill_count(&mut self, policy: &Policy, order: Order, below_high: bool) -> u32 {
         let base = self.limits.batch;
         let scaled = |batch: u32| if batch > 1 { (batch >> order).max(2) } else { batch };
         match policy.pcp_high {

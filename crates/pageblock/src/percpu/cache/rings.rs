@@ -4,6 +4,7 @@
 use super::{COSTLY_ORDER, CpuCache, LISTS, MAX_LISTS, NO_LIST};
 use crate::base::event::Observer;
 use crate::base::frame::{Order, pages};
+use crate::base::geometry::Geometry;
 use crate::base::ids::ListIndex;
 use crate::base::mobility::{MIGRATE_PCPTYPES, Migratetype};
 use crate::percpu::list::{CpuList, Rest, RestRef};
@@ -69,7 +70,7 @@ impl<'m> CpuCache<'m> {
     }
 
     #[inline]
-    pub(super) fn has_rings(&self) -> bool {
+    pub(crate) fn has_rings(&self) -> bool {
         !self.rings.places.is_empty()
     }
 
@@ -180,7 +181,7 @@ impl<'m> CpuCache<'m> {
         self.count += n * self.weight(order);
     }
 
-    /// Collects a freed block that is to go back to the zone, and counts it; tells whether there was room.
+    /// Collects a freed block that is to go back to the zone; tells whether there was room.
     #[inline]
     pub(crate) fn leave(
         &mut self,
@@ -196,7 +197,6 @@ impl<'m> CpuCache<'m> {
         self.rings.blocks += 1;
         self.rings.pages += pages(order) as u32;
         map.put_on_cpu_list(i, order, cached);
-        self.count_free(order);
         true
     }
 
@@ -231,6 +231,13 @@ impl<'m> CpuCache<'m> {
     #[inline(always)]
     pub(crate) fn collects(&self) -> bool {
         !self.rings.leaving.is_empty()
+    }
+
+    /// Tells whether a freed block of an order that would leave an empty cache at once is collected: one of those that
+    /// leave in runs, and less than a pageblock.
+    #[inline]
+    pub(crate) fn collects_alone(&self, order: Order) -> bool {
+        self.collects() && (1..=COSTLY_ORDER).contains(&order) && order < self.thp_order
     }
 
     /// Tells whether enough is collected: as many pages as there are places, if they are 64 blocks.
@@ -294,7 +301,8 @@ impl<'m> CpuCache<'m> {
     fn run_from(&self, zone: &Zone<'_>, at: usize, order: Order) -> u32 {
         let leaving = &self.rings.leaving[at..self.rings.blocks as usize];
         let first = leaving[0];
-        let merges = first.trailing_zeros().min(zone.geometry().pageblock_order.into());
+        let Geometry { pageblock_order, max_order } = zone.geometry();
+        let merges = first.trailing_zeros().min(pageblock_order.min(max_order).into());
         if merges <= u32::from(order) || zone.capture().is_some() {
             return 1;
         }

@@ -117,7 +117,9 @@ impl Cache {
                 return None;
             }
             let mut mode = Mode::Normal;
-            let n = self.refill(order, zone.below_high).min(self.room(order));
+            let n = self.refill(order, zone.below_high);
+            let n = if self.ring_pages > 0 && order > 0 && n > 1 { 2 * n } else { n };
+            let n = n.min(self.room(order));
             self.give_leaving(zone, out);
             for _ in 0..n {
                 let found = zone.rmqueue(order, want, flags, &mut mode, out);
@@ -194,7 +196,12 @@ impl Cache {
                 self.free_by_count(zone, order)
             }
         };
-        if n > 0 {
+        let alone = self.lists.iter().map(Vec::len).sum::<usize>() == 1;
+        let collected = [1, 2, 3].contains(&order) && order < self.pageblock_order;
+        if n > 0 && alone && collected && self.ring_pages > 0 {
+            self.lists[index].clear();
+            self.leave(zone, pfn, order, mt, out);
+        } else if n > 0 {
             self.drain(zone, n, index, out);
             zone.test_below_high();
         }
