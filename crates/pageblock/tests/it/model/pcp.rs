@@ -117,9 +117,7 @@ impl Cache {
                 return None;
             }
             let mut mode = Mode::Normal;
-            let n = self.refill(order, zone.below_high);
-            let n = if self.ring_pages > 0 && order > 0 && n > 1 { 2 * n } else { n };
-            let n = n.min(self.room(order));
+            let n = self.refill(order, zone.below_high).min(self.room(order));
             self.give_leaving(zone, out);
             for _ in 0..n {
                 let found = zone.rmqueue(order, want, flags, &mut mode, out);
@@ -160,14 +158,27 @@ impl Cache {
                 }
                 if order == 0 {
                     let room = (self.high - self.count() - self.batch).max(self.batch);
-                    if n <= room && self.alloc_factor < self.policy.pcp_batch_scale_max {
+                    let largest = self.alloc_factor >= self.policy.pcp_batch_scale_max;
+                    if largest && self.packed() {
+                        n *= 2;
+                    }
+                    if n <= room && !largest {
                         self.alloc_factor += 1;
                     }
                     n = n.min(room);
                 }
             }
         }
-        if n > 1 { (n >> order).max(2) } else { n }
+        match n {
+            2.. if order > 0 && self.packed() => 2 * (n >> order).max(2),
+            2.. => (n >> order).max(2),
+            _ => n,
+        }
+    }
+
+    /// Refills and drains double, and blocks are collected.
+    fn packed(&self) -> bool {
+        self.ring_pages > 0
     }
 
     pub(crate) fn free(
@@ -198,7 +209,7 @@ impl Cache {
         };
         let alone = self.lists.iter().map(Vec::len).sum::<usize>() == 1;
         let collected = [1, 2, 3].contains(&order) && order < self.pageblock_order;
-        if n > 0 && alone && collected && self.ring_pages > 0 {
+        if n > 0 && alone && collected && self.packed() {
             self.lists[index].clear();
             self.leave(zone, pfn, order, mt, out);
         } else if n > 0 {
@@ -285,7 +296,8 @@ impl Cache {
         if high < self.batch {
             return 1;
         }
-        self.free_count.max(self.batch).min(high - self.batch)
+        let due = if self.packed() && self.free_count >= largest { 2 } else { 1 } * self.free_count;
+        due.max(self.batch).min(high - self.batch)
     }
 
     fn high_for_free(&mut self, zone: &ModelZone, all: bool, largest: i64) -> i64 {
