@@ -324,7 +324,10 @@ impl CpuZone<'_> {
         let Some(place) = cache.flush_hot().then(|| cache.free_place(list)).flatten() else {
             return self.free_block_with_room::<KIND>(pfn, order, list, observer);
         };
-        let Some(count) = cache.count_if_kept(order) else { return false };
+        let Some(count) = cache.count_if_kept(order) else {
+            return matches!(KIND, CELLS | PAIRS)
+                && self.leave_in_run::<KIND>(pfn, order, word, observer);
+        };
         let put = match KIND {
             BYTES => map.put_block_in_bytes(offset, order, mt),
             WHOLE => map.bits().put_whole(offset, order, mt),
@@ -349,6 +352,34 @@ impl CpuZone<'_> {
         observer: &mut impl Observer,
     ) -> bool {
         self.has_made_room(list) && self.free_block::<KIND>(pfn, order, observer)
+    }
+
+    /// Collects a block of a run that would leave the empty lists at once.
+    #[inline(never)]
+    fn leave_in_run<const KIND: u8>(
+        &mut self,
+        pfn: Pfn,
+        order: Order,
+        word: u16,
+        observer: &mut impl Observer,
+    ) -> bool {
+        let Self { map, cache, .. } = self;
+        let offset = map.offset(pfn);
+        if !cache.collects_alone(order)
+            || !cache.continues_run(order)
+            || !cache.has_place_to_leave(order)
+        {
+            return false;
+        }
+        let put = match KIND {
+            CELLS => map.bits().put_cells(offset, order),
+            _ => map.put_pair(offset, order, word),
+        };
+        if put {
+            cache.leave_at_place(offset as Index, order);
+            observer.event(Event::PageFree { pfn, order });
+        }
+        put
     }
 
     /// Collects a block with cells, if its pageblock is being emptied.

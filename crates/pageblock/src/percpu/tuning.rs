@@ -47,6 +47,18 @@ impl CpuCache<'_> {
     /// Invalidates the [`KeepRule`]: every free is decided in full until it is renewed.
     pub(crate) fn forget_keep_rule(&mut self) {
         self.keep_rule.below = 0;
+        self.keep_rule.run_is_settled = false;
+    }
+
+    /// Tells whether a free of a high order certainly continues a run that empties the lists, which are empty, and changes
+    /// nothing but the counts.
+    #[inline]
+    pub(crate) fn continues_run(&self, order: Order) -> bool {
+        is_high(order)
+            && self.keep_rule.run_is_settled
+            && self.prev_free_high_order
+            && !self.keep_rule.is_rising(self.free_count)
+            && self.listed() == 0
     }
 
     /// Renews the [`KeepRule`] after a free was decided in full.
@@ -65,7 +77,14 @@ impl CpuCache<'_> {
         };
         let below = if within && steady { self.high } else { 0 };
         let pair_keeps = u8::from(rising_to > 1);
-        self.keep_rule = KeepRule { below, rising_to, pair_keeps, run_from, notes_high: counts };
+        let run_is_settled = counts
+            && steady
+            && rising_to >= self.long_run(policy)
+            && self.high == high_min
+            && high_min > 0
+            && !self.free_high_batch;
+        self.keep_rule =
+            KeepRule { below, rising_to, pair_keeps, run_from, notes_high: counts, run_is_settled };
     }
 
     /// Returns the number of blocks to take from the zone when a list is empty (`nr_pcp_alloc`). `order` is
@@ -156,12 +175,17 @@ impl CpuCache<'_> {
 
     /// Tells whether so much was freed in a run that high orders empty the lists.
     fn is_long_run(&self, policy: &Policy) -> bool {
+        self.free_count >= self.long_run(policy)
+            && (!self.free_high_batch || self.count >= self.limits.batch)
+    }
+
+    /// Returns the pages of a run from which on high orders empty the lists.
+    fn long_run(&self, policy: &Policy) -> u32 {
         let CacheLimits { batch, high_min, .. } = self.limits;
-        let enough = match policy.pcp_free {
+        match policy.pcp_free {
             PcpFree::FreeCountPastMin | PcpFree::FreeCountWholeBlocks => batch + high_min / 2,
             _ => batch,
-        };
-        self.free_count >= enough && (!self.free_high_batch || self.count >= batch)
+        }
     }
 
     /// Tells whether a cache certainly drains no pages after a free, under any policy.
@@ -300,6 +324,8 @@ pub(crate) struct KeepRule {
     run_from: u32,
     /// Whether the policy remembers that a high order was freed.
     notes_high: bool,
+    /// Whether a run of high orders that empties the lists lowers the limit no further.
+    run_is_settled: bool,
 }
 
 impl KeepRule {
