@@ -11,11 +11,12 @@ use pageblock::capture::CaptureSlot;
 use pageblock::frame::{Order, Pfn};
 use pageblock::ids::{CpuId, ListIndex, NodeId, ZoneIndex};
 use pageblock::mobility::Migratetype;
-use pageblock::policy::{Fair, Policy};
+use pageblock::policy::{Fair, Placement, Policy};
+use pageblock::preset::find;
 use pageblock::request::{Gfp, Request};
 use pageblock::reserve::Unreserve;
 use pageblock::setup::Setup;
-use pageblock::zone::Zone;
+use pageblock::zone::{Geometry, Zone};
 use proptest::prelude::*;
 
 mod cases;
@@ -283,6 +284,37 @@ fn run(layout: &Layout, policy: Policy, ops: &[Op]) {
     for op in ops {
         pair.step(op);
         pair.compare();
+    }
+}
+
+#[test]
+fn runs_of_high_orders_that_leave_empty_lists_are_the_model() {
+    let layout = Layout {
+        geometry: Geometry { pageblock_order: 9, max_order: 10 },
+        quarters: [0, 64, 0],
+        offset: 0,
+        hole: (0, 0, 0),
+        cma: None,
+        factor: 8,
+    };
+    for preset in ["linux-6.7", "linux-6.12", "linux-6.18", "linux-7.3"] {
+        let mut policy = find(preset).unwrap().policy;
+        policy.placement = Placement::Packed;
+        for order in 1..=3 {
+            let row = |count| Op::FreeRow { cpu: 0, which: 0, count };
+            let fill = |order, count| Op::AllocMany { cpu: 0, order, gfp: 0, count };
+            let ops = [
+                fill(order, 700),
+                row(400),
+                Op::Alloc { cpu: 0, order, gfp: 0, node: None, flags: 0 },
+                row(90),
+                Op::Tick { cpu: 0 },
+                row(90),
+                fill(0, 200),
+                row(5000),
+            ];
+            run(&layout, policy, &ops);
+        }
     }
 }
 
