@@ -88,21 +88,21 @@ impl CpuCache<'_> {
     }
 
     /// Returns the number of blocks to take from the zone when a list is empty (`nr_pcp_alloc`). `order` is
-    /// one that has a list. Under packed placement twice as many, for pages as soon as Linux's doublings end: fewer come
-    /// back to the list.
+    /// one that has a list. Under packed placement twice as many, as fewer come back to the list: of more than a page if
+    /// that is at most an eighth of what the cache may hold.
     pub fn refill_count(&mut self, policy: &Policy, order: Order, below_high: bool) -> u32 {
         let order = order.min(ORDER_LIMIT);
         let packed = self.has_rings();
-        let base = self.limits.batch;
+        let CacheLimits { batch: base, high_min, high_max } = self.limits;
+        let most = high_max / 8 / self.weight(order);
         let scaled = |batch: u32| {
             let n = if batch > 1 { (batch >> order).max(2) } else { batch };
-            n << u32::from(packed && order > 0 && n > 1)
+            n << u32::from(packed && order > 0 && (4..=most).contains(&(2 * n)))
         };
         match policy.pcp_high {
             PcpHigh::SixBatch => base,
             PcpHigh::LowWmark => scaled(base),
             PcpHigh::Autotune => {
-                let CacheLimits { high_min, high_max, .. } = self.limits;
                 self.forget_keep_rule();
                 self.high = clamp(self.high, high_min, high_max);
                 if self.high < base {
@@ -115,12 +115,10 @@ impl CpuCache<'_> {
                 if order == 0 {
                     let room = i64::from(self.high) - i64::from(self.count) - i64::from(base);
                     let room = room.max(i64::from(base)) as u32;
-                    if u32::from(self.alloc_factor) >= policy.pcp_batch_scale_max {
-                        batch <<= u32::from(packed);
-                    } else if batch <= room {
+                    if batch <= room && u32::from(self.alloc_factor) < policy.pcp_batch_scale_max {
                         self.alloc_factor += 1;
                     }
-                    batch = batch.min(room);
+                    batch = (batch << u32::from(packed)).min(room);
                 }
                 scaled(batch)
             }

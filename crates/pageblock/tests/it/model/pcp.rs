@@ -159,21 +159,24 @@ impl Cache {
                 if order == 0 {
                     let room = (self.high - self.count() - self.batch).max(self.batch);
                     let largest = self.alloc_factor >= self.policy.pcp_batch_scale_max;
-                    if largest && self.packed() {
-                        n *= 2;
-                    }
                     if n <= room && !largest {
                         self.alloc_factor += 1;
+                    }
+                    if self.packed() {
+                        n *= 2;
                     }
                     n = n.min(room);
                 }
             }
         }
-        match n {
-            2.. if order > 0 && self.packed() => 2 * (n >> order).max(2),
-            2.. => (n >> order).max(2),
-            _ => n,
+        if n > 1 {
+            n = (n >> order).max(2);
+            let eighth = self.high_max / 8 / self.weight(order);
+            if self.packed() && order > 0 && 2 * n <= eighth {
+                n *= 2;
+            }
         }
+        n
     }
 
     /// Refills and drains double, and blocks are collected.
