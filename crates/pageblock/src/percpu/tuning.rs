@@ -77,7 +77,8 @@ impl CpuCache<'_> {
         };
         let below = if within && steady { self.high } else { 0 };
         let pair_keeps = u8::from(rising_to > 1);
-        let run_is_settled = counts
+        let run_is_settled = self.has_rings()
+            && counts
             && steady
             && rising_to >= self.long_run(policy)
             && self.high == high_min
