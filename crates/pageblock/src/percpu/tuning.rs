@@ -89,17 +89,18 @@ impl CpuCache<'_> {
     }
 
     /// Returns the number of blocks to take from the zone when a list is empty (`nr_pcp_alloc`). `order` is
-    /// one that has a list. Under packed placement twice as many, as fewer come back to the list: of more than a page if
-    /// that is at most an eighth of what the cache may hold.
+    /// one that has a list. Under packed placement twice as many, as fewer come back to the list, if twice a batch is at
+    /// most an eighth of what the cache may hold.
     pub fn refill_count(&mut self, policy: &Policy, order: Order, below_high: bool) -> u32 {
         let order = order.min(ORDER_LIMIT);
-        let packed = self.has_rings();
         let CacheLimits { batch: base, high_min, high_max } = self.limits;
-        let most = high_max / 8 / self.weight(order);
-        let scaled = |batch: u32| {
-            let n = if batch > 1 { (batch >> order).max(2) } else { batch };
-            n << u32::from(packed && order > 0 && (4..=most).contains(&(2 * n)))
+        let of_order = |batch: u32| match (batch, order) {
+            (0..=1, _) | (_, 0) => batch,
+            _ => (batch >> order).max(2),
         };
+        let eighth = high_max / 8 / self.weight(order);
+        let doubles = self.has_rings() && (4..=eighth).contains(&(2 * of_order(base)));
+        let scaled = |batch: u32| of_order(batch) << u32::from(doubles && order > 0);
         match policy.pcp_high {
             PcpHigh::SixBatch => base,
             PcpHigh::LowWmark => scaled(base),
@@ -119,7 +120,7 @@ impl CpuCache<'_> {
                     if batch <= room && u32::from(self.alloc_factor) < policy.pcp_batch_scale_max {
                         self.alloc_factor += 1;
                     }
-                    batch = (batch << u32::from(packed)).min(room);
+                    batch = (batch << u32::from(doubles)).min(room);
                 }
                 scaled(batch)
             }

@@ -162,7 +162,7 @@ impl Cache {
                     if n <= room && !largest {
                         self.alloc_factor += 1;
                     }
-                    if self.packed() {
+                    if self.doubles(self.batch, order) {
                         n *= 2;
                     }
                     n = n.min(room);
@@ -171,15 +171,19 @@ impl Cache {
         }
         if n > 1 {
             n = (n >> order).max(2);
-            let eighth = self.high_max / 8 / self.weight(order);
-            if self.packed() && order > 0 && 2 * n <= eighth {
+            if order > 0 && self.doubles(n, order) {
                 n *= 2;
             }
         }
         n
     }
 
-    /// Refills and drains double, and blocks are collected.
+    /// Whether refills of `n` blocks double.
+    fn doubles(&self, n: i64, order: Order) -> bool {
+        self.packed() && n > 1 && 2 * n <= self.high_max / 8 / self.weight(order)
+    }
+
+    /// Drains double, and blocks are collected.
     fn packed(&self) -> bool {
         self.ring_pages > 0
     }
