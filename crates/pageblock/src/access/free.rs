@@ -27,7 +27,7 @@ impl<'m, Z: Access<'m>> Local<'_, 'm, Z> {
             return Ok(());
         }
         if self.cache(at).count_if_kept(order).is_some()
-            && self.caches.make_room_and_free(at, pfn, order, observer)
+            && self.caches.free_by_its_type((at, i), pfn, order, observer)
         {
             return Ok(());
         }

@@ -8,6 +8,7 @@
 use crate::base::event::{Event, Observer};
 use crate::base::frame::{ORDER_LIMIT, Order, Pfn};
 use crate::base::ids::{ListIndex, ZoneIndex};
+use crate::base::mobility::Migratetype;
 use crate::base::request::{Gfp, Request};
 use crate::percpu::caches::{CpuCaches, CpuZone};
 use crate::percpu::machine::Machine;
@@ -175,22 +176,18 @@ impl CpuCaches<'_> {
         is_pair && zone.free_block::<PAIRS>(pfn, order, observer)
     }
 
-    /// Makes room where the fast paths put a block, and tries them again with the zone and
-    /// the type of the block.
-    pub(crate) fn make_room_and_free(
+    /// Tries the fast paths again with the zone and the type of a block, whose first frame is the `i`-th of the zone.
+    pub(crate) fn free_by_its_type(
         &mut self,
-        at: ZoneIndex,
+        (at, i): (ZoneIndex, Index),
         pfn: Pfn,
         order: Order,
         observer: &mut impl Observer,
     ) -> bool {
         self.recent = at;
         let Some(zone) = self.zones.get_mut(at.index()) else { return false };
-        zone.flushed();
-        let map = &zone.map;
-        let Some(i) = map.allocated_at(pfn, order) else { return false };
-        let mt = map.block_type(i);
-        if !zone.cache.make_room(map, order, mt) {
+        let mt = zone.map.block_type(i);
+        if mt == Migratetype::Isolate || !zone.cache.has_lists(order) {
             return false;
         }
         let Some(list) = zone.cache.put_list(0, mt) else { return false };
@@ -275,12 +272,12 @@ impl CpuZone<'_> {
         list: ListIndex,
         observer: &mut impl Observer,
     ) -> bool {
-        self.has_made_room(list) && self.list_page(page, observer)
+        self.makes_room(list) && self.list_page(page, observer)
     }
 
     /// Makes room on the stack of a list, and flushes the page freed last. Tells whether there is room then.
     #[inline(never)]
-    fn has_made_room(&mut self, list: ListIndex) -> bool {
+    fn makes_room(&mut self, list: ListIndex) -> bool {
         self.flushed();
         self.cache.flush_hot() && self.cache.make_place(&self.map, list).is_some()
     }
@@ -312,7 +309,9 @@ impl CpuZone<'_> {
         let (mt, offset) = (self.recent_type, map.offset(pfn));
         let Some(word) = map.word_at(offset) else { return false };
         if !PageMap::is_of(word, mt) {
-            return KIND == CELLS && self.leave_cells(pfn, order, word, observer);
+            return KIND == CELLS
+                && PageMap::empties(word)
+                && self.leave_block::<CELLS>(pfn, order, word, observer);
         }
         if KIND == CELLS && !PageMap::is_mixed(word) {
             return false;
@@ -326,7 +325,7 @@ impl CpuZone<'_> {
         };
         let Some(count) = cache.count_if_kept(order) else {
             return matches!(KIND, CELLS | PAIRS)
-                && self.leave_in_run::<KIND>(pfn, order, word, observer);
+                && self.leave_block::<KIND>(pfn, order, word, observer);
         };
         let put = match KIND {
             BYTES => map.put_block_in_bytes(offset, order, mt),
@@ -351,12 +350,13 @@ impl CpuZone<'_> {
         list: ListIndex,
         observer: &mut impl Observer,
     ) -> bool {
-        self.has_made_room(list) && self.free_block::<KIND>(pfn, order, observer)
+        self.makes_room(list) && self.free_block::<KIND>(pfn, order, observer)
     }
 
-    /// Collects a block of a run that would leave the empty lists at once.
+    /// Collects a block that goes back to the zone: its pageblock is being emptied, or it is of a run that would leave the
+    /// empty lists at once. Tells whether it did.
     #[inline(never)]
-    fn leave_in_run<const KIND: u8>(
+    fn leave_block<const KIND: u8>(
         &mut self,
         pfn: Pfn,
         order: Order,
@@ -364,13 +364,15 @@ impl CpuZone<'_> {
         observer: &mut impl Observer,
     ) -> bool {
         let Self { map, cache, .. } = self;
-        let offset = map.offset(pfn);
-        if !cache.collects_alone(order)
-            || !cache.continues_run(order)
-            || !cache.has_place_to_leave(order)
-        {
+        let leaves = if PageMap::empties(word) {
+            PageMap::is_mixed(word) && cache.has_lists(order)
+        } else {
+            cache.collects_alone(order) && cache.continues_run(order)
+        };
+        if !leaves || !cache.has_place_to_leave(order) {
             return false;
         }
+        let offset = map.offset(pfn);
         let put = match KIND {
             CELLS => map.bits().put_cells(offset, order),
             _ => map.put_pair(offset, order, word),
@@ -380,29 +382,5 @@ impl CpuZone<'_> {
             observer.event(Event::PageFree { pfn, order });
         }
         put
-    }
-
-    /// Collects a block with cells, if its pageblock is being emptied.
-    #[inline(never)]
-    fn leave_cells(
-        &mut self,
-        pfn: Pfn,
-        order: Order,
-        word: u16,
-        observer: &mut impl Observer,
-    ) -> bool {
-        let Self { map, cache, .. } = self;
-        let offset = map.offset(pfn);
-        if !PageMap::empties(word)
-            || !PageMap::is_mixed(word)
-            || !cache.has_lists(order)
-            || !cache.has_place_to_leave(order)
-            || !map.bits().put_cells(offset, order)
-        {
-            return false;
-        }
-        cache.leave_at_place(offset as Index, order);
-        observer.event(Event::PageFree { pfn, order });
-        true
     }
 }

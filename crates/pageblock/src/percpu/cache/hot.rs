@@ -105,17 +105,4 @@ impl CpuCache<'_> {
                 list.warm(rest, |i| map.is_byte_on_cpu_list(i, order))
             }
     }
-
-    /// Makes room on the stack of the list of an order and type, if the cache certainly keeps a block freed to it.
-    /// Tells whether it did.
-    pub(crate) fn make_room(&mut self, map: &PageMap<'_>, order: Order, mt: Migratetype) -> bool {
-        if let Some(index) = self.put_list(order, mt).filter(|&index| index.index() < MAX_LISTS)
-            && self.count_if_kept(order).is_some()
-        {
-            let (list, rest) = self.list_mut(map, index);
-            list.make_room(rest);
-            return true;
-        }
-        false
-    }
 }
