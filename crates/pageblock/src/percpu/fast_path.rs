@@ -117,7 +117,7 @@ impl CpuCaches<'_> {
     }
 
     /// Keeps an allocated page aside, if its pageblock is of the zone and type that were freed to last, it is as movable
-    /// as the list, and that keeps it. Tells whether it did.
+    /// as the list, and that keeps it; or collects it, if its pageblock is being emptied. Tells whether it did.
     #[inline(always)]
     pub(crate) fn free_page_fast(&mut self, pfn: Pfn, observer: &mut impl Observer) -> bool {
         let Some(zone) = self.zones.get_mut(self.recent.index()) else { return false };
@@ -126,8 +126,10 @@ impl CpuCaches<'_> {
         let Some(word) = map.word_at(offset) else { return false };
         // The list is found from the last type, not from this one, so that the processor need not
         // wait for the type to know where the page goes.
-        if !PageMap::is_kept(word, zone.recent_key)
-            || !cache.flush_hot()
+        if !PageMap::is_kept(word, zone.recent_key) {
+            return PageMap::empties(word) && zone.leave_page(Page { offset, word }, observer);
+        }
+        if !cache.flush_hot()
             || cache.count_if_kept(0).is_none()
             || !zone.snapshot.only_size_drains()
             || !cache.put_own_page(map, offset, zone.recent_type, zone.recent_code)
@@ -217,12 +219,7 @@ impl CpuZone<'_> {
     fn free_other_page(&mut self, pfn: Pfn, observer: &mut impl Observer) -> bool {
         let offset = self.map.offset(pfn);
         let Some(word) = self.map.word_at(offset) else { return false };
-        let page = Page { offset, word };
-        if PageMap::empties(word) {
-            self.leave_page(page, observer)
-        } else {
-            self.list_page(page, observer)
-        }
+        self.list_page(Page { offset, word }, observer)
     }
 
     /// Collects a page whose pageblock is being emptied; only where frames have bits. Tells whether it did.
@@ -230,10 +227,10 @@ impl CpuZone<'_> {
     fn leave_page(&mut self, page: Page, observer: &mut impl Observer) -> bool {
         let Self { map, cache, .. } = self;
         let Page { offset, word } = page;
-        if !cache.has_place_to_leave(0) || !map.put_page(offset, word) {
+        if !cache.has_room_to_leave() || !map.put_page(offset, word) {
             return false;
         }
-        cache.leave_at_place(offset as Index, 0);
+        cache.leave_in_room(offset as Index);
         observer.event(Event::PageFree { pfn: map.pfn(offset as Index), order: 0 });
         true
     }

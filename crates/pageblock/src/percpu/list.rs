@@ -284,6 +284,21 @@ impl CpuList {
         Some(i)
     }
 
+    /// Moves blocks from the end of a list that has a ring into other places, the last of them first: `most` at most, and
+    /// fewer where they are not beside each other. Returns how many: none if there is no place.
+    #[inline]
+    pub(crate) fn pop_tails(&mut self, ring: &[Index], into: &mut [Index], most: u32) -> u32 {
+        if !self.chain.is_empty() {
+            return self.chain.ring_pop_tails(ring, into, most as usize) as u32;
+        }
+        let stack = &mut self.hot[..self.len as usize];
+        let n = stack.len().min(into.len()).min(most as usize);
+        into[..n].copy_from_slice(&stack[..n]);
+        stack.copy_within(n.., 0);
+        self.len -= n as u32;
+        n as u32
+    }
+
     /// Drops blocks that the owner does not have; see [`Chain::mend`].
     pub(crate) fn mend(&mut self, rest: Rest<'_>, owned: impl Fn(Index) -> bool) {
         let mut kept = 0;

@@ -80,6 +80,18 @@ impl PageMap<'_> {
         word & KEY == key
     }
 
+    /// Returns the words of all pageblocks.
+    pub(crate) fn words(&self) -> &[AtomicU16] {
+        self.blocks
+    }
+
+    /// Returns the type of a pageblock by its word, and the three bits that tell it.
+    #[inline(always)]
+    pub(crate) fn types_in(word: &AtomicU16) -> (usize, Migratetype) {
+        let known = word.load(Relaxed) as u8;
+        (usize::from(known & TYPE_BITS), Self::type_in(known))
+    }
+
     /// Returns the type in the three lowest bits.
     #[inline]
     fn type_in(byte: u8) -> Migratetype {

@@ -181,6 +181,16 @@ impl FreeArea {
         }
     }
 
+    /// Counts `more` such blocks, fewer where that wraps.
+    pub(crate) fn count_by(&mut self, order: Order, mt: Migratetype, more: u32) {
+        let len = &mut self.lists[mt as usize][order as usize].len;
+        *len = len.wrapping_add(more);
+        match *len {
+            0 => self.nonempty[mt as usize] &= !(1 << order),
+            _ => self.nonempty[mt as usize] |= 1 << order,
+        }
+    }
+
     /// Returns the smallest order, not under `order`, with a block of this type.
     #[inline]
     pub(crate) fn smallest(&self, order: Order, mt: Migratetype) -> Option<Order> {

@@ -170,7 +170,7 @@ impl PageMap<'_> {
     /// of the pageblock.
     #[inline(always)]
     pub(crate) fn put_page(&self, offset: usize, word: u16) -> bool {
-        self.bits.put_page(offset, word, self.owner)
+        self.bits.put_page(offset, word, &self.owner)
     }
 
     /// Returns the state byte of a block on a CPU list, where frames have bytes. Blocks on such lists with the same byte

@@ -34,7 +34,7 @@ const _: () = assert!(BYTES_PER_FRAME == 9);
 #[derive(Clone, Copy)]
 pub(crate) struct PageMap<'m> {
     base: u64,
-    pub(super) pageblock_order: Order,
+    pub(crate) pageblock_order: Order,
     frames: Index,
     /// Whose copy it is, where a CPU may own pageblocks.
     pub(super) owner: Owner,

@@ -6,10 +6,10 @@ use crate::base::frame::{Order, pages};
 use crate::base::mobility::Migratetype;
 use crate::table::chain::Chain;
 use crate::table::freelist::End;
-use crate::table::map::Index;
+use crate::table::map::{Index, NIL};
 use crate::zone::Zone;
 use crate::zone::fallback::Candidate;
-use crate::zone::packing::Prefer;
+use crate::zone::packing::{Batch, Prefer};
 
 impl Zone<'_> {
     /// Does what [`take_run`](Self::take_run) says: from a partial pageblock of the type, else from a block of the
@@ -92,21 +92,57 @@ impl Zone<'_> {
     /// Frees blocks that left the lists of a CPU, one after the other, up to the first that is to be freed otherwise: it
     /// is no page or block of cells on a list, or may merge with the next. Returns how many.
     pub(crate) fn free_listed(&mut self, listed: &[Index], observer: &mut impl Observer) -> usize {
-        if !self.map.has_bits() || self.capture.is_some() {
+        let &[i, ..] = listed else { return 0 };
+        let next = listed.get(1).copied().unwrap_or(NIL);
+        // Before there is a batch: many runs follow each other.
+        if !self.map.has_bits() || self.capture.is_some() || self.map.bits().joins(i, next) {
             return 0;
         }
         let cap = self.geometry.max_order.min(self.geometry.pageblock_order);
-        let mut at = 0;
-        while let Some(&i) = listed.get(at) {
-            let next = listed.get(at + 1);
-            if let Some(merged) = self.map.bits().free_listed_page(i, next, cap) {
-                self.note_freed(i, (0, merged), observer);
-            } else if let Some(orders) = self.map.bits().free_listed_cells(i, next, cap) {
-                self.note_freed(i, orders, observer);
-            } else {
+        let (mut batch, mut at) = (Batch::default(), 0);
+        loop {
+            let rest = &listed[at..];
+            let (n, whole) = self.packing.free_pages(
+                self.map,
+                &mut self.area,
+                (rest, cap),
+                &mut batch,
+                observer,
+            );
+            at += n;
+            if whole {
+                let orders = (0, self.geometry.pageblock_order);
+                self.note_freed(&mut batch, listed[at - 1], orders, observer);
+                continue;
+            }
+            let n = self.free_listed_blocks(&listed[at..], cap, &mut batch, observer);
+            at += n;
+            if n == 0 {
                 break;
             }
+        }
+        self.count_batch(&batch);
+        at
+    }
+
+    /// Frees blocks of any order up to the next page, one at least; none if the first is to be freed otherwise.
+    #[inline(always)]
+    fn free_listed_blocks(
+        &mut self,
+        listed: &[Index],
+        cap: Order,
+        batch: &mut Batch,
+        observer: &mut impl Observer,
+    ) -> usize {
+        let mut at = 0;
+        while let Some(&i) = listed.get(at) {
+            let next = listed.get(at + 1).copied().unwrap_or(NIL);
+            let Some(orders) = self.map.bits().free_listed(i, next, cap) else { break };
+            self.note_freed(batch, i, orders, observer);
             at += 1;
+            if orders.0 == 0 {
+                break;
+            }
         }
         at
     }
@@ -115,17 +151,31 @@ impl Zone<'_> {
     #[inline(always)]
     fn note_freed(
         &mut self,
+        batch: &mut Batch,
         i: Index,
-        (order, merged): (Order, Order),
+        orders: (Order, Order),
         observer: &mut impl Observer,
     ) {
-        let mt = self.packing.count_freed(&self.map, &mut self.area, i, (order, merged));
-        if self.is_whole_block(merged) {
-            self.link_emptied((i, order), mt, observer);
+        let mt = self.map.block_type(i);
+        if self.is_whole_block(orders.1) {
+            self.count_batch(batch);
+            *batch = Batch::default();
+            self.packing.count_freed(&self.map, &mut self.area, i, orders);
+            self.link_emptied((i, orders.0), mt, observer);
         } else {
-            self.account_pages(pages(order), mt, true, false);
+            batch.add(mt, orders);
+            self.packing.grow(&self.map, &mut self.area, i, orders, mt);
         }
-        observer.event(Event::PcpuDrain { pfn: self.map.pfn(i), order, migratetype: mt });
+        observer.event(Event::PcpuDrain { pfn: self.map.pfn(i), order: orders.0, migratetype: mt });
+    }
+
+    /// Counts the blocks of a batch.
+    #[inline(never)]
+    fn count_batch(&mut self, batch: &Batch) {
+        for (mt, counts) in batch.types() {
+            counts.count(&mut self.area, mt);
+            self.account_pages(counts.pages(), mt, true, false);
+        }
     }
 
     /// Returns the block that a fallback looks at among those of a type: one of whole pageblocks of this order; or

@@ -23,10 +23,12 @@
 //! Pages that are freed into a pageblock that is being emptied must not come back from a CPU list, so
 //! such pageblocks are marked *sparse*, and what is freed there goes back to the zone.
 
+mod batch;
 mod blocks;
 mod choice;
 mod counts;
 
+pub(crate) use batch::Batch;
 pub(crate) use choice::Prefer;
 use counts::OrderCounts;
 

@@ -136,7 +136,9 @@ impl CpuCache<'_> {
         if drain.left() > 0 || self.has_leaving() {
             zone.count_lock();
         }
-        self.give_leaving(zone, observer);
+        if self.has_rings() {
+            return self.drain_rings(zone, drain, observer);
+        }
         while let Some(index) = drain.next_list(self) {
             let order = self.list_order(index);
             if let Some((i, n)) = self.pop_tail_run(zone, index, order, drain.blocks(order)) {
@@ -150,6 +152,31 @@ impl CpuCache<'_> {
                 break;
             }
         }
+    }
+
+    /// The same where lists are rings: their blocks leave with what is collected, but for those of whole pageblocks.
+    #[inline(never)]
+    fn drain_rings(&mut self, zone: &mut Zone<'_>, mut drain: Drain, observer: &mut impl Observer) {
+        self.give_leaving(zone, observer);
+        while let Some(index) = drain.next_list(self) {
+            let order = self.list_order(index);
+            if order >= zone.geometry().pageblock_order {
+                self.give_leaving(zone, observer);
+                if let Some(i) = self.pop_tail(zone.map(), index, order) {
+                    Self::give_back(zone, i, order, observer);
+                    drain.gave(order);
+                }
+            } else {
+                match self.leave_tail(index, order, drain.blocks(order)) {
+                    0 => self.give_leaving(zone, observer),
+                    n => drain.gave_run(order, n),
+                }
+            }
+            if drain.left() == 0 {
+                break;
+            }
+        }
+        self.give_leaving(zone, observer);
     }
 
     /// Takes up to `most` blocks from the end of a list that are parts of one larger block, in its order, and
@@ -255,7 +282,7 @@ impl CpuCache<'_> {
     }
 
     /// Takes the last block of a list; `None` once it is empty.
-    #[inline]
+    #[inline(always)]
     fn pop_tail(&mut self, map: &PageMap<'_>, index: ListIndex, order: Order) -> Option<Index> {
         loop {
             let (list, rest) = self.list_mut(map, index);

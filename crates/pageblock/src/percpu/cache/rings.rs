@@ -21,9 +21,12 @@ pub(crate) struct Rings<'m> {
     /// The first place of each list's ring.
     starts: [u32; LISTS],
     leaving: &'m mut [Index],
-    /// How many blocks leave, and their pages.
+    /// How many blocks leave.
     blocks: u32,
-    pages: u32,
+    /// Their pages, less one for each.
+    more: u32,
+    /// How many there can be before [enough](CpuCache::leaving_is_full) leave, if all to come are pages.
+    most: u32,
 }
 
 impl<'m> Rings<'m> {
@@ -40,7 +43,35 @@ impl<'m> Rings<'m> {
         for list in 0..MAX_LISTS {
             starts[list + 1] = starts[list] + ring_places(pages, list) as u32;
         }
-        Self { places, starts, leaving, blocks: 0, pages: 0 }
+        let mut rings = Self { places, starts, leaving, ..Self::default() };
+        rings.set_none_leaving();
+        rings
+    }
+
+    fn set_none_leaving(&mut self) {
+        (self.blocks, self.more) = (0, 0);
+        self.most = (self.leaving.len() as u32).saturating_sub(1);
+    }
+
+    /// Counts blocks of an order that leave.
+    #[inline(always)]
+    fn count_leaving(&mut self, n: u32, order: Order) {
+        let more = n * ((1 << order) - 1);
+        self.blocks += n;
+        self.more += more;
+        self.most = self.most_with(more);
+    }
+
+    /// Returns how many blocks there can be before enough leave, if those to come have so many more pages.
+    #[inline(always)]
+    fn most_with(&self, more: u32) -> u32 {
+        self.most.saturating_sub(more).max(LEAVING - 1)
+    }
+
+    /// Returns the pages that leave.
+    #[inline(always)]
+    fn pages(&self) -> u32 {
+        self.blocks + self.more
     }
 
     #[inline]
@@ -194,10 +225,22 @@ impl<'m> CpuCache<'m> {
             return false;
         };
         *place = i;
-        self.rings.blocks += 1;
-        self.rings.pages += pages(order) as u32;
+        self.rings.count_leaving(1, order);
         map.put_on_cpu_list(i, order, cached);
         true
+    }
+
+    /// Collects up to `most` blocks, less than a pageblock's, from the end of a list; as many as there is room for.
+    /// Returns how many: none if there is none.
+    #[inline]
+    pub(super) fn leave_tail(&mut self, index: ListIndex, order: Order, most: u32) -> u32 {
+        let range = self.rings.range(index.index());
+        let Rings { places, leaving, blocks, .. } = &mut self.rings;
+        let into = leaving.get_mut(*blocks as usize..).unwrap_or_default();
+        let n = self.lists[index.index()].pop_tails(&places[range], into, most);
+        self.rings.count_leaving(n, order);
+        self.count -= n * self.weight(order);
+        n
     }
 
     /// Tells whether an order has lists.
@@ -206,24 +249,36 @@ impl<'m> CpuCache<'m> {
         self.list_of.get(usize::from(order)).is_some_and(|row| row[0] != NO_LIST)
     }
 
-    /// Tells whether one more block of an order can be collected, and that is not
-    /// [enough](Self::leaving_is_full) yet.
+    /// Tells whether one more page can be collected, and that is not [enough](Self::leaving_is_full) yet.
+    #[inline(always)]
+    pub(crate) fn has_room_to_leave(&self) -> bool {
+        self.rings.blocks < self.rings.most
+    }
+
+    /// Tells the same of a block of an order.
     #[inline(always)]
     pub(crate) fn has_place_to_leave(&self, order: Order) -> bool {
-        let Rings { leaving, blocks, pages, .. } = &self.rings;
-        let enough = (*pages + (1 << order)) as usize >= leaving.len() && *blocks + 1 >= LEAVING;
-        (*blocks as usize) < leaving.len() && !enough
+        self.rings.blocks < self.rings.most_with((1 << order) - 1)
+    }
+
+    /// Collects a page on a CPU list for which [there is room](Self::has_room_to_leave), and counts it.
+    #[inline(always)]
+    pub(crate) fn leave_in_room(&mut self, i: Index) {
+        let Rings { leaving, blocks, .. } = &mut self.rings;
+        if let Some(place) = leaving.get_mut(*blocks as usize) {
+            *place = i;
+        }
+        *blocks += 1;
+        self.count_free(0);
     }
 
     /// Collects a block on a CPU list for which [there is a place](Self::has_place_to_leave), and counts it.
     #[inline(always)]
     pub(crate) fn leave_at_place(&mut self, i: Index, order: Order) {
-        let Rings { leaving, blocks, pages, .. } = &mut self.rings;
-        if let Some(place) = leaving.get_mut(*blocks as usize) {
+        if let Some(place) = self.rings.leaving.get_mut(self.rings.blocks as usize) {
             *place = i;
         }
-        *blocks += 1;
-        *pages += 1 << order;
+        self.rings.count_leaving(1, order);
         self.count_free(order);
     }
 
@@ -243,7 +298,7 @@ impl<'m> CpuCache<'m> {
     /// Tells whether enough is collected: as many pages as there are places, if they are 64 blocks.
     #[inline]
     pub(crate) fn leaving_is_full(&self) -> bool {
-        self.rings.blocks >= LEAVING && self.rings.pages as usize >= self.rings.leaving.len()
+        self.rings.blocks >= LEAVING && self.rings.pages() as usize >= self.rings.leaving.len()
     }
 
     /// Tells whether blocks are collected.
@@ -260,7 +315,7 @@ impl<'m> CpuCache<'m> {
     /// Returns their pages.
     #[inline]
     pub(super) fn leaving_pages(&self) -> u32 {
-        self.rings.pages
+        self.rings.pages()
     }
 
     /// Frees the collected blocks to the zone, whose lock is held.
@@ -292,7 +347,7 @@ impl<'m> CpuCache<'m> {
             }
             at += n as usize;
         }
-        (self.rings.blocks, self.rings.pages) = (0, 0);
+        self.rings.set_none_leaving();
     }
 
     /// Returns how many collected blocks from a place on are parts of one larger block, in its order, and will merge

@@ -46,7 +46,13 @@ impl Cell {
         self.own.load(Relaxed) ^ self.others.load(Relaxed)
     }
 
-    /// Tells whether a page is held, as movable as the pages of a [code](super::page_code). `page` is one of [`PAGES`].
+    /// Tells whether a page is held. `page` is one of [`PAGES`].
+    #[inline(always)]
+    pub(super) fn is_page(&self, page: u16) -> bool {
+        (self.code.load(Relaxed) >> 8) as u8 & page as u8 != 0
+    }
+
+    /// Tells whether a page is held, as movable as the pages of a [code](super::page_code).
     #[inline(always)]
     pub(super) fn is_held(&self, page: u16, code: u16) -> bool {
         (self.code.load(Relaxed) ^ code) & page == 0
@@ -309,9 +315,27 @@ pub(super) fn free_blocks(free: u8, order: Order) -> u8 {
     }
 }
 
-/// Returns the order, less than a cell's, of the free block that has the free frame at a place.
+/// The order, at most a cell's, of the free block that has each frame, two bits a place, by the free frames of a cell.
+static FREE_ORDERS: [u16; 1 << CELL] = {
+    let mut orders = [0; 1 << CELL];
+    let mut at = 0;
+    while at < orders.len() * CELL {
+        let (free, place) = (at / CELL, at % CELL);
+        let mut order = 0;
+        while order < CELL_ORDER as usize && {
+            let (larger, frames) = (order + 1, (1 << (2 << order)) - 1);
+            free >> (place >> larger << larger) & frames == frames
+        } {
+            order += 1;
+        }
+        orders[free] |= (order as u16) << (2 * place);
+        at += 1;
+    }
+    orders
+};
+
+/// Returns the order, at most a cell's, of the free block that has the free frame at a place.
 #[inline(always)]
 pub(super) fn free_order(free: u8, place: u32) -> Order {
-    let all = |frames: u8, order: Order| free >> (place >> order << order) & frames == frames;
-    Order::from(all(0b11, 1)) + Order::from(all(0b1111, 2))
+    (FREE_ORDERS[usize::from(free)] >> (2 * place) & 3) as Order
 }

@@ -50,8 +50,7 @@ impl FrameBits<'_> {
         };
         if order == 0 {
             let page = self.page(i as usize);
-            let held = cell.code.load(Relaxed) & page & 0xff00 != 0;
-            return held && (cell.in_use() & page as u8 != 0) == in_use;
+            return cell.is_page(page) && (cell.in_use() & page as u8 != 0) == in_use;
         }
         if order >= CELL_ORDER {
             let code = cell.code.load(Relaxed);
@@ -294,11 +293,9 @@ impl FrameBits<'_> {
 
     /// Puts an allocated page on a CPU list, whoever owns its pageblock, whose word is given; tells whether it was one.
     #[inline(always)]
-    pub(crate) fn put_page(&self, offset: usize, word: u16, by: Owner) -> bool {
+    pub(crate) fn put_page(&self, offset: usize, word: u16, by: &Owner) -> bool {
         let Some(cell) = self.cells.get(offset / CELL) else { return false };
         let (owner, page) = (word & OWNERS, self.page(offset));
-        owner != 0
-            && cell.code.load(Relaxed) & page & 0xff00 != 0
-            && cell.flip_by(page, false, owner == by)
+        owner != 0 && cell.is_page(page) && cell.flip_by(page, false, owner == *by)
     }
 }

@@ -104,16 +104,11 @@ impl FrameBits<'_> {
     /// Does the same as [`free`](Self::free) for a page on a CPU list, if one starts at `i`, which is not to merge with the
     /// `next` one. Where its pageblock is part of one block since, its cells are parts of one, too.
     #[inline(always)]
-    pub(crate) fn free_listed_page(
-        &self,
-        i: Index,
-        next: Option<&Index>,
-        cap: Order,
-    ) -> Option<Order> {
+    pub(crate) fn free_listed_page(&self, i: Index, next: Index, cap: Order) -> Option<Order> {
         let at = i as usize / CELL;
         let (cell, page) = (self.cells.get(at)?, self.page(i as usize));
         let (code, in_use) = (cell.code.load(Relaxed), cell.in_use());
-        let is = code & page & 0xff00 != 0 && in_use & page as u8 == 0;
+        let is = (code >> 8) as u8 & !in_use & page as u8 != 0;
         if !is || pairs(i, 0, next) {
             return None;
         }
@@ -126,14 +121,27 @@ impl FrameBits<'_> {
         Some(free_order(free, Self::place(i)))
     }
 
-    /// Does the same for a block that has cells; returns its order, and that of the merged block.
+    /// Tells whether a page or a block of cells on a CPU list would merge with the `next` one.
     #[inline]
-    pub(crate) fn free_listed_cells(
-        &self,
-        i: Index,
-        next: Option<&Index>,
-        cap: Order,
-    ) -> Option<(Order, Order)> {
+    pub(crate) fn joins(&self, i: Index, next: Index) -> bool {
+        let Some(cell) = self.cells.get(i as usize / CELL) else { return false };
+        let page = cell.is_page(self.page(i as usize));
+        let order = if page { 0 } else { order_of(cell.code.load(Relaxed)) };
+        pairs(i, order, next)
+    }
+
+    /// Does what [`free_listed_page`](Self::free_listed_page) does for a page or a block that has cells; returns its order, and that of the merged block.
+    #[inline]
+    pub(crate) fn free_listed(&self, i: Index, next: Index, cap: Order) -> Option<(Order, Order)> {
+        match self.free_listed_page(i, next, cap) {
+            Some(merged) => Some((0, merged)),
+            None => self.free_listed_cells(i, next, cap),
+        }
+    }
+
+    /// The same for a block that has cells.
+    #[inline]
+    fn free_listed_cells(&self, i: Index, next: Index, cap: Order) -> Option<(Order, Order)> {
         let at = i as usize / CELL;
         let cell = self.cells.get(at).filter(|_| Self::place(i) == 0 && self.is_mixed(i))?;
         let order = order_of(cell.code.load(Relaxed));
@@ -168,6 +176,6 @@ impl FrameBits<'_> {
 
 /// Tells whether the next block of a list would merge with one.
 #[inline(always)]
-fn pairs(i: Index, order: Order, next: Option<&Index>) -> bool {
-    i & 1 << order == 0 && next == Some(&(i + (1 << order)))
+fn pairs(i: Index, order: Order, next: Index) -> bool {
+    next == i | 1 << order && next != i
 }

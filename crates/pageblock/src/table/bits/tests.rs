@@ -122,7 +122,7 @@ fn owner_and_others_change_neighbours() {
             assert!(if i % 5 == 0 {
                 bits.put_own_page(i, page_code(true), &mut aside)
             } else {
-                bits.put_page(i, bits.word_of(0).load(Acquire), eight)
+                bits.put_page(i, bits.word_of(0).load(Acquire), &eight)
             });
         }
         assert_eq!(aside, 0x101 << (62 % 8), "these are the bits of the last that was tried");
@@ -130,7 +130,7 @@ fn owner_and_others_change_neighbours() {
             let page = 0x101 << (i % 8);
             let word = bits.word_of(i as Index).load(Acquire);
             assert!(
-                !bits.put_page(i, word, seven)
+                !bits.put_page(i, word, &seven)
                     || i % 2 != 0 && bits.take_own_page(i as Index, page)
             );
             assert_eq!(bits.is_allocated(i as Index, 0), i % 2 != 0);

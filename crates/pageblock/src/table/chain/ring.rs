@@ -141,6 +141,26 @@ impl Chain {
         }
     }
 
+    /// Moves up to `most` blocks that are beside each other off the end of a ring that is not empty, the last of them to
+    /// the first place of `into`, as far as there are places; returns how many.
+    #[inline]
+    pub(crate) fn ring_pop_tails(
+        &mut self,
+        ring: &[Index],
+        into: &mut [Index],
+        most: usize,
+    ) -> usize {
+        let end = self.tail as usize + 1;
+        let start = if self.tail >= self.head { self.head as usize } else { 0 };
+        let n = most.min(into.len()).min(end - start);
+        let blocks = ring[end - n..end].iter().rev();
+        into.iter_mut().zip(blocks).for_each(|(place, &i)| *place = i);
+        if n > 0 {
+            self.ring_drop_tail(ring, n);
+        }
+        n
+    }
+
     /// Takes a run off the end; see [`Chain::pop_tail_run`].
     #[inline]
     pub(crate) fn ring_pop_run(

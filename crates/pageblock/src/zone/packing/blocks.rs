@@ -1,6 +1,7 @@
 //! A pageblock's free blocks, which the page map knows: how many there are of each order.
 
-use super::{Block, Packing};
+use super::batch::watch_merge;
+use super::{Block, Packing, bucket};
 use crate::base::frame::Order;
 use crate::base::mobility::Migratetype;
 use crate::table::freelist::FreeArea;
@@ -142,23 +143,42 @@ impl Packing<'_> {
         i: Index,
         (order, merged): (Order, Order),
     ) -> Migratetype {
-        let (block, mt) = (self.block_of(i), map.block_type(i));
-        let mut at = order;
-        while at < merged {
-            // What merged lies beside the freed block as that grew.
-            area.watch.one(map, (i >> at ^ 1) << at, mt);
+        let mt = map.block_type(i);
+        for at in order..merged {
             area.count_out(at, mt);
-            at += 1;
         }
-        self.counts.merge(block, order, merged);
         if merged < self.pageblock_order {
-            area.watch.one(map, i >> merged << merged, mt);
             area.count_in(merged, mt);
-            self.blocks[block as usize].free += 1 << order;
-            self.settle(map, block, mt);
-        } else {
-            self.blocks[block as usize].free = 0;
         }
+        self.grow(map, area, i, (order, merged), mt);
         mt
+    }
+
+    /// Does the same in the pageblock alone, whose type is given.
+    #[inline(always)]
+    pub(crate) fn grow(
+        &mut self,
+        map: &PageMap<'_>,
+        area: &mut FreeArea,
+        i: Index,
+        (order, merged): (Order, Order),
+        mt: Migratetype,
+    ) {
+        watch_merge(area, map, i, (order, merged));
+        let block = self.block_of(i);
+        let same_largest = self.counts.merge(block, order, merged);
+        let free = &mut self.blocks[block as usize].free;
+        if merged == self.pageblock_order {
+            *free = 0;
+            return;
+        }
+        let before = *free;
+        *free += 1 << order;
+        let after = *free;
+        let same_bucket =
+            || bucket(before, self.pageblock_order) == bucket(after, self.pageblock_order);
+        if !(same_largest && same_bucket()) {
+            self.settle(map, block, mt);
+        }
     }
 }

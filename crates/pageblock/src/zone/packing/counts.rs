@@ -10,7 +10,8 @@ use crate::table::memory::{Tables, TablesLayout};
 
 /// Words for the largest pageblocks.
 const WORDS: usize = 3;
-const ORDERS: usize = ORDER_LIMIT as usize + 1;
+/// A power of two, so that an index needs no check.
+pub(super) const ORDERS: usize = (ORDER_LIMIT as usize + 1).next_power_of_two();
 
 /// The counts of all pageblocks.
 pub(super) struct OrderCounts<'m> {
@@ -21,6 +22,8 @@ pub(super) struct OrderCounts<'m> {
     one: [[u64; ORDERS]; WORDS],
     /// One block of each smaller order.
     below: [[u64; ORDERS]; WORDS],
+    /// One block of each order, and less one of each smaller order: a page that came and merged.
+    grown: [[u64; ORDERS]; WORDS],
     /// The order of each bit.
     orders: [[u8; 64]; WORDS],
 }
@@ -43,7 +46,8 @@ fn fields(pageblock_order: Order) -> ([(usize, u32); ORDERS], usize) {
 impl<'m> OrderCounts<'m> {
     pub(super) fn off() -> Self {
         let none = [[0; ORDERS]; WORDS];
-        Self { words: &mut [], stride: 0, one: none, below: none, orders: [[0; 64]; WORDS] }
+        let orders = [[0; 64]; WORDS];
+        Self { words: &mut [], stride: 0, one: none, below: none, grown: none, orders }
     }
 
     pub(super) fn layout(
@@ -70,6 +74,10 @@ impl<'m> OrderCounts<'m> {
             for below in &mut counts.below[word][at + 1..] {
                 *below += 1 << bit;
             }
+        }
+        for word in 0..WORDS {
+            let (one, below) = (&counts.one[word], &counts.below[word]);
+            counts.grown[word] = core::array::from_fn(|at| one[at].wrapping_sub(below[at]));
         }
         Some(counts)
     }
@@ -103,14 +111,17 @@ impl<'m> OrderCounts<'m> {
         self.change(block, |counts, at| counts.one[at][usize::from(order)].wrapping_neg());
     }
 
-    /// Counts that a block of `order` came, and merged with one of each order below `merged` to one of that.
+    /// Counts that a block of `order` came, and merged with one of each order below `merged` to one of that. Tells
+    /// whether the largest order is known to be what it was.
     #[inline(always)]
-    pub(super) fn merge(&mut self, block: Block, order: Order, merged: Order) {
+    pub(super) fn merge(&mut self, block: Block, order: Order, merged: Order) -> bool {
         let (order, merged) = (usize::from(order), usize::from(merged));
+        let before = self.words[block as usize * self.stride];
         self.change(block, |counts, at| {
-            let (one, below) = (&counts.one[at], &counts.below[at]);
-            one[merged].wrapping_sub(below[merged]).wrapping_add(below[order])
+            counts.grown[at][merged].wrapping_add(counts.below[at][order])
         });
+        // A larger field has only larger orders above it.
+        self.stride == 1 && before >= self.one[0][merged]
     }
 
     /// Returns the largest order that has blocks; 0 where none has.
@@ -158,6 +169,12 @@ impl<'m> OrderCounts<'m> {
         let end = self.one[at][order + 1..].iter().find(|one| **one != 0);
         let word = self.of(block)[at] & end.map_or(u64::MAX, |end| end - 1);
         (word >> bit) as u16
+    }
+
+    /// Returns the words of all pageblocks, if each has one, what [`merge`](Self::merge) adds for pages by the merged
+    /// order, and one block of each order.
+    pub(super) fn single(&mut self) -> Option<(&mut [u64], &[u64; ORDERS], &[u64; ORDERS])> {
+        (self.stride == 1).then_some((&mut *self.words, &self.grown[0], &self.one[0]))
     }
 
     pub(super) fn clear(&mut self, block: Block) {
