@@ -239,15 +239,17 @@ impl CpuZone<'_> {
     /// not as movable as its list. Tells whether it did.
     #[inline(never)]
     fn list_page(&mut self, page: Page, observer: &mut impl Observer) -> bool {
-        let Self { map, cache, .. } = self;
         let Page { offset, word } = page;
         let (mt, list) = (self.recent_type, self.recent_list);
         if !PageMap::is_of(word, mt) || !self.snapshot.only_size_drains() {
             return false;
         }
-        let Some(place) = cache.flush_hot().then(|| cache.free_place(list)).flatten() else {
-            return self.list_page_with_room(page, list, observer);
-        };
+        let is_full = !self.cache.flush_hot() || self.cache.free_place(list).is_none();
+        if is_full && !self.makes_room(list) {
+            return false;
+        }
+        let Self { map, cache, .. } = self;
+        let Some(place) = cache.free_place(list) else { return false };
         let Some(count) = cache.count_if_kept(0) else { return false };
         let put = match map.has_bits() {
             true => map.put_page(offset, word),
@@ -259,17 +261,6 @@ impl CpuZone<'_> {
         cache.put_hot(offset as Index, (list, place), 0, count);
         observer.event(Event::PageFree { pfn: map.pfn(offset as Index), order: 0 });
         true
-    }
-
-    /// Makes room on the stack of a list for a page, and frees it there.
-    #[inline(never)]
-    fn list_page_with_room(
-        &mut self,
-        page: Page,
-        list: ListIndex,
-        observer: &mut impl Observer,
-    ) -> bool {
-        self.makes_room(list) && self.list_page(page, observer)
     }
 
     /// Makes room on the stack of a list, and flushes the page freed last. Tells whether there is room then.

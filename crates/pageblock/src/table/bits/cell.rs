@@ -52,6 +52,12 @@ impl Cell {
         (self.code.load(Relaxed) >> 8) as u8 & page as u8 != 0
     }
 
+    /// Tells whether all its frames are pages on CPU lists.
+    #[inline(always)]
+    pub(super) fn has_listed_pages(&self) -> bool {
+        self.code.load(Relaxed) >> 8 == 0xff && self.in_use() == 0
+    }
+
     /// Tells whether a page is held, as movable as the pages of a [code](super::page_code).
     #[inline(always)]
     pub(super) fn is_held(&self, page: u16, code: u16) -> bool {

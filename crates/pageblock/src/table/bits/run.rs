@@ -1,7 +1,7 @@
 //! Whole runs of frames under the zone's lock, cell by cell.
 
 use super::cell::{
-    CELL, CELL_ORDER, Codes, WIDE_TAIL, free_order, mask_of, order_of, wide_free, wide_listed,
+    CELL, CELL_ORDER, Cell, Codes, WIDE_TAIL, free_order, mask_of, order_of, wide_free, wide_listed,
 };
 use super::{FrameBits, Owner};
 use crate::base::frame::Order;
@@ -119,6 +119,29 @@ impl FrameBits<'_> {
         }
         cell.put_code(code);
         Some(free_order(free, Self::place(i)))
+    }
+
+    /// Returns how many pages, at most `most`, follow each other from the first on, all on CPU lists.
+    #[inline]
+    pub(crate) fn listed_run(&self, pages: &[Index], most: u32) -> u32 {
+        let first = pages[0];
+        let mut n = 0;
+        while n < most {
+            let (i, rest) = (first + n, &pages[n as usize..]);
+            // Most runs are whole cells.
+            if let Some(of_cell) = rest.first_chunk::<CELL>()
+                && Self::place(i) == 0
+                && (i..).zip(of_cell).fold(0, |differs, (i, page)| differs | (i ^ page)) == 0
+                && self.cells.get(i as usize / CELL).is_some_and(Cell::has_listed_pages)
+            {
+                n += CELL as u32;
+            } else if rest.first() == Some(&i) && self.is_page_on_cpu_list(i) {
+                n += 1;
+            } else {
+                break;
+            }
+        }
+        n.min(most)
     }
 
     /// Tells whether a page or a block of cells on a CPU list would merge with the `next` one.
