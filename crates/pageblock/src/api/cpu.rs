@@ -42,6 +42,7 @@ use crate::base::interrupts::{Interrupts, Off};
 use crate::base::request::Request;
 use crate::percpu::cache::CpuCache;
 use crate::percpu::caches::CpuCaches;
+use crate::percpu::fast_path::PageFree;
 use crate::percpu::mailbox::Mailbox;
 
 #[cfg(doc)]
@@ -225,8 +226,18 @@ impl<'s, 'm, R: RawMutex, I: Interrupts> Cpu<'s, 'm, R, I> {
         observer: &mut impl Observer,
     ) -> Result<(), FrameError> {
         let _off = Off::<I>::now();
-        if order == 0 && !self.has_requests() && self.caches.free_page_fast(pfn, observer) {
-            return Ok(());
+        if order == 0 && !self.has_requests() {
+            match self.caches.free_page_fast(pfn, observer) {
+                PageFree::Done => return Ok(()),
+                PageFree::Leaves(page) => {
+                    let mut free = Free { cpu: self, pfn, order: 0 };
+                    if free.cpu.caches.leave_page(page, observer) {
+                        return Ok(());
+                    }
+                    return free.run_in_full(observer);
+                }
+                PageFree::No => {}
+            }
         }
         let mut free = Free { cpu: self, pfn, order };
         if free.is_done_fast(observer) {

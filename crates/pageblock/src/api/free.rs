@@ -7,6 +7,7 @@ use crate::base::error::{FrameError, NoSuchCpu};
 use crate::base::event::Observer;
 use crate::base::frame::{Order, Pfn};
 use crate::base::ids::{CpuId, ZoneIndex};
+use crate::percpu::fast_path::{Page, PageFree};
 
 /// A free that takes more than the fastest path. In memory, so that the fastest path saves no registers for the two calls.
 struct Free<'a, 'm> {
@@ -21,6 +22,12 @@ impl Free<'_, '_> {
     fn is_done_fast(&mut self, observer: &mut impl Observer) -> bool {
         let caches = self.allocator.caches.get_mut(self.cpu.index());
         caches.is_some_and(|caches| caches.free_more_fast(self.pfn, self.order, observer))
+    }
+
+    #[inline(always)]
+    fn leaves(&mut self, page: Page, observer: &mut impl Observer) -> bool {
+        let caches = self.allocator.caches.get_mut(self.cpu.index());
+        caches.is_some_and(|caches| caches.leave_page(page, observer))
     }
 
     #[inline(never)]
@@ -50,9 +57,18 @@ impl Allocator<'_> {
     ) -> Result<(), FrameError> {
         if order == 0
             && let Some(caches) = self.caches.get_mut(cpu.index())
-            && caches.free_page_fast(pfn, observer)
         {
-            return Ok(());
+            match caches.free_page_fast(pfn, observer) {
+                PageFree::Done => return Ok(()),
+                PageFree::Leaves(page) => {
+                    let mut free = Free { allocator: self, cpu, pfn, order: 0 };
+                    if free.leaves(page, observer) {
+                        return Ok(());
+                    }
+                    return free.run_in_full(observer);
+                }
+                PageFree::No => {}
+            }
         }
         let mut free = Free { allocator: self, cpu, pfn, order };
         if free.is_done_fast(observer) {

@@ -117,28 +117,36 @@ impl CpuCaches<'_> {
     }
 
     /// Keeps an allocated page aside, if its pageblock is of the zone and type that were freed to last, it is as movable
-    /// as the list, and that keeps it; or collects it, if its pageblock is being emptied. Tells whether it did.
+    /// as the list, and that keeps it.
     #[inline(always)]
-    pub(crate) fn free_page_fast(&mut self, pfn: Pfn, observer: &mut impl Observer) -> bool {
-        let Some(zone) = self.zones.get_mut(self.recent.index()) else { return false };
+    pub(crate) fn free_page_fast(&mut self, pfn: Pfn, observer: &mut impl Observer) -> PageFree {
+        let Some(zone) = self.zones.get_mut(self.recent.index()) else { return PageFree::No };
         let CpuZone { map, cache, .. } = zone;
         let offset = map.offset(pfn);
-        let Some(word) = map.word_at(offset) else { return false };
+        let Some(word) = map.word_at(offset) else { return PageFree::No };
         // The list is found from the last type, not from this one, so that the processor need not
         // wait for the type to know where the page goes.
         if !PageMap::is_kept(word, zone.recent_key) {
-            return PageMap::empties(word) && zone.leave_page(Page { offset, word }, observer);
+            let page = Page { offset, word };
+            return if PageMap::empties(word) { PageFree::Leaves(page) } else { PageFree::No };
         }
         if !cache.flush_hot()
             || cache.count_if_kept(0).is_none()
             || !zone.snapshot.only_size_drains()
             || !cache.put_own_page(map, offset, zone.recent_type, zone.recent_code)
         {
-            return false;
+            return PageFree::No;
         }
         cache.keep_last_freed(offset as Index, zone.recent_list);
         observer.event(Event::PageFree { pfn, order: 0 });
-        true
+        PageFree::Done
+    }
+
+    /// Collects a page that [leaves](PageFree::Leaves), if there is room. Tells whether it did.
+    #[inline(always)]
+    pub(crate) fn leave_page(&mut self, page: Page, observer: &mut impl Observer) -> bool {
+        let zone = self.zones.get_mut(self.recent.index());
+        zone.is_some_and(|zone| zone.leave_page(page, observer))
     }
 
     /// Does the same for a block of a higher order, if the list keeps it, or collects it where its pageblock is being
@@ -178,6 +186,15 @@ impl CpuCaches<'_> {
         is_pair && zone.free_block::<PAIRS>(pfn, order, observer)
     }
 
+    /// Frees a page by [`free_page_fast`](Self::free_page_fast), or collects it. Tells whether it did.
+    fn free_page(&mut self, pfn: Pfn, observer: &mut impl Observer) -> bool {
+        match self.free_page_fast(pfn, observer) {
+            PageFree::Done => true,
+            PageFree::Leaves(page) => self.leave_page(page, observer),
+            PageFree::No => false,
+        }
+    }
+
     /// Tries the fast paths again with the zone and the type of a block, whose first frame is the `i`-th of the zone.
     pub(crate) fn free_by_its_type(
         &mut self,
@@ -194,7 +211,7 @@ impl CpuCaches<'_> {
         }
         let Some(list) = zone.cache.put_list(0, mt) else { return false };
         zone.set_recent(mt, list);
-        (order == 0 && self.free_page_fast(pfn, observer))
+        (order == 0 && self.free_page(pfn, observer))
             || self.free_more_fast(pfn, order, observer)
             || self.free_pair_fast(pfn, order, observer)
     }
@@ -206,9 +223,19 @@ const WHOLE: u8 = 1;
 const CELLS: u8 = 2;
 const PAIRS: u8 = 3;
 
-/// A page: how far it is from the first frame of the zone, and the word of its pageblock.
+/// What became of a freed page.
+pub(crate) enum PageFree {
+    /// It was kept.
+    Done,
+    /// Its pageblock is being emptied.
+    Leaves(Page),
+    /// Neither.
+    No,
+}
+
+/// A page of the zone that was freed to last: how far it is from the first frame, and the word of its pageblock.
 #[derive(Clone, Copy)]
-struct Page {
+pub(crate) struct Page {
     offset: usize,
     word: u16,
 }
@@ -223,7 +250,7 @@ impl CpuZone<'_> {
     }
 
     /// Collects a page whose pageblock is being emptied; only where frames have bits. Tells whether it did.
-    #[inline(always)]
+    #[inline(never)]
     fn leave_page(&mut self, page: Page, observer: &mut impl Observer) -> bool {
         let Self { map, cache, .. } = self;
         let Page { offset, word } = page;

@@ -3,7 +3,7 @@
 pub mod cache;
 pub(crate) mod caches;
 mod check;
-mod fast_path;
+pub(crate) mod fast_path;
 mod list;
 pub(crate) mod machine;
 pub(crate) mod mailbox;
