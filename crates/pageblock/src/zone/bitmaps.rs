@@ -9,7 +9,7 @@ use crate::table::freelist::End;
 use crate::table::map::{Index, NIL};
 use crate::zone::Zone;
 use crate::zone::fallback::Candidate;
-use crate::zone::packing::{Batch, Prefer};
+use crate::zone::packing::{Batch, Listed, Prefer};
 
 impl Zone<'_> {
     /// Does what [`take_run`](Self::take_run) says: from a partial pageblock of the type, else from a block of the
@@ -99,23 +99,13 @@ impl Zone<'_> {
             return 0;
         }
         let cap = self.geometry.max_order.min(self.geometry.pageblock_order);
+        let listed = Listed { blocks: listed, cap };
         let (mut batch, mut at) = (Batch::default(), 0);
-        loop {
-            let rest = &listed[at..];
-            let (n, whole) = self.packing.free_pages(
-                self.map,
-                &mut self.area,
-                (rest, cap),
-                &mut batch,
-                observer,
-            );
-            at += n;
-            if whole {
-                let orders = (0, self.geometry.pageblock_order);
-                self.note_freed(&mut batch, listed[at - 1], orders, observer);
-                continue;
-            }
-            let n = self.free_listed_blocks(&listed[at..], cap, &mut batch, observer);
+        while at < listed.blocks.len() {
+            let n = match self.free_alike::<false>(listed.from(at), &mut batch, observer) {
+                0 => self.free_alike::<true>(listed.from(at), &mut batch, observer),
+                pages => pages,
+            };
             at += n;
             if n == 0 {
                 break;
@@ -125,48 +115,32 @@ impl Zone<'_> {
         at
     }
 
-    /// Frees blocks of any order up to the next page, one at least; none if the first is to be freed otherwise.
-    #[inline(always)]
-    fn free_listed_blocks(
+    /// Does the same for pages alone, or with `CELLS` for blocks of cells.
+    fn free_alike<const CELLS: bool>(
         &mut self,
-        listed: &[Index],
-        cap: Order,
+        listed: Listed<'_>,
         batch: &mut Batch,
         observer: &mut impl Observer,
     ) -> usize {
         let mut at = 0;
-        while let Some(&i) = listed.get(at) {
-            let next = listed.get(at + 1).copied().unwrap_or(NIL);
-            let Some(orders) = self.map.bits().free_listed(i, next, cap) else { break };
-            self.note_freed(batch, i, orders, observer);
-            at += 1;
-            if orders.0 == 0 {
-                break;
-            }
-        }
-        at
-    }
-
-    /// Notes that a block of a CPU list was freed and merged to one of another order, in its pageblock.
-    #[inline(always)]
-    fn note_freed(
-        &mut self,
-        batch: &mut Batch,
-        i: Index,
-        orders: (Order, Order),
-        observer: &mut impl Observer,
-    ) {
-        let mt = self.map.block_type(i);
-        if self.is_whole_block(orders.1) {
+        loop {
+            let (map, area) = (self.map, &mut self.area);
+            let rest = listed.from(at);
+            let (n, emptying) = self.packing.free_listed::<CELLS>(map, area, rest, batch, observer);
+            at += n;
+            let Some(order) = emptying else { return at };
             self.count_batch(batch);
             *batch = Batch::default();
-            self.packing.count_freed(&self.map, &mut self.area, i, orders);
-            self.link_emptied((i, orders.0), mt, observer);
-        } else {
-            batch.add(mt, orders);
-            self.packing.grow(&self.map, &mut self.area, i, orders, mt);
+            self.note_emptied(listed.blocks[at - 1], order, observer);
         }
-        observer.event(Event::PcpuDrain { pfn: self.map.pfn(i), order: orders.0, migratetype: mt });
+    }
+
+    /// Notes that a block of a CPU list was freed with which its pageblock became free as a whole.
+    fn note_emptied(&mut self, i: Index, order: Order, observer: &mut impl Observer) {
+        let orders = (order, self.geometry.pageblock_order);
+        let mt = self.packing.count_freed(&self.map, &mut self.area, i, orders);
+        self.link_emptied((i, order), mt, observer);
+        observer.event(Event::PcpuDrain { pfn: self.map.pfn(i), order, migratetype: mt });
     }
 
     /// Counts the blocks of a batch.

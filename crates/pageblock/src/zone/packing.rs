@@ -28,7 +28,7 @@ mod blocks;
 mod choice;
 mod counts;
 
-pub(crate) use batch::Batch;
+pub(crate) use batch::{Batch, Listed};
 pub(crate) use choice::Prefer;
 use counts::OrderCounts;
 
@@ -458,8 +458,13 @@ const _: () =
 /// Returns the step of occupancy of a pageblock with `free` free pages, at least one.
 #[inline]
 fn bucket(free: u16, pageblock_order: Order) -> usize {
-    let step = pageblock_order.saturating_sub(BUCKETS.ilog2() as Order);
-    usize::from(free - 1) >> step
+    usize::from(free - 1) >> bucket_order(pageblock_order)
+}
+
+/// Returns the order of the pages of a step.
+#[inline(always)]
+fn bucket_order(pageblock_order: Order) -> Order {
+    pageblock_order.saturating_sub(BUCKETS.ilog2() as Order)
 }
 
 /// Returns the free blocks in a pageblock that are smaller than it, with order and type.

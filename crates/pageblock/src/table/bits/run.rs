@@ -153,18 +153,9 @@ impl FrameBits<'_> {
         pairs(i, order, next)
     }
 
-    /// Does what [`free_listed_page`](Self::free_listed_page) does for a page or a block that has cells; returns its order, and that of the merged block.
-    #[inline]
-    pub(crate) fn free_listed(&self, i: Index, next: Index, cap: Order) -> Option<(Order, Order)> {
-        match self.free_listed_page(i, next, cap) {
-            Some(merged) => Some((0, merged)),
-            None => self.free_listed_cells(i, next, cap),
-        }
-    }
-
-    /// The same for a block that has cells.
-    #[inline]
-    fn free_listed_cells(&self, i: Index, next: Index, cap: Order) -> Option<(Order, Order)> {
+    /// Does the same for a block that has cells; returns its order, and that of the merged block.
+    #[inline(always)]
+    pub(crate) fn free_listed_cells(&self, i: Index, next: Index, cap: Order) -> Option<(Order, Order)> {
         let at = i as usize / CELL;
         let cell = self.cells.get(at).filter(|_| Self::place(i) == 0 && self.is_mixed(i))?;
         let order = order_of(cell.code.load(Relaxed));

@@ -1,7 +1,7 @@
 //! Free blocks by order and type, counted a batch at a time.
 
 use super::counts::ORDERS;
-use super::{BUCKETS, Block, Packing};
+use super::{Block, Packing, bucket_order};
 use crate::base::event::{Event, Observer};
 use crate::base::frame::{ORDER_LIMIT, Order};
 use crate::base::mobility::{MIGRATETYPES, Migratetype};
@@ -26,48 +26,57 @@ pub(crate) struct OfType {
 }
 
 impl Batch {
-    /// Adds a block of the order `order` that merged to one of `merged`.
-    #[inline(always)]
-    pub(crate) fn add(&mut self, mt: Migratetype, (order, merged): (Order, Order)) {
-        self.add_to(mt as usize, (order, merged));
-    }
-
     /// Returns the types that have blocks.
     pub(crate) fn types(&self) -> impl Iterator<Item = (Migratetype, &OfType)> {
         let types = Migratetype::ALL.into_iter().zip(&self.by_type);
         types.filter(|(_, counts)| counts.freed.iter().fold(0, |any, n| any | n) != 0)
     }
 
+    /// Adds a block of the order `order` that merged to one of `merged`, both of a type by its number.
     #[inline(always)]
-    fn add_to(&mut self, mt: usize, (order, merged): (Order, Order)) {
+    fn add(&mut self, mt: usize, (order, merged): (Order, Order)) {
         let counts = &mut self.by_type[mt % TYPES];
         counts.freed[usize::from(order) % ORDERS] += 1;
         counts.merged[usize::from(merged) % ORDERS] += 1;
     }
 }
 
+/// Blocks that left the lists of a CPU, one after the other, and the largest order that they merge to.
+#[derive(Clone, Copy)]
+pub(crate) struct Listed<'a> {
+    pub(crate) blocks: &'a [Index],
+    pub(crate) cap: Order,
+}
+
+impl Listed<'_> {
+    /// Returns those from a place on.
+    pub(crate) fn from(self, at: usize) -> Self {
+        Self { blocks: &self.blocks[at..], ..self }
+    }
+}
+
 impl Packing<'_> {
-    /// Frees the pages that are the first of some blocks which left the lists of a CPU, one after the other, each merged up
-    /// to the order `cap`. Stops at a block that is no page on a list, or may merge with the next one, and behind a page
-    /// that made a pageblock free as a whole, which is not counted then. Returns how many it freed, and whether such a page
-    /// is the last of them. Only where frames have bits, and the counts of a pageblock one word.
+    /// Frees the first of some blocks, as far as they are pages, or with `CELLS` blocks that have cells. Stops at one that
+    /// may merge with the next, and behind one that made a pageblock free as a whole, which is not counted then. Returns
+    /// how many it freed, and the order of the last of them if it is such a block. Only where frames have bits.
     #[inline(never)]
-    pub(crate) fn free_pages(
+    pub(crate) fn free_listed<const CELLS: bool>(
         &mut self,
         map: PageMap<'_>,
         area: &mut FreeArea,
-        (listed, cap): (&[Index], Order),
+        listed: Listed<'_>,
         batch: &mut Batch,
         observer: &mut impl Observer,
-    ) -> (usize, bool) {
+    ) -> (usize, Option<Order>) {
         let mut at = 0;
         loop {
-            let run = self.free_pages_alike(&map, area, (&listed[at..], cap), batch, observer);
-            at += run.0;
-            match run.1 {
+            let (n, stop) =
+                self.free_alike::<CELLS>(&map, area, listed.from(at), batch, observer);
+            at += n;
+            match stop {
                 Stop::Settle(block) => self.settle_now(&map, block),
-                Stop::Whole => return (at, true),
-                Stop::Other => return (at, false),
+                Stop::Whole(order) => return (at, Some(order)),
+                Stop::Other => return (at, None),
             }
         }
     }
@@ -77,60 +86,57 @@ impl Packing<'_> {
         self.settle(map, block, map.block_type(self.start_of(block)));
     }
 
-    /// Does the same, and stops behind a page whose pageblock may be of another class now.
+    /// Does the same, and stops behind a block whose pageblock may be of another class now.
     #[inline(always)]
-    fn free_pages_alike(
+    fn free_alike<const CELLS: bool>(
         &mut self,
         map: &PageMap<'_>,
         area: &mut FreeArea,
-        (listed, cap): (&[Index], Order),
+        listed: Listed<'_>,
         batch: &mut Batch,
         observer: &mut impl Observer,
     ) -> (usize, Stop) {
         let whole = self.pageblock_order;
-        // A page changes the bucket where what was free filled one.
-        let bucket = (1 << whole.saturating_sub(BUCKETS.ilog2() as Order)) - 1;
-        let blocks = &mut *self.blocks;
-        let Some((words, grown, one)) = self.counts.single() else { return (0, Stop::Other) };
-        let (Some(words), Some(known)) =
-            (words.get_mut(..blocks.len()), map.words().get(..blocks.len()))
-        else {
-            return (0, Stop::Other);
-        };
-        for (at, &i) in listed.iter().enumerate() {
+        let step = bucket_order(whole);
+        let (blocks, (words, changes)) = (&mut *self.blocks, self.counts.parts());
+        let known = map.words();
+        for (at, &i) in listed.blocks.iter().enumerate() {
             let block = (i >> (whole & 31)) as usize;
             let (Some(partial), Some(known)) = (blocks.get_mut(block), known.get(block)) else {
                 return (at, Stop::Other);
             };
-            let next = listed.get(at + 1).copied().unwrap_or(NIL);
-            let Some(merged) = map.bits().free_listed_page(i, next, cap) else {
-                return (at, Stop::Other);
+            let next = listed.blocks.get(at + 1).copied().unwrap_or(NIL);
+            let freed = if CELLS {
+                map.bits().free_listed_cells(i, next, listed.cap)
+            } else {
+                map.bits().free_listed_page(i, next, listed.cap).map(|merged| (0, merged))
             };
+            let Some((order, merged)) = freed else { return (at, Stop::Other) };
             if merged >= whole {
-                return (at + 1, Stop::Whole);
+                return (at + 1, Stop::Whole(order));
             }
             let (index, mt) = PageMap::types_in(known);
-            batch.add_to(index, (0, merged));
-            observer.event(Event::PcpuDrain { pfn: map.pfn(i), order: 0, migratetype: mt });
-            watch_merge(area, map, i, (0, merged));
-            let (word, free) = (&mut words[block], partial.free);
-            let was = *word;
-            *word = was.wrapping_add(grown[usize::from(merged) % ORDERS]);
-            partial.free = free + 1;
-            if was < one[usize::from(merged) % ORDERS] || free & bucket == 0 {
+            batch.add(index, (order, merged));
+            observer.event(Event::PcpuDrain { pfn: map.pfn(i), order, migratetype: mt });
+            watch_merge(area, map, i, (order, merged));
+            let free = partial.free;
+            partial.free = free + (1 << order);
+            let same_largest = changes.merge(words, block as Block, order, merged);
+            let same_bucket = (free.wrapping_sub(1) ^ (partial.free - 1)) >> step == 0;
+            if !(same_largest && same_bucket) {
                 return (at + 1, Stop::Settle(block as Block));
             }
         }
-        (listed.len(), Stop::Other)
+        (listed.blocks.len(), Stop::Other)
     }
 }
 
-/// Why no more pages are freed at once.
+/// Why no more blocks are freed at once.
 enum Stop {
     /// The pageblock of the last may be of another class.
     Settle(Block),
-    /// The last made a pageblock free as a whole.
-    Whole,
+    /// The last, of this order, made a pageblock free as a whole.
+    Whole(Order),
     /// There are no more, or none that are freed so.
     Other,
 }

@@ -20,12 +20,55 @@ pub(super) struct OrderCounts<'m> {
     stride: usize,
     /// One block of each order; nothing for that of the pageblock.
     one: [[u64; ORDERS]; WORDS],
-    /// One block of each smaller order.
-    below: [[u64; ORDERS]; WORDS],
-    /// One block of each order, and less one of each smaller order: a page that came and merged.
-    grown: [[u64; ORDERS]; WORDS],
+    changes: Changes,
     /// The order of each bit.
     orders: [[u8; 64]; WORDS],
+}
+
+/// What changes the counts of a pageblock as a block comes.
+pub(super) struct Changes {
+    /// One block of each order, and one less of each smaller order: a page that came and merged.
+    grown: [[u64; ORDERS]; WORDS],
+    /// One block of each smaller order.
+    below: [[u64; ORDERS]; WORDS],
+    /// One block of each order in the only word of a pageblock; more than there can be where it has several.
+    least: [u64; ORDERS],
+    stride: usize,
+}
+
+impl Changes {
+    const NONE: [[u64; ORDERS]; WORDS] = [[0; ORDERS]; WORDS];
+
+    fn of(one: &[[u64; ORDERS]; WORDS], below: [[u64; ORDERS]; WORDS], stride: usize) -> Self {
+        let less = |word: usize, at: usize| one[word][at].wrapping_sub(below[word][at]);
+        let grown = |word| core::array::from_fn(|at| less(word, at));
+        let least = if stride == 1 { one[0] } else { [u64::MAX; ORDERS] };
+        Self { grown: core::array::from_fn(grown), below, least, stride }
+    }
+
+    /// See [`OrderCounts::merge`].
+    #[inline(always)]
+    pub(super) fn merge(
+        &self,
+        words: &mut [u64],
+        block: Block,
+        order: Order,
+        merged: Order,
+    ) -> bool {
+        let (order, merged) = (usize::from(order) % ORDERS, usize::from(merged) % ORDERS);
+        let below = |word: usize| if order == 0 { 0 } else { self.below[word][order] };
+        let first = block as usize * self.stride;
+        if self.stride > 1 {
+            for at in 1..self.stride {
+                let word = &mut words[first + at];
+                *word = word.wrapping_add(self.grown[at][merged]).wrapping_add(below(at));
+            }
+        }
+        let before = words[first];
+        words[first] = before.wrapping_add(self.grown[0][merged]).wrapping_add(below(0));
+        // A larger order than another has a field above its.
+        before >= self.least[merged]
+    }
 }
 
 /// Returns the word and the lowest bit of each order's field, and how many words there are.
@@ -45,9 +88,8 @@ fn fields(pageblock_order: Order) -> ([(usize, u32); ORDERS], usize) {
 
 impl<'m> OrderCounts<'m> {
     pub(super) fn off() -> Self {
-        let none = [[0; ORDERS]; WORDS];
-        let orders = [[0; 64]; WORDS];
-        Self { words: &mut [], stride: 0, one: none, below: none, grown: none, orders }
+        let (one, orders) = (Changes::NONE, [[0; 64]; WORDS]);
+        Self { words: &mut [], stride: 0, one, changes: Changes::of(&one, one, 0), orders }
     }
 
     pub(super) fn layout(
@@ -65,20 +107,18 @@ impl<'m> OrderCounts<'m> {
     ) -> Option<Self> {
         let (fields, stride) = fields(pageblock_order);
         let words = tables.take(blocks * stride, |_| 0)?;
+        let mut below = Changes::NONE;
         let mut counts = Self { words, stride, ..Self::off() };
         for order in 0..pageblock_order {
             let at = usize::from(order);
             let (word, bit) = fields[at];
             counts.one[word][at] = 1 << bit;
             counts.orders[word][bit as usize..].fill(order);
-            for below in &mut counts.below[word][at + 1..] {
+            for below in &mut below[word][at + 1..] {
                 *below += 1 << bit;
             }
         }
-        for word in 0..WORDS {
-            let (one, below) = (&counts.one[word], &counts.below[word]);
-            counts.grown[word] = core::array::from_fn(|at| one[at].wrapping_sub(below[at]));
-        }
+        counts.changes = Changes::of(&counts.one, below, stride);
         Some(counts)
     }
 
@@ -115,13 +155,13 @@ impl<'m> OrderCounts<'m> {
     /// whether the largest order is known to be what it was.
     #[inline(always)]
     pub(super) fn merge(&mut self, block: Block, order: Order, merged: Order) -> bool {
-        let (order, merged) = (usize::from(order), usize::from(merged));
-        let before = self.words[block as usize * self.stride];
-        self.change(block, |counts, at| {
-            counts.grown[at][merged].wrapping_add(counts.below[at][order])
-        });
-        // A larger field has only larger orders above it.
-        self.stride == 1 && before >= self.one[0][merged]
+        self.changes.merge(self.words, block, order, merged)
+    }
+
+    /// Returns the words of all pageblocks, and what changes them.
+    #[inline(always)]
+    pub(super) fn parts(&mut self) -> (&mut [u64], &Changes) {
+        (&mut *self.words, &self.changes)
     }
 
     /// Returns the largest order that has blocks; 0 where none has.
@@ -169,12 +209,6 @@ impl<'m> OrderCounts<'m> {
         let end = self.one[at][order + 1..].iter().find(|one| **one != 0);
         let word = self.of(block)[at] & end.map_or(u64::MAX, |end| end - 1);
         (word >> bit) as u16
-    }
-
-    /// Returns the words of all pageblocks, if each has one, what [`merge`](Self::merge) adds for pages by the merged
-    /// order, and one block of each order.
-    pub(super) fn single(&mut self) -> Option<(&mut [u64], &[u64; ORDERS], &[u64; ORDERS])> {
-        (self.stride == 1).then_some((&mut *self.words, &self.grown[0], &self.one[0]))
     }
 
     pub(super) fn clear(&mut self, block: Block) {
