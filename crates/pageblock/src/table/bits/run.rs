@@ -155,7 +155,12 @@ impl FrameBits<'_> {
 
     /// Does the same for a block that has cells; returns its order, and that of the merged block.
     #[inline(always)]
-    pub(crate) fn free_listed_cells(&self, i: Index, next: Index, cap: Order) -> Option<(Order, Order)> {
+    pub(crate) fn free_listed_cells(
+        &self,
+        i: Index,
+        next: Index,
+        cap: Order,
+    ) -> Option<(Order, Order)> {
         let at = i as usize / CELL;
         let cell = self.cells.get(at).filter(|_| Self::place(i) == 0 && self.is_mixed(i))?;
         let order = order_of(cell.code.load(Relaxed));

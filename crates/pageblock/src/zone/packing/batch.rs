@@ -70,8 +70,7 @@ impl Packing<'_> {
     ) -> (usize, Option<Order>) {
         let mut at = 0;
         loop {
-            let (n, stop) =
-                self.free_alike::<CELLS>(&map, area, listed.from(at), batch, observer);
+            let (n, stop) = self.free_alike::<CELLS>(&map, area, listed.from(at), batch, observer);
             at += n;
             match stop {
                 Stop::Settle(block) => self.settle_now(&map, block),
