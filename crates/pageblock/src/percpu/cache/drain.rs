@@ -142,7 +142,8 @@ impl CpuCache<'_> {
         while let Some(index) = drain.next_list(self) {
             let order = self.list_order(index);
             if let Some((i, n)) = self.pop_tail_run(zone, index, order, drain.blocks(order)) {
-                Self::give_back_run(zone, i, order, n, observer);
+                let run = (0..n).map(|at| i + (at << order));
+                Self::give_back_run(zone, run, order, n, observer);
                 drain.gave_run(order, n);
             } else if let Some(i) = self.pop_tail(zone.map(), index, order) {
                 Self::give_back(zone, i, order, observer);
@@ -221,17 +222,18 @@ impl CpuCache<'_> {
         Some((first, n))
     }
 
-    /// Frees to the zone the blocks that [`pop_tail_run`](Self::pop_tail_run) took: each would merge with
-    /// the one before, and nothing else of the zone would change until they are one block.
+    /// Frees to the zone `n` blocks that are a larger one, upwards or downwards: each would merge with
+    /// those before, and nothing else of the zone would change until they are one block.
     #[inline(always)]
     pub(super) fn give_back_run(
         zone: &mut Zone<'_>,
-        i: Index,
+        run: impl Iterator<Item = Index> + Clone,
         order: Order,
         n: u32,
         observer: &mut impl Observer,
     ) {
-        let mt = drained_type(zone, i);
+        let Some(i) = run.clone().next() else { return };
+        let (mt, i) = (drained_type(zone, i), i & !((n << order) - 1));
         let merged = order + n.trailing_zeros() as Order;
         if zone.map().has_bits() {
             zone.map().bits().join(i, merged);
@@ -240,10 +242,10 @@ impl CpuCache<'_> {
             others.for_each(|i| zone.map().set_byte(i, FrameState::Tail));
         }
         zone.free_one(i, merged, mt, None, observer);
-        for at in 0..n {
-            let pfn = zone.map().pfn(i + (at << order));
+        run.for_each(|i| {
+            let pfn = zone.map().pfn(i);
             observer.event(Event::PcpuDrain { pfn, order, migratetype: mt });
-        }
+        });
     }
 
     /// Frees to the zone a block that would be drained from its list at once. `mt` is the type

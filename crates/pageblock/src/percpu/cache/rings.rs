@@ -86,11 +86,11 @@ fn ring_places(pages: usize, list: usize) -> usize {
     (pages >> (list / MIGRATE_PCPTYPES).min(usize::from(COSTLY_ORDER))) / 4 * 3
 }
 
-/// Returns how many blocks of an order, at most `most`, follow each other from the first on, all `alike`.
+/// Returns how many blocks of an order, at most `most`, are beside each other from the first on, all `alike`.
 #[inline(always)]
 fn run_of(blocks: &[Index], order: Order, most: u32, alike: impl Fn(Index) -> bool) -> u32 {
     let first = blocks[0];
-    let follows = |&(n, &i): &(Index, &Index)| n < most && i == first + (n << order) && alike(i);
+    let follows = |&(n, &i): &(Index, &Index)| n < most && i == first ^ n << order && alike(i);
     (0..).zip(blocks).take_while(follows).count() as u32
 }
 
@@ -341,7 +341,8 @@ impl<'m> CpuCache<'m> {
             };
             let n = self.run_from(zone, at, order);
             if n > 1 {
-                Self::give_back_run(zone, i, order, n, observer);
+                let run = leaving[at..at + n as usize].iter().copied();
+                Self::give_back_run(zone, run, order, n, observer);
             } else {
                 Self::give_back(zone, i, order, observer);
             }
@@ -350,18 +351,20 @@ impl<'m> CpuCache<'m> {
         self.rings.set_none_leaving();
     }
 
-    /// Returns how many collected blocks from a place on are parts of one larger block, in its order, and will merge
+    /// Returns how many collected blocks from a place on are parts of one larger block, upwards or downwards, and will merge
     /// to it: a power of two.
     #[inline]
     fn run_from(&self, zone: &Zone<'_>, at: usize, order: Order) -> u32 {
         let leaving = &self.rings.leaving[at..self.rings.blocks as usize];
         let first = leaving[0];
         let Geometry { pageblock_order, max_order } = zone.geometry();
-        let merges = first.trailing_zeros().min(pageblock_order.min(max_order).into());
-        if merges <= u32::from(order) || zone.capture().is_some() {
+        let Some(merges) = pageblock_order.min(max_order).checked_sub(order) else { return 1 };
+        if zone.capture().is_some() {
             return 1;
         }
-        let most = 1 << (merges - u32::from(order));
+        // The first of its larger block, or the last.
+        let place = first >> order;
+        let most = 1 << place.trailing_zeros().max(place.trailing_ones()).min(merges.into());
         let map = zone.map();
         let n = match map.listed_byte(first) {
             Some(byte) => run_of(leaving, order, most, |i| map.is_listed_as(i, byte)),

@@ -121,17 +121,17 @@ impl FrameBits<'_> {
         Some(free_order(free, Self::place(i)))
     }
 
-    /// Returns how many pages, at most `most`, follow each other from the first on, all on CPU lists.
+    /// Returns how many pages, at most `most`, are beside each other from the first on, all on CPU lists.
     #[inline]
     pub(crate) fn listed_run(&self, pages: &[Index], most: u32) -> u32 {
         let first = pages[0];
         let mut n = 0;
         while n < most {
-            let (i, rest) = (first + n, &pages[n as usize..]);
+            // Upwards from the first of a larger block, or downwards from its last.
+            let (i, rest) = (first ^ n, &pages[n as usize..]);
             // Most runs are whole cells.
             if let Some(of_cell) = rest.first_chunk::<CELL>()
-                && Self::place(i) == 0
-                && (i..).zip(of_cell).fold(0, |differs, (i, page)| differs | (i ^ page)) == 0
+                && (0..).zip(of_cell).fold(0, |differs, (at, page)| differs | (i ^ at ^ page)) == 0
                 && self.cells.get(i as usize / CELL).is_some_and(Cell::has_listed_pages)
             {
                 n += CELL as u32;
@@ -196,5 +196,5 @@ impl FrameBits<'_> {
 /// Tells whether the next block of a list would merge with one.
 #[inline(always)]
 fn pairs(i: Index, order: Order, next: Index) -> bool {
-    next == i | 1 << order && next != i
+    next == i ^ 1 << order
 }
