@@ -53,7 +53,7 @@ impl Pair<'_, '_> {
                     }
                 }
             }
-            Op::FreeRow { cpu, which, count } => self.free_row(cpu, which, count),
+            Op::FreeRow { cpu, which, count, down } => self.free_row(cpu, which, (count, down)),
             Op::Drain { cpu } => {
                 self.allocator.drain_cpu(CpuId(cpu), &mut self.log).unwrap();
                 self.model.drain_cpu(cpu);
@@ -124,11 +124,15 @@ impl Pair<'_, '_> {
         }
     }
 
-    fn free_row(&mut self, cpu: usize, which: usize, count: usize) {
+    fn free_row(&mut self, cpu: usize, which: usize, (count, down): (usize, bool)) {
         self.used.sort_unstable();
         let first = which % self.used.len().max(1);
         let end = (first + count).min(self.used.len());
-        for (pfn, order) in self.used.drain(first..end) {
+        let mut row: Vec<_> = self.used.drain(first..end).collect();
+        if down {
+            row.reverse();
+        }
+        for (pfn, order) in row {
             self.allocator.free(CpuId(cpu), Pfn(pfn), order, &mut self.log).unwrap();
             self.model.free(cpu, pfn, order);
         }
@@ -288,7 +292,7 @@ fn run(layout: &Layout, policy: Policy, ops: &[Op]) {
 }
 
 #[test]
-fn runs_of_high_orders_that_leave_empty_lists_are_the_model() {
+fn long_runs_of_an_order_upwards_and_downwards_are_the_model() {
     let layout = Layout {
         geometry: Geometry { pageblock_order: 9, max_order: 10 },
         quarters: [0, 64, 0],
@@ -300,8 +304,8 @@ fn runs_of_high_orders_that_leave_empty_lists_are_the_model() {
     for preset in ["linux-6.7", "linux-6.12", "linux-6.18", "linux-7.3"] {
         let mut policy = find(preset).unwrap().policy;
         policy.placement = Placement::Packed;
-        for order in 1..=3 {
-            let row = |count| Op::FreeRow { cpu: 0, which: 0, count };
+        for (order, down) in (0..=3).flat_map(|order| [(order, false), (order, true)]) {
+            let row = |count| Op::FreeRow { cpu: 0, which: 0, count, down };
             let fill = |order, count| Op::AllocMany { cpu: 0, order, gfp: 0, count };
             let ops = [
                 fill(order, 700),

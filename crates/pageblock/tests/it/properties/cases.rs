@@ -140,11 +140,12 @@ pub(super) enum Op {
         gfp: u8,
         count: usize,
     },
-    /// In the order of the frames.
+    /// In the order of the frames, or with `down` backwards.
     FreeRow {
         cpu: usize,
         which: usize,
         count: usize,
+        down: bool,
     },
 }
 
@@ -265,8 +266,8 @@ pub(super) fn ops() -> impl Strategy<Value = Vec<Op>> {
         1 => (0usize..3).prop_map(|zone| Op::EndBoost { zone }),
         1 => (cpu(), order(), gfp(), 1usize..200)
             .prop_map(|(cpu, order, gfp, count)| Op::AllocMany { cpu, order, gfp, count }),
-        1 => (cpu(), any::<usize>(), 1usize..200)
-            .prop_map(|(cpu, which, count)| Op::FreeRow { cpu, which, count }),
+        1 => (cpu(), any::<usize>(), 1usize..200, any::<bool>())
+            .prop_map(|(cpu, which, count, down)| Op::FreeRow { cpu, which, count, down }),
     ];
     // The swarm: each kind of call but allocation is off in some cases.
     (prop::collection::vec(op, 1..250), any::<u16>(), any::<u16>()).prop_map(|(ops, a, b)| {
