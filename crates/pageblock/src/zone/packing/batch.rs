@@ -11,7 +11,8 @@ use crate::table::map::{Index, NIL, PageMap};
 /// A row for whatever three bits say.
 const TYPES: usize = MIGRATETYPES.next_power_of_two();
 
-/// Blocks that were freed and are not in the counts of their zone yet, none of which made a whole pageblock.
+/// Blocks that were freed and are not in the counts of their zone yet, none of which made a whole pageblock: at most as many
+/// as a CPU [collects](crate::zone::retune::ring_pages).
 #[derive(Default)]
 pub(crate) struct Batch {
     by_type: [OfType; TYPES],
@@ -20,9 +21,9 @@ pub(crate) struct Batch {
 /// Those of a type, by order.
 #[derive(Default)]
 pub(crate) struct OfType {
-    freed: [u32; ORDERS],
+    freed: [u16; ORDERS],
     /// The free blocks that they were part of at once.
-    merged: [u32; ORDERS],
+    merged: [u16; ORDERS],
 }
 
 impl Batch {
@@ -170,10 +171,10 @@ impl OfType {
     pub(crate) fn count(&self, area: &mut FreeArea, mt: Migratetype) {
         // Blocks on their way from the order that they were freed in to the one that they merged to.
         let mut growing = 0;
-        for order in 0..=ORDER_LIMIT {
-            let at = usize::from(order);
-            growing = growing + self.freed[at] - self.merged[at];
-            area.count_by(order, mt, self.merged[at].wrapping_sub(growing));
+        for (order, (&freed, &merged)) in (0..=ORDER_LIMIT).zip(self.freed.iter().zip(&self.merged))
+        {
+            growing = growing + u32::from(freed) - u32::from(merged);
+            area.count_by(order, mt, u32::from(merged).wrapping_sub(growing));
         }
     }
 }
