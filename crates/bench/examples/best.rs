@@ -3,12 +3,15 @@
 //!
 //! `valgrind --tool=callgrind target/release/examples/best 'warm pairs' 0 1`
 //!
-//! A fourth argument names another allocator: `pageblock-packed`, `frame-alloc`, `bitmap-allocator`,
-//! `buddy_system_allocator`.
+//! A fourth argument names another allocator: `pageblock-packed`, `pageblock-shared` and `pageblock-packed-shared` by a
+//! CPU's handle, `frame-alloc`, `bitmap-allocator`, `buddy_system_allocator`.
 
 use pageblock_bench::pattern::Pattern;
 use pageblock_bench::peers::{Bitmap, FrameAlloc};
-use pageblock_bench::subject::{BuddySystem, Pageblock, PageblockPacked, PageblockZone, Subject};
+use pageblock_bench::subject::{
+    BuddySystem, Pageblock, PageblockCpu, PageblockPacked, PageblockPackedCpu, PageblockZone,
+    Subject,
+};
 
 const FRAMES: u64 = 1 << 18;
 
@@ -24,6 +27,8 @@ fn of(name: &str) -> Result<fn(Pattern, u8, u32) -> f64, String> {
     match name {
         Pageblock::NAME => Ok(best::<Pageblock>),
         PageblockPacked::NAME => Ok(best::<PageblockPacked>),
+        PageblockCpu::NAME => Ok(best::<PageblockCpu>),
+        PageblockPackedCpu::NAME => Ok(best::<PageblockPackedCpu>),
         FrameAlloc::NAME => Ok(best::<FrameAlloc>),
         Bitmap::NAME => Ok(best::<Bitmap>),
         BuddySystem::NAME => Ok(best::<BuddySystem>),
