@@ -229,9 +229,9 @@ impl<'s, 'm, R: RawMutex, I: Interrupts> Cpu<'s, 'm, R, I> {
         if order == 0 && !self.has_requests() {
             match self.caches.free_page_fast(pfn, observer) {
                 PageFree::Done => return Ok(()),
-                PageFree::Leaves(page) => {
+                PageFree::Other(page) => {
                     let mut free = Free { cpu: self, pfn, order: 0 };
-                    if free.cpu.caches.leave_page(page, observer) {
+                    if free.cpu.caches.free_other_page(page, observer) {
                         return Ok(());
                     }
                     return free.run_in_full(observer);

@@ -25,9 +25,9 @@ impl Free<'_, '_> {
     }
 
     #[inline(always)]
-    fn leaves(&mut self, page: Page, observer: &mut impl Observer) -> bool {
+    fn is_done_otherwise(&mut self, page: Page, observer: &mut impl Observer) -> bool {
         let caches = self.allocator.caches.get_mut(self.cpu.index());
-        caches.is_some_and(|caches| caches.leave_page(page, observer))
+        caches.is_some_and(|caches| caches.free_other_page(page, observer))
     }
 
     #[inline(never)]
@@ -60,9 +60,9 @@ impl Allocator<'_> {
         {
             match caches.free_page_fast(pfn, observer) {
                 PageFree::Done => return Ok(()),
-                PageFree::Leaves(page) => {
+                PageFree::Other(page) => {
                     let mut free = Free { allocator: self, cpu, pfn, order: 0 };
-                    if free.leaves(page, observer) {
+                    if free.is_done_otherwise(page, observer) {
                         return Ok(());
                     }
                     return free.run_in_full(observer);

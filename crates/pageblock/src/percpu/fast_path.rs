@@ -127,8 +127,7 @@ impl CpuCaches<'_> {
         // The list is found from the last type, not from this one, so that the processor need not
         // wait for the type to know where the page goes.
         if !PageMap::is_kept(word, zone.recent_key) {
-            let page = Page { offset, word };
-            return if PageMap::empties(word) { PageFree::Leaves(page) } else { PageFree::No };
+            return PageFree::Other(Page { offset, word });
         }
         if !cache.flush_hot()
             || cache.count_if_kept(0).is_none()
@@ -142,11 +141,14 @@ impl CpuCaches<'_> {
         PageFree::Done
     }
 
-    /// Collects a page that [leaves](PageFree::Leaves), if there is room. Tells whether it did.
+    /// Frees [another](PageFree::Other) page: collects it, or puts it on a list. Tells whether it did.
     #[inline(always)]
-    pub(crate) fn leave_page(&mut self, page: Page, observer: &mut impl Observer) -> bool {
+    pub(crate) fn free_other_page(&mut self, page: Page, observer: &mut impl Observer) -> bool {
         let zone = self.zones.get_mut(self.recent.index());
-        zone.is_some_and(|zone| zone.leave_page(page, observer))
+        zone.is_some_and(|zone| match PageMap::empties(page.word) {
+            true => zone.leave_page(page, observer),
+            false => zone.list_page(page, observer),
+        })
     }
 
     /// Does the same for a block of a higher order, if the list keeps it, or collects it where its pageblock is being
@@ -160,7 +162,7 @@ impl CpuCaches<'_> {
     ) -> bool {
         let Some(zone) = self.zones.get_mut(self.recent.index()) else { return false };
         if order == 0 {
-            return zone.free_other_page(pfn, observer);
+            return zone.free_page_with_room(pfn, observer);
         }
         if zone.map.has_cells(order) {
             return zone.free_block::<CELLS>(pfn, order, observer);
@@ -186,11 +188,11 @@ impl CpuCaches<'_> {
         is_pair && zone.free_block::<PAIRS>(pfn, order, observer)
     }
 
-    /// Frees a page by [`free_page_fast`](Self::free_page_fast), or collects it. Tells whether it did.
+    /// Frees a page by [`free_page_fast`](Self::free_page_fast), or otherwise. Tells whether it did.
     fn free_page(&mut self, pfn: Pfn, observer: &mut impl Observer) -> bool {
         match self.free_page_fast(pfn, observer) {
             PageFree::Done => true,
-            PageFree::Leaves(page) => self.leave_page(page, observer),
+            PageFree::Other(page) => self.free_other_page(page, observer),
             PageFree::No => false,
         }
     }
@@ -227,9 +229,9 @@ const PAIRS: u8 = 3;
 pub(crate) enum PageFree {
     /// It was kept.
     Done,
-    /// Its pageblock is being emptied.
-    Leaves(Page),
-    /// Neither.
+    /// It is to be freed otherwise: its pageblock is being emptied, another CPU's, or of another type.
+    Other(Page),
+    /// It was not.
     No,
 }
 
@@ -241,9 +243,9 @@ pub(crate) struct Page {
 }
 
 impl CpuZone<'_> {
-    /// Frees a page that [`free_page_fast`](CpuCaches::free_page_fast) does not.
+    /// Frees a page for which [`free_page_fast`](CpuCaches::free_page_fast) found no room.
     #[inline(always)]
-    fn free_other_page(&mut self, pfn: Pfn, observer: &mut impl Observer) -> bool {
+    fn free_page_with_room(&mut self, pfn: Pfn, observer: &mut impl Observer) -> bool {
         let offset = self.map.offset(pfn);
         let Some(word) = self.map.word_at(offset) else { return false };
         self.list_page(Page { offset, word }, observer)
