@@ -256,10 +256,10 @@ impl CpuZone<'_> {
     fn leave_page(&mut self, page: Page, observer: &mut impl Observer) -> bool {
         let Self { map, cache, .. } = self;
         let Page { offset, word } = page;
-        if !cache.has_room_to_leave() || !map.put_page(offset, word) {
+        if !cache.has_place_to_leave(0) || !map.put_page(offset, word) {
             return false;
         }
-        cache.leave_in_room(offset as Index);
+        cache.leave_at_place(offset as Index, 0);
         observer.event(Event::PageFree { pfn: map.pfn(offset as Index), order: 0 });
         true
     }

@@ -63,6 +63,14 @@ struct Partial {
 
 impl Partial {
     const NONE: Self = Self { free: 0, class: NOWHERE };
+
+    /// Counts the pages of a block that came; tells whether its bucket, of pages of an order, is what it was.
+    #[inline(always)]
+    fn grow(&mut self, order: Order, bucket: Order) -> bool {
+        let before = self.free;
+        self.free += 1 << order;
+        (before.wrapping_sub(1) ^ (self.free - 1)) >> bucket == 0
+    }
 }
 
 /// The free blocks of a zone with packed placement.

@@ -21,12 +21,9 @@ pub(crate) struct Rings<'m> {
     /// The first place of each list's ring.
     starts: [u32; LISTS],
     leaving: &'m mut [Index],
-    /// How many blocks leave.
+    /// How many blocks leave, and their pages.
     blocks: u32,
-    /// Their pages, less one for each.
-    more: u32,
-    /// How many there can be before [enough](CpuCache::leaving_is_full) leave, if all to come are pages.
-    most: u32,
+    pages: u32,
 }
 
 impl<'m> Rings<'m> {
@@ -43,35 +40,14 @@ impl<'m> Rings<'m> {
         for list in 0..MAX_LISTS {
             starts[list + 1] = starts[list] + ring_places(pages, list) as u32;
         }
-        let mut rings = Self { places, starts, leaving, ..Self::default() };
-        rings.set_none_leaving();
-        rings
-    }
-
-    fn set_none_leaving(&mut self) {
-        (self.blocks, self.more) = (0, 0);
-        self.most = (self.leaving.len() as u32).saturating_sub(1);
+        Self { places, starts, leaving, blocks: 0, pages: 0 }
     }
 
     /// Counts blocks of an order that leave.
     #[inline(always)]
     fn count_leaving(&mut self, n: u32, order: Order) {
-        let more = n * ((1 << order) - 1);
         self.blocks += n;
-        self.more += more;
-        self.most = self.most_with(more);
-    }
-
-    /// Returns how many blocks there can be before enough leave, if those to come have so many more pages.
-    #[inline(always)]
-    fn most_with(&self, more: u32) -> u32 {
-        self.most.saturating_sub(more).max(LEAVING - 1)
-    }
-
-    /// Returns the pages that leave.
-    #[inline(always)]
-    fn pages(&self) -> u32 {
-        self.blocks + self.more
+        self.pages += n << order;
     }
 
     #[inline]
@@ -249,27 +225,13 @@ impl<'m> CpuCache<'m> {
         self.list_of.get(usize::from(order)).is_some_and(|row| row[0] != NO_LIST)
     }
 
-    /// Tells whether one more page can be collected, and that is not [enough](Self::leaving_is_full) yet.
-    #[inline(always)]
-    pub(crate) fn has_room_to_leave(&self) -> bool {
-        self.rings.blocks < self.rings.most
-    }
-
-    /// Tells the same of a block of an order.
+    /// Tells whether one more block of an order can be collected, and that is not
+    /// [enough](Self::leaving_is_full) yet.
     #[inline(always)]
     pub(crate) fn has_place_to_leave(&self, order: Order) -> bool {
-        self.rings.blocks < self.rings.most_with((1 << order) - 1)
-    }
-
-    /// Collects a page on a CPU list for which [there is room](Self::has_room_to_leave), and counts it.
-    #[inline(always)]
-    pub(crate) fn leave_in_room(&mut self, i: Index) {
-        let Rings { leaving, blocks, .. } = &mut self.rings;
-        if let Some(place) = leaving.get_mut(*blocks as usize) {
-            *place = i;
-        }
-        *blocks += 1;
-        self.count_free(0);
+        let Rings { leaving, blocks, pages, .. } = &self.rings;
+        let enough = (*pages + (1 << order)) as usize >= leaving.len() && *blocks + 1 >= LEAVING;
+        (*blocks as usize) < leaving.len() && !enough
     }
 
     /// Collects a block on a CPU list for which [there is a place](Self::has_place_to_leave), and counts it.
@@ -298,7 +260,7 @@ impl<'m> CpuCache<'m> {
     /// Tells whether enough is collected: as many pages as there are places, if they are 64 blocks.
     #[inline]
     pub(crate) fn leaving_is_full(&self) -> bool {
-        self.rings.blocks >= LEAVING && self.rings.pages() as usize >= self.rings.leaving.len()
+        self.rings.blocks >= LEAVING && self.rings.pages as usize >= self.rings.leaving.len()
     }
 
     /// Tells whether blocks are collected.
@@ -315,7 +277,7 @@ impl<'m> CpuCache<'m> {
     /// Returns their pages.
     #[inline]
     pub(super) fn leaving_pages(&self) -> u32 {
-        self.rings.pages()
+        self.rings.pages
     }
 
     /// Frees the collected blocks to the zone, whose lock is held.
@@ -348,7 +310,7 @@ impl<'m> CpuCache<'m> {
             }
             at += n as usize;
         }
-        self.rings.set_none_leaving();
+        (self.rings.blocks, self.rings.pages) = (0, 0);
     }
 
     /// Returns how many collected blocks from a place on are parts of one larger block, upwards or downwards, and will merge

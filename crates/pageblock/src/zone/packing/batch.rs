@@ -119,10 +119,8 @@ impl Packing<'_> {
             batch.add(index, (order, merged));
             observer.event(Event::PcpuDrain { pfn: map.pfn(i), order, migratetype: mt });
             watch_merge(area, map, i, (order, merged));
-            let free = partial.free;
-            partial.free = free + (1 << order);
+            let same_bucket = partial.grow(order, step);
             let same_largest = changes.merge(words, block as Block, order, merged);
-            let same_bucket = (free.wrapping_sub(1) ^ (partial.free - 1)) >> step == 0;
             if !(same_largest && same_bucket) {
                 return (at + 1, Stop::Settle(block as Block));
             }

@@ -1,7 +1,7 @@
 //! A pageblock's free blocks, which the page map knows: how many there are of each order.
 
 use super::batch::watch_merge;
-use super::{Block, Packing, bucket};
+use super::{Block, Packing, bucket_order};
 use crate::base::frame::Order;
 use crate::base::mobility::Migratetype;
 use crate::table::freelist::FreeArea;
@@ -143,42 +143,22 @@ impl Packing<'_> {
         i: Index,
         (order, merged): (Order, Order),
     ) -> Migratetype {
-        let mt = map.block_type(i);
+        let (block, mt) = (self.block_of(i), map.block_type(i));
+        watch_merge(area, map, i, (order, merged));
         for at in order..merged {
             area.count_out(at, mt);
         }
-        if merged < self.pageblock_order {
-            area.count_in(merged, mt);
-        }
-        self.grow(map, area, i, (order, merged), mt);
-        mt
-    }
-
-    /// Does the same in the pageblock alone, whose type is given.
-    #[inline(always)]
-    pub(crate) fn grow(
-        &mut self,
-        map: &PageMap<'_>,
-        area: &mut FreeArea,
-        i: Index,
-        (order, merged): (Order, Order),
-        mt: Migratetype,
-    ) {
-        watch_merge(area, map, i, (order, merged));
-        let block = self.block_of(i);
         let same_largest = self.counts.merge(block, order, merged);
-        let free = &mut self.blocks[block as usize].free;
+        let (partial, step) =
+            (&mut self.blocks[block as usize], bucket_order(self.pageblock_order));
         if merged == self.pageblock_order {
-            *free = 0;
-            return;
+            partial.free = 0;
+            return mt;
         }
-        let before = *free;
-        *free += 1 << order;
-        let after = *free;
-        let same_bucket =
-            || bucket(before, self.pageblock_order) == bucket(after, self.pageblock_order);
-        if !(same_largest && same_bucket()) {
+        area.count_in(merged, mt);
+        if !(partial.grow(order, step) && same_largest) {
             self.settle(map, block, mt);
         }
+        mt
     }
 }
