@@ -96,6 +96,17 @@ pub enum Error {
         /// The problem.
         why: String,
     },
+    /// A file names another by a name that no recording has, such as one outside its folder.
+    #[error(
+        "{}: the file name {name} in it; allowed: the names of a recording's files, inside its folder",
+        file.display()
+    )]
+    Name {
+        /// The file that has the name.
+        file: PathBuf,
+        /// The name, quoted and shortened.
+        name: String,
+    },
     /// The events do not fit another format.
     #[error("{}: {why}", file.display())]
     Convert {
@@ -130,6 +141,11 @@ impl Error {
     /// Makes an error for a recording in one file.
     pub(crate) fn pbrec(file: &Path, why: impl fmt::Display) -> Self {
         Self::Pbrec { file: file.to_owned(), why: why.to_string().replace('\n', " ") }
+    }
+
+    /// Makes an error for a name in `file`.
+    pub(crate) fn name(file: &Path, name: &str) -> Self {
+        Self::Name { file: file.to_owned(), name: quoted(name.as_bytes()) }
     }
 
     /// Makes an error for content at `at` that is `found` where `expected` is allowed.

@@ -10,6 +10,7 @@ use base64::engine::general_purpose::STANDARD;
 
 use crate::error::Error;
 use crate::input::Input;
+use crate::paths::{DEPTH, check_name, is_reserved};
 
 /// The key of an attachment, before its path: the value is base64 of zstd of the content.
 const KEY: &str = "file:";
@@ -17,12 +18,8 @@ const KEY: &str = "file:";
 pub(crate) const STATIC: &str = "static/";
 /// The folder of the state at the end.
 pub(crate) const END: &str = "end/";
-/// Files of events, which are not attached: the first that exists is the recording's.
-pub(crate) const EVENTS: [&str; 4] = ["events.tsv", "trace.dat", "perf.data", "trace.txt"];
 /// Strong compression, which is still fast for files of a few megabytes.
 const ZSTD_LEVEL: i32 = 19;
-/// The depth of folders that are looked through.
-const DEPTH: u32 = 8;
 /// The limit of all attachments, compressed: their texts are in a table of 32-bit offsets.
 const LIMIT_BYTES: usize = 512 << 20;
 
@@ -79,7 +76,9 @@ impl Files {
                 if let Some(input) = self.open("static.tar")? {
                     crate::tar::each_file(input, |name, content| {
                         let path = name.trim_start_matches("./").replace("__", "/");
+                        check_name(self.path(), &format!("{STATIC}{path}"))?;
                         settings.insert(path, content);
+                        Ok(())
                     })?;
                 }
             }
@@ -132,9 +131,7 @@ fn files_below(
     for entry in fs::read_dir(dir).map_err(|e| Error::io(dir, e))? {
         let path = entry.map_err(|e| Error::io(dir, e))?.path();
         let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-        let plain = name.trim_end_matches(".xz").trim_end_matches(".zst");
-        let skipped = plain == "static.tar" || EVENTS.contains(&plain) || plain == "trace.raw";
-        if prefix.is_empty() && skipped {
+        if prefix.is_empty() && is_reserved(&name) {
             continue;
         }
         if path.is_dir() && depth > 0 {
@@ -152,6 +149,7 @@ impl Attachments {
         let mut files = BTreeMap::new();
         for (key, value) in texts {
             let Some(path) = key.strip_prefix(KEY) else { continue };
+            check_name(of, path)?;
             let bytes = STANDARD.decode(value);
             let bytes =
                 bytes.map_err(|_| Error::pbrec(of, format!("its attachment {path} is damaged")))?;
@@ -180,6 +178,7 @@ impl Attachments {
 
     /// Adds a file that is compressed.
     fn keep(&mut self, path: String, packed: Vec<u8>) -> Result<(), Error> {
+        check_name(&self.of, &path)?;
         let all: usize = self.files.values().map(Vec::len).sum();
         if all + packed.len() > LIMIT_BYTES {
             let why = format!(

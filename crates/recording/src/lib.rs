@@ -18,6 +18,7 @@ pub mod llfree;
 mod losses;
 mod names;
 mod part;
+mod paths;
 mod pbrec;
 mod perf_data;
 mod procfs;

@@ -11,10 +11,10 @@ const ARCHIVE_LIMIT_BYTES: u64 = 64 << 20;
 /// Calls `each` with the name and content of every regular file.
 ///
 /// # Errors
-/// If the archive is damaged or exceeds 64 MiB, or a file in it 16 MiB.
+/// If the archive is damaged or exceeds 64 MiB, or a file in it 16 MiB, or `each` fails.
 pub(crate) fn each_file(
     mut input: Input,
-    mut each: impl FnMut(&str, Vec<u8>),
+    mut each: impl FnMut(&str, Vec<u8>) -> Result<(), Error>,
 ) -> Result<(), Error> {
     loop {
         let at = input.place();
@@ -42,7 +42,7 @@ pub(crate) fn each_file(
         let mut padding = vec![0; content.len().next_multiple_of(BLOCK_BYTES) - content.len()];
         input.read_exact(&mut padding, "the padding of a tar archive")?;
         if matches!(header[156], b'0' | 0) {
-            each(&String::from_utf8_lossy(until_nul(&header[..100])), content);
+            each(&String::from_utf8_lossy(until_nul(&header[..100])), content)?;
         }
     }
 }
