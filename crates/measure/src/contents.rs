@@ -25,6 +25,8 @@ pub struct Contents {
     pub seconds: f64,
     /// Events that the recorder lost.
     pub lost: u64,
+    /// Events that happened but cannot be used, as the allocator's model does not have their values.
+    pub not_understood: u64,
     /// Whether the state at the start is recorded; else a replay infers it.
     pub start_state: bool,
     /// Whether the lists' order and the blocks' types are in it, as a paused guest's memory gives them.

@@ -72,6 +72,11 @@ pub enum Gap {
         /// The events between the marks.
         events: u64,
     },
+    /// Events have values that the allocator's model does not have: the memory that they moved stays where it was.
+    NotUnderstood {
+        /// Their number.
+        events: u64,
+    },
     /// Every event of a kind is missing.
     MissingEvent {
         /// The tracepoint.
@@ -241,6 +246,7 @@ impl Verification {
                     | Gap::KernelAssumed { .. }
                     | Gap::LostEvents { .. }
                     | Gap::Cut { .. }
+                    | Gap::NotUnderstood { .. }
             )
         };
         self.gaps.iter().find(takes_away).or(self.gaps.first())

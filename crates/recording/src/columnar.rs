@@ -10,7 +10,7 @@ use crate::files::{Attachments, Files};
 use crate::gfp::GfpTexts;
 use crate::losses::{LossFinder, Losses};
 use crate::part::Position;
-use crate::record::Record;
+use crate::record::{NOT_UNDERSTOOD, Record};
 use crate::recording::Recording;
 use crate::rows::{Codes, EventWriter, decode, names};
 use crate::table::{Batch, TableReader};
@@ -34,6 +34,8 @@ pub struct Columnar {
     pub windows: Windows,
     /// The events that the recorder lost, if the events file says.
     pub losses: Losses,
+    /// The events that happened but cannot be used ([`crate::NOT_UNDERSTOOD`]).
+    pub not_understood: u64,
     /// The time of the first event in microseconds.
     pub first_t_us: u64,
     /// The time of the last event in microseconds.
@@ -101,6 +103,7 @@ pub struct Writer {
     first_t_us: Option<u64>,
     last_t_us: u64,
     events: u64,
+    not_understood: u64,
     footer: BTreeMap<String, String>,
 }
 
@@ -114,7 +117,8 @@ impl Writer {
         let writer = EventWriter::create(path, head)?;
         let finder = WindowFinder::new(target);
         let footer = BTreeMap::new();
-        Ok(Self { writer, finder, first_t_us: None, last_t_us: 0, events: 0, footer })
+        let (events, not_understood) = (0, 0);
+        Ok(Self { writer, finder, first_t_us: None, last_t_us: 0, events, not_understood, footer })
     }
 
     /// Adds texts at the end of the file.
@@ -130,6 +134,7 @@ impl Writer {
         self.first_t_us.get_or_insert(record.t_us);
         self.last_t_us = record.t_us;
         self.events += 1;
+        self.not_understood += u64::from(record.what.is_not_understood());
         self.finder.push(record);
         self.writer.push(record)
     }
@@ -182,6 +187,9 @@ impl Writer {
         let mut footer = self.footer;
         footer.insert("events".to_owned(), windows.events.to_string());
         footer.insert("losses".to_owned(), losses.text());
+        if self.not_understood > 0 {
+            footer.insert(NOT_UNDERSTOOD.to_owned(), self.not_understood.to_string());
+        }
         footer.insert("first_t_us".to_owned(), self.first_t_us.unwrap_or(0).to_string());
         footer.insert("last_t_us".to_owned(), self.last_t_us.to_string());
         footer.insert("window.start".to_owned(), window_text(&windows.start));
@@ -239,10 +247,18 @@ impl Columnar {
         let text = get("losses")?;
         let losses = Losses::parse(text)
             .ok_or_else(|| Error::columnar(path, format!("its losses are {text}")))?;
-        let first_t_us = number("first_t_us")?;
-        let last_t_us = number("last_t_us")?;
-        let path = path.to_owned();
-        Ok(Self { cache: path.clone(), path, events, windows, losses, first_t_us, last_t_us })
+        let has = |key: &str| metadata.contains_key(key);
+        let not_understood = if has(NOT_UNDERSTOOD) { number(NOT_UNDERSTOOD)? } else { 0 };
+        Ok(Self {
+            cache: path.to_owned(),
+            path: path.to_owned(),
+            events,
+            windows,
+            losses,
+            not_understood,
+            first_t_us: number("first_t_us")?,
+            last_t_us: number("last_t_us")?,
+        })
     }
 
     /// Returns the number of the first event at or after a position; `default` without one.

@@ -53,7 +53,7 @@ pub use part::{Part, Position, Written};
 pub use pbrec::pack;
 pub use perf_data::PerfData;
 pub use procfs::{BuddyInfo, PageTypeInfo, VmStat, ZoneName};
-pub use record::{CALLED_BY, Other, Record, STACK, What};
+pub use record::{CALLED_BY, NOT_UNDERSTOOD, Other, Record, STACK, What};
 pub use recording::Recording;
 pub use salvage::salvage;
 pub use snapshot::{

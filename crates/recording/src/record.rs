@@ -12,6 +12,11 @@ pub const STACK: &str = "kernel_stack";
 /// What stands between two functions of a stack.
 pub const CALLED_BY: &str = " <- ";
 
+/// The name of the events that happened, but have a value that the allocator's model does not have, such as the free of a
+/// 1 GiB page (order 18): their arguments are the event's name and fields as recorded. They are kept and counted, and no
+/// replay uses them.
+pub const NOT_UNDERSTOOD: &str = "not_understood";
+
 /// An event with its time, CPU and task.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Record {
@@ -124,6 +129,19 @@ impl Other {
 }
 
 impl What {
+    /// Keeps an event that cannot be used, by its name and fields as recorded ([`NOT_UNDERSTOOD`]).
+    pub(crate) fn not_understood(event: &str, args: &str) -> Self {
+        // A line of text is what every format can keep.
+        let args = format!("{event} {args}").replace(['\n', '\r', '\0'], " ");
+        Self::Other(Box::new(Other { name: NOT_UNDERSTOOD.into(), args: args.into() }))
+    }
+
+    /// Reports whether this is an event that cannot be used ([`NOT_UNDERSTOOD`]).
+    #[must_use]
+    pub fn is_not_understood(&self) -> bool {
+        matches!(self, Self::Other(other) if &*other.name == NOT_UNDERSTOOD)
+    }
+
     /// Returns the event as the allocator's own type; `None` if the allocator has no such event.
     #[must_use]
     pub fn event(&self) -> Option<Event> {
@@ -224,5 +242,12 @@ mod tests {
         assert_eq!(other.number("zone_end"), Some(0x1000));
         assert_eq!(other.number("nid"), Some(3));
         assert_eq!(other.arg("start"), None);
+    }
+
+    #[test]
+    fn what_is_not_understood_stays_a_line() {
+        let what = What::not_understood("mm_page_free", "pfn=0x200000\norder=18");
+        assert!(what.is_not_understood() && what.event().is_none());
+        assert_eq!(what.to_string(), "mm_page_free pfn=0x200000 order=18");
     }
 }

@@ -310,7 +310,8 @@ pub(crate) fn decode(
     let first = rows.start;
     for row in 0..event.len() {
         let op = codes.events.get(event[row] as usize).copied().unwrap_or(u8::MAX);
-        let what = decoder.what(op, first + row).ok_or_else(|| batch.damaged(first + row))?;
+        let what = decoder.what(op, first + row);
+        let what = what.unwrap_or_else(|| decoder.not_understood(op, first + row));
         records.push(Record { t_us: t[row] as u64, cpu: cpu[row], pid: pid[row], what });
     }
     Ok(())
@@ -384,6 +385,21 @@ impl Decoder<'_> {
                 args: self.args.get(row).into(),
             })),
         })
+    }
+
+    /// Keeps a row whose values represent no event of the model: other programs write such files too.
+    #[cold]
+    fn not_understood(&self, op: u8, row: usize) -> What {
+        let name = EVENTS.get(usize::from(op)).copied().unwrap_or("event");
+        let args = format!(
+            "pfn={} order={} value={} gfp_flags={} {}",
+            self.pfn[row],
+            self.order[row],
+            self.value[row],
+            self.gfp_texts.get(row),
+            self.args.get(row)
+        );
+        What::not_understood(name, args.trim_end())
     }
 
     #[inline]

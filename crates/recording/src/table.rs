@@ -445,11 +445,6 @@ impl Batch {
             .ok_or_else(|| Error::columnar(&self.path, format!("column {column} has no names")))
     }
 
-    /// Returns the error for a row that does not represent an event.
-    pub(crate) fn damaged(&self, row: usize) -> Error {
-        Error::columnar(&self.path, format!("row {row} of a batch holds no event"))
-    }
-
     fn primitive<T: ArrowPrimitiveType>(&self, column: usize) -> Result<&[T::Native], Error> {
         let array = self.batch.columns().get(column).and_then(|c| c.as_primitive_opt::<T>());
         let array = array.filter(|array| array.null_count() == 0);

@@ -34,6 +34,8 @@ impl Decoding {
     }
 }
 
+const ORDER: &str = "an order from 0 to 15";
+
 /// Parses single lines.
 #[derive(Debug)]
 pub struct LineParser {
@@ -86,7 +88,17 @@ impl LineParser {
                     self.gfp.get(text).ok_or(Expected("allocation flags such as GFP_KERNEL"))?;
                 What::Alloc { pfn, order, mt, gfp }
             }
-            b'F' => What::Free { pfn: fields.pfn()?, order: fields.order()? },
+            b'F' => {
+                let (pfn, order) = (fields.pfn()?, fields.number(ORDER)?);
+                match Order::try_from(order) {
+                    Ok(order) if order <= ORDER_LIMIT => What::Free { pfn, order },
+                    // The kernel frees a huge page of 1 GiB or more as one block.
+                    Ok(order) if order < u64::BITS as Order => {
+                        What::not_understood("mm_page_free", &format!("pfn={pfn} order={order}"))
+                    }
+                    _ => return Err(Expected(ORDER)),
+                }
+            }
             b'B' => What::FreeBatched { pfn: fields.pfn()? },
             b'Z' => What::ZoneLocked {
                 pfn: fields.pfn()?,
@@ -191,12 +203,8 @@ impl<'a> Fields<'a> {
 
     #[inline]
     fn order(&mut self) -> Result<Order, Expected> {
-        let order = self.number("an order from 0 to 15")?;
-        if order <= u64::from(ORDER_LIMIT) {
-            Ok(order as Order)
-        } else {
-            Err(Expected("an order from 0 to 15"))
-        }
+        let order = self.number(ORDER)?;
+        if order <= u64::from(ORDER_LIMIT) { Ok(order as Order) } else { Err(Expected(ORDER)) }
     }
 
     #[inline]

@@ -35,6 +35,7 @@ pub fn contents(
         events: columnar.events,
         seconds: seconds(columnar),
         lost: columnar.losses.total(),
+        not_understood: columnar.not_understood,
         start_state: recording.start_known,
         start_exact: recording.start_known && start.exact,
         end_state: recording.end.is_some(),

@@ -77,6 +77,7 @@ pub(crate) struct Seen {
     zone_locked: u64,
     drain: u64,
     extfrag: u64,
+    not_understood: u64,
     /// A request got a block that the zone has.
     pub(crate) allocated_in_zone: u64,
     /// A CPU list should have given pages back, and gave none.
@@ -99,6 +100,7 @@ impl Seen {
             What::ZoneLocked { .. } => self.zone_locked += 1,
             What::Drain { .. } => self.drain += 1,
             What::Extfrag(_) => self.extfrag += 1,
+            What::Other(_) => self.not_understood += u64::from(record.what.is_not_understood()),
             _ => {}
         }
     }
@@ -125,6 +127,9 @@ impl Seen {
         if self.alloc + self.free + self.zone_locked + self.drain + self.extfrag == 0 {
             result.gaps.push(Gap::NoEvents);
             nothing_is_judged(result);
+        }
+        if self.not_understood > 0 {
+            result.gaps.push(Gap::NotUnderstood { events: self.not_understood });
         }
         for event in self.missing() {
             result.gaps.push(Gap::MissingEvent { event: event.to_owned() });
@@ -171,5 +176,21 @@ mod tests {
         assert_eq!(missing(seen(false, 0)), [DRAIN]);
         assert!(missing(seen(true, 0)).is_empty());
         assert_eq!(missing(seen(true, 1)), [DRAIN]);
+    }
+
+    #[test]
+    fn what_was_not_understood_is_counted() {
+        let parser = &mut pageblock_recording::LineParser::new(pageblock_recording::Decoding {
+            numbering: pageblock::mobility::Numbering::Modern,
+            cma: false,
+        });
+        let mut seen = Seen::default();
+        for line in ["1 0 7 F 512 0", "1 0 7 F 2097152 18", "1 0 7 E mm_vmscan_kswapd_sleep nid=0"]
+        {
+            seen.push(&parser.parse(line.as_bytes()).unwrap().unwrap());
+        }
+        let mut result = Verification::default();
+        seen.judge(&mut result);
+        assert!(result.gaps.contains(&Gap::NotUnderstood { events: 1 }), "{:?}", result.gaps);
     }
 }

@@ -29,6 +29,13 @@ pub fn print(of: &Contents) -> String {
         0 => "no event was lost\n".to_owned(),
         lost => format!("{lost} events were lost\n"),
     };
+    text += &match of.not_understood {
+        0 => String::new(),
+        1 => "1 event was not understood; it is kept, and not replayed\n".to_owned(),
+        events => {
+            format!("{events} events were not understood; they are kept, and not replayed\n")
+        }
+    };
     text.push('\n');
     let assumed = if of.kernel_assumed { " (assumed: nothing says it)" } else { "" };
     let kernel: String = of.kernel.chars().take(80).collect();

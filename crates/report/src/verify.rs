@@ -61,6 +61,13 @@ pub fn gap(gap: &Gap) -> String {
         Gap::Cut { followed, events } => {
             format!("only the {followed} of {events} events before the first loss are replayed")
         }
+        Gap::NotUnderstood { events } => {
+            let have = if *events == 1 { "event was" } else { "events were" };
+            format!(
+                "{events} {have} not understood and not replayed (such as the free of a 1 GiB page): \
+                 the memory that they moved stays where it was"
+            )
+        }
         Gap::MissingEvent { event } => {
             let what = match event.as_str() {
                 "mm_page_alloc" => "the contents of per-CPU lists are unknown",

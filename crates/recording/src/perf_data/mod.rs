@@ -219,9 +219,7 @@ impl PerfData {
                 };
                 let cpu =
                     u16::try_from(cpu).map_err(|_| wrong("a large CPU", "CPUs up to 65535"))?;
-                let (pid, what) = decoder
-                    .decode(&raw.as_slice())
-                    .map_err(|expected| wrong("something else in a sample", expected))?;
+                let (pid, what) = decoder.decode(&raw.as_slice());
                 let record = Record { t_us: t_ns / 1000, cpu, pid, what };
                 Ok(Some((t_ns, Item::Event(record))))
             }

@@ -141,9 +141,36 @@ impl Decoder {
         })
     }
 
-    /// Decodes one record to a process id and an event; `Err` says what is allowed.
+    /// Decodes one record to a process id and an event. One that cannot be decoded, or has a value that the allocator's model
+    /// does not have, is not understood: no single event costs a recording.
     #[inline]
-    pub(crate) fn decode(&mut self, record: &[u8]) -> Result<(u32, What), &'static str> {
+    pub(crate) fn decode(&mut self, record: &[u8]) -> (u32, What) {
+        match self.understand(record) {
+            Ok(event) => event,
+            Err(allowed) => self.not_understood(record, allowed),
+        }
+    }
+
+    /// Keeps a record that has something else than what is allowed.
+    #[cold]
+    fn not_understood(&self, record: &[u8], allowed: &str) -> (u32, What) {
+        let id = self.id.read(record, self.endian);
+        let pid = self.pid.read(record, self.endian).unwrap_or(0) as u32;
+        let event = id.and_then(|id| self.events.get(usize::try_from(id).ok()?)?.as_ref());
+        let what = match (event, id) {
+            (Some(event), _) => {
+                let other = event.other(record, self.endian);
+                What::not_understood(&other.name, &other.args)
+            }
+            (None, Some(id)) => What::not_understood(&format!("event {id}"), allowed),
+            (None, None) => What::not_understood("event", allowed),
+        };
+        (pid, what)
+    }
+
+    /// Decodes one record; `Err` says what is allowed.
+    #[inline]
+    fn understand(&mut self, record: &[u8]) -> Result<(u32, What), &'static str> {
         const SHORT: &str = "a record as long as its event's format says";
         let Self { endian, decoding, id, pid, events, flags, isolating, symbols } = self;
         let (endian, decoding) = (*endian, *decoding);

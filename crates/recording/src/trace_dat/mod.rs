@@ -228,10 +228,7 @@ impl TraceDat {
         let Some(&Reverse((t_ns, index))) = self.next.peek() else { return Ok(None) };
         let cpu = &self.cpus[index];
         let record = &cpu.buffer[cpu.page..][cpu.slot.start..cpu.slot.end];
-        let (pid, what) = self
-            .decoder
-            .decode(record)
-            .map_err(|expected| cpu.error(&self.source, cpu.slot.start, expected))?;
+        let (pid, what) = self.decoder.decode(record);
         let record = Record { t_us: t_ns / 1000, cpu: cpu.part.cpu as u16, pid, what };
         match self.step(index)? {
             Some(slot) => {

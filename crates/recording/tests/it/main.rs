@@ -5,6 +5,7 @@ mod columnar;
 mod damage;
 mod forms;
 mod made;
+mod not_understood;
 mod part;
 mod pbrec;
 mod readers;
