@@ -15,12 +15,11 @@ use pageblock::request::{Gfp, Request};
 use pageblock_measure::paired::{self, PairedResult, bootstrap_median};
 use pageblock_measure::stats::median;
 use pageblock_vm::skb::{self, Buffer};
-use parking_lot::RawMutex;
 use serde::Serialize;
 
 use crate::noise::Noise;
 use crate::slub::{Slub, SlubCpu};
-use crate::subject::PageblockCpu;
+use crate::subject::{PageblockCpu, ParkingLot};
 use crate::threads::wait_until;
 
 /// The payloads of mmtests' configuration, in bytes.
@@ -86,7 +85,7 @@ impl From<PairedResult> for Ratio {
 
 /// Pages of the allocator under test, through a CPU's handle.
 pub struct Pages {
-    cpu: Cpu<'static, 'static, RawMutex, ()>,
+    cpu: Cpu<'static, 'static, ParkingLot, ()>,
     /// Blocks taken.
     taken: u64,
 }

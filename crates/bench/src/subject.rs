@@ -13,7 +13,11 @@ use pageblock::policy::Policy;
 use pageblock::request::{Gfp, Request};
 use pageblock::setup::Setup;
 use pageblock::zone::Geometry;
-use parking_lot::RawMutex;
+
+pageblock::locks! {
+    /// The locks of zones.
+    pub struct ParkingLot = parking_lot::Mutex<T>, parking_lot::MutexGuard<'a, T>;
+}
 
 /// An allocator of page frames, as used by the patterns.
 pub trait Subject {
@@ -182,7 +186,7 @@ impl Subject for PageblockZone {
 }
 
 /// The same allocator shared, its zone behind a lock: a CPU's handle.
-pub struct PageblockCpu(Cpu<'static, 'static, RawMutex, ()>);
+pub struct PageblockCpu(Cpu<'static, 'static, ParkingLot, ()>);
 
 impl PageblockCpu {
     /// Makes the handles of several CPUs that share one zone.
@@ -201,7 +205,7 @@ impl PageblockCpu {
     #[must_use]
     pub fn with_policy(frames: u64, policy: &str, cpus: usize) -> Vec<Self> {
         let (allocator, _) = with_cpus(frames, policy, cpus);
-        let locks = memory(allocator.sharing_size::<RawMutex>());
+        let locks = memory(allocator.sharing_size::<ParkingLot>());
         let shared = allocator.share(locks);
         let shared = Box::leak(Box::new(shared.expect("the memory suffices")));
         (0..cpus).map(|cpu| Self(shared.cpu(CpuId(cpu)).expect("the handle is free"))).collect()
@@ -209,13 +213,13 @@ impl PageblockCpu {
 
     /// Returns the handle itself.
     #[must_use]
-    pub fn into_cpu(self) -> Cpu<'static, 'static, RawMutex, ()> {
+    pub fn into_cpu(self) -> Cpu<'static, 'static, ParkingLot, ()> {
         self.0
     }
 
     /// Returns the handle.
     #[must_use]
-    pub fn cpu(&self) -> &Cpu<'static, 'static, RawMutex, ()> {
+    pub fn cpu(&self) -> &Cpu<'static, 'static, ParkingLot, ()> {
         &self.0
     }
 
@@ -270,7 +274,7 @@ pub struct PageblockPackedCpu(PageblockCpu);
 impl PageblockPackedCpu {
     /// Returns the handle.
     #[must_use]
-    pub fn cpu(&self) -> &Cpu<'static, 'static, RawMutex, ()> {
+    pub fn cpu(&self) -> &Cpu<'static, 'static, ParkingLot, ()> {
         self.0.cpu()
     }
 

@@ -336,7 +336,7 @@ typedef enum pb_status {
      */
     PB_STATUS_COUNT = 7,
     /**
-     * The zones are not in order of node and kind, or two overlap.
+     * The zones are not in order of node and kind, two overlap, or a node is beyond 63.
      */
     PB_STATUS_ZONE_ORDER = 8,
     /**
@@ -344,7 +344,7 @@ typedef enum pb_status {
      */
     PB_STATUS_CPU_NODE = 9,
     /**
-     * The pageblock order or the largest order is out of range.
+     * The pageblock order, the largest order or the page size is out of range.
      */
     PB_STATUS_GEOMETRY = 10,
     /**
@@ -463,6 +463,10 @@ typedef enum pb_status {
      * An error without a number of its own.
      */
     PB_STATUS_OTHER = 39,
+    /**
+     * The distances are not 10 within a node and more between nodes, or not one for each pair of nodes.
+     */
+    PB_STATUS_DISTANCES = 40,
 } pb_status;
 
 /**
@@ -538,6 +542,11 @@ typedef struct pb_setup {
      * The largest order of a block; 0 means 10. At most 14.
      */
     uint32_t max_order;
+    /**
+     * The base-2 logarithm of a page's size in bytes; 0 means 12, which is 4 KiB. From 10 to 30. Watermarks, which
+     * policies state in kilobytes, are converted with it.
+     */
+    uint32_t page_shift;
 } pb_setup;
 
 /**
@@ -748,6 +757,17 @@ enum pb_status pb_destroy(struct pb_allocator *allocator);
 enum pb_status pb_policy_check(const char *policy,
                                char *text,
                                size_t size);
+
+/**
+ * Checks a setup as `pb_create` does. If it is wrong, returns the status that `pb_create` would return, and writes to
+ * `text` which field is wrong, its value and what is allowed, terminated by a zero and truncated to `size` bytes.
+ * `text` may be NULL if `size` is 0.
+ *
+ * Promise: The setup's pointers are NULL or point to as many values as it says; `text` has room for `size` bytes.
+ */
+enum pb_status pb_setup_check(const struct pb_setup *setup,
+                              char *text,
+                              size_t size);
 
 /**
  * Releases reserved memory to the allocator, and tunes watermarks and caches for it. At the start release all

@@ -5,7 +5,7 @@ use pageblock::FrameState;
 use pageblock::alloc::Allocator as Whole;
 use pageblock::contig::ContigError;
 use pageblock::frame::{FrameRange, Pfn};
-use pageblock::ids::{CpuId, ZoneIndex};
+use pageblock::ids::CpuId;
 
 use crate::contig::{Migrate, MigrateCallbacks};
 use crate::cpu::on;
@@ -64,13 +64,6 @@ fn release(whole: &mut Whole<'_>, ranges: &[Range]) -> Result<(), Status> {
     }
     for range in ranges {
         whole.release(range.frames())?;
-        for at in 0..whole.zones().len() {
-            if let Some((zone, _)) = whole.zone_and_cache(ZoneIndex::new(at), CpuId(0)) {
-                let start = range.start.max(zone.span().start.0);
-                let end = range.end.min(zone.span().end.0);
-                zone.adjust_managed(FrameRange::new(start, end).len() as i64);
-            }
-        }
     }
     whole.retune();
     Ok(())

@@ -1,14 +1,14 @@
 //! The lock of each zone: a spin lock.
 //!
-//! It is not a mutex of the caller's behind callbacks: [`RawMutex`] has no room for a context and a size known
-//! only at run time, an indirect call would cost more than the lock, and a kernel has no mutex yet when its
+//! It is not a mutex of the caller's behind callbacks: a value of a size known only at run time has no place in a
+//! zone's tables, an indirect call would cost more than the lock, and a kernel has no mutex yet when its
 //! page allocator starts. A zone's lock is held for a batch of a few microseconds at most, and its holder never
 //! waits. If a holder can be preempted (threads of a process), a waiter should yield its processor: that is
 //! [`pb_set_relax`].
 
 use core::sync::atomic::{AtomicBool, AtomicPtr, Ordering};
 
-use lock_api::{GuardSend, RawMutex};
+use lock_api::{GuardSend, Mutex, MutexGuard, RawMutex};
 
 /// Polls of the lock between two calls of the hook.
 const SPINS: u32 = 100;
@@ -64,6 +64,11 @@ unsafe impl RawMutex for SpinLock {
     unsafe fn unlock(&self) {
         self.held.store(false, Ordering::Release);
     }
+}
+
+pageblock::locks! {
+    /// The locks of zones.
+    pub struct SpinLocks = Mutex<SpinLock, T>, MutexGuard<'a, SpinLock, T>;
 }
 
 /// Sets what a thread calls now and then while it waits for a lock, such as `sched_yield`, for all allocators

@@ -26,11 +26,11 @@ use pageblock::memory::{Tables, TablesLayout};
 use pageblock::setup::Setup;
 use pageblock::sharing::Shared as Sharing;
 
-use crate::lock::SpinLock;
+use crate::lock::{SpinLock, SpinLocks};
 use crate::status::Status;
 
-pub(crate) type Shared = Sharing<'static, SpinLock>;
-pub(crate) type Handle = Taken<'static, 'static, SpinLock, ()>;
+pub(crate) type Shared = Sharing<'static, SpinLocks>;
+pub(crate) type Handle = Taken<'static, 'static, SpinLocks, ()>;
 type Bytes = &'static mut [MaybeUninit<u8>];
 
 /// An allocator in memory that the caller supplied. Any thread may use it at any time.
@@ -67,7 +67,7 @@ fn layout(setup: &Setup<'_>) -> Result<TablesLayout, Status> {
     let tables = setup.metadata_size()?;
     TablesLayout::default()
         .and::<MaybeUninit<u8>>(tables)
-        .and_then(|all| all.and::<MaybeUninit<u8>>(setup.sharing_size::<SpinLock>()))
+        .and_then(|all| all.and::<MaybeUninit<u8>>(setup.sharing_size::<SpinLocks>()))
         .and_then(|all| all.and::<Cpu>(setup.cpu_nodes.len()))
         .and_then(|all| all.and::<Allocator>(1))
         .ok_or(Status::TooLarge)
@@ -104,7 +104,7 @@ pub(crate) fn place(
         Content::Written => Whole::new_in_bytes(written(map), setup)?,
     };
     let mut tables = Tables::new(memory);
-    let locks = setup.sharing_size::<SpinLock>();
+    let locks = setup.sharing_size::<SpinLocks>();
     let locks = tables.take(locks, |_| MaybeUninit::uninit()).ok_or(Status::Space)?;
     let locks = NonNull::from(locks);
     let mut state = State::Owned(ManuallyDrop::new(whole));

@@ -1,14 +1,15 @@
 //! Creating and destroying an allocator.
 
 use core::ffi::{c_char, c_void};
-use core::fmt::Write;
+use core::fmt::{self, Write};
 use core::mem::MaybeUninit;
 use core::ptr::NonNull;
 
 use pageblock::frame::FrameRange;
 use pageblock::ids::NodeId;
 use pageblock::layout::{ZoneKind, ZoneSpec};
-use pageblock::policy::Policy;
+use pageblock::policy::{Policy, PolicyError};
+use pageblock::setup::SetupError;
 use pageblock::zone::Geometry;
 use pageblock::zonelist::MAX_ZONES_PER_ZONELIST;
 
@@ -78,35 +79,40 @@ pub struct Setup {
     pageblock_order: u32,
     /// The largest order of a block; 0 means 10. At most 14.
     max_order: u32,
+    /// The base-2 logarithm of a page's size in bytes; 0 means 12, which is 4 KiB. From 10 to 30. Watermarks, which
+    /// policies state in kilobytes, are converted with it.
+    page_shift: u32,
 }
 
 impl Setup {
-    fn geometry(&self) -> Result<Geometry, Status> {
-        let order = |given, default| match given {
-            0 => Ok(default),
-            _ => u8::try_from(given).map_err(|_| Status::Geometry),
+    fn geometry(&self) -> Geometry {
+        // What is beyond a byte is beyond every range.
+        let or = |given, default| match given {
+            0 => default,
+            _ => u8::try_from(given).unwrap_or(u8::MAX),
         };
-        let Geometry { pageblock_order, max_order } = Geometry::default();
-        Ok(Geometry {
-            pageblock_order: order(self.pageblock_order, pageblock_order)?,
-            max_order: order(self.max_order, max_order)?,
-        })
+        let Geometry { pageblock_order, max_order, page_shift } = Geometry::default();
+        Geometry {
+            pageblock_order: or(self.pageblock_order, pageblock_order),
+            max_order: or(self.max_order, max_order),
+            page_shift: or(self.page_shift, page_shift),
+        }
     }
 
-    fn cpu_nodes(&self) -> Result<&[NodeId], Status> {
+    fn cpu_nodes(&self) -> Result<&[NodeId], Wrong<'static>> {
         if self.cpu_nodes.is_null() {
-            return LOCAL.get(..self.cpu_count).ok_or(Status::Count);
+            return LOCAL.get(..self.cpu_count).ok_or(Wrong::LocalCpus(self.cpu_count));
         }
         // A node's id is transparent.
-        memory::many(self.cpu_nodes.cast(), self.cpu_count)
+        memory::many(self.cpu_nodes.cast(), self.cpu_count).map_err(|_| Wrong::Null("cpu_nodes"))
     }
 
     /// Calls `act` with the setup in the library's form.
-    fn with<T>(
-        &self,
-        act: impl FnOnce(&pageblock::setup::Setup<'_>) -> Result<T, Status>,
-    ) -> Result<T, Status> {
-        let given = memory::many(self.zones, self.zone_count)?;
+    fn with<'s, T>(
+        &'s self,
+        act: impl FnOnce(&pageblock::setup::Setup<'_>) -> Result<T, Wrong<'s>>,
+    ) -> Result<T, Wrong<'s>> {
+        let given = memory::many(self.zones, self.zone_count).map_err(|_| Wrong::Null("zones"))?;
         let none = FrameRange::new(0, 0);
         let none = ZoneSpec {
             node: NodeId(0),
@@ -116,34 +122,96 @@ impl Setup {
             managed: 0,
         };
         let mut zones = [none; PB_MAX_ZONES];
-        let zones = zones.get_mut(..given.len()).ok_or(Status::Count)?;
-        for (spec, zone) in zones.iter_mut().zip(given) {
-            *spec = zone_spec(zone)?;
+        let too_many = SetupError::ZoneCount(given.len());
+        let zones = zones.get_mut(..given.len()).ok_or(too_many)?;
+        for (at, (spec, zone)) in zones.iter_mut().zip(given).enumerate() {
+            *spec = zone_spec(at, zone)?;
         }
-        let policy = if self.policy.is_null() {
-            Policy::default()
-        } else {
-            let text = memory::text(self.policy)?.ok_or(Status::Policy)?;
-            Policy::parse(text).map_err(|_| Status::Policy)?
-        };
+        let policy = if self.policy.is_null() { Policy::default() } else { parse(self.policy)? };
         act(&pageblock::setup::Setup {
             policy,
-            geometry: self.geometry()?,
+            geometry: self.geometry(),
             zones,
             cpu_nodes: self.cpu_nodes()?,
-            distances: memory::many(self.distances, self.distance_count)?,
+            distances: memory::many(self.distances, self.distance_count)
+                .map_err(|_| Wrong::Null("distances"))?,
         })
     }
 }
 
-fn zone_spec(zone: &Zone) -> Result<ZoneSpec, Status> {
-    let kind = ZoneKind::from_index(zone.kind as usize).ok_or(Status::Unknown)?;
-    let node = u8::try_from(zone.node).map_err(|_| Status::ZoneOrder)?;
+fn zone_spec(at: usize, zone: &Zone) -> Result<ZoneSpec, Wrong<'static>> {
+    let kind = ZoneKind::from_index(zone.kind as usize).ok_or(Wrong::Kind(at, zone.kind))?;
+    // What is beyond a byte is beyond the range.
+    let node = NodeId(u8::try_from(zone.node).unwrap_or(u8::MAX));
     let span = FrameRange::new(zone.start, zone.end);
-    if span.is_empty() {
-        return Err(Status::Empty);
+    Ok(ZoneSpec { node, kind, span, present: span.len(), managed: 0 })
+}
+
+fn parse<'a>(text: *const c_char) -> Result<Policy, Wrong<'a>> {
+    match memory::text(text) {
+        Err(_) => Err(Wrong::Null("policy")),
+        Ok(None) => Err(Wrong::NotUtf8),
+        Ok(Some(text)) => Policy::parse(text).map_err(Wrong::Policy),
     }
-    Ok(ZoneSpec { node: NodeId(node), kind, span, present: span.len(), managed: 0 })
+}
+
+/// What is wrong with a setup.
+enum Wrong<'a> {
+    /// The pointer of a field.
+    Null(&'static str),
+    /// The kind of a zone.
+    Kind(usize, u32),
+    /// The number of CPUs without nodes.
+    LocalCpus(usize),
+    NotUtf8,
+    Policy(PolicyError<'a>),
+    Setup(SetupError),
+    /// Something else, while the allocator was created.
+    Other(Status),
+}
+
+impl From<SetupError> for Wrong<'_> {
+    fn from(error: SetupError) -> Self {
+        Self::Setup(error)
+    }
+}
+
+impl From<Status> for Wrong<'_> {
+    fn from(status: Status) -> Self {
+        Self::Other(status)
+    }
+}
+
+impl From<Wrong<'_>> for Status {
+    fn from(wrong: Wrong<'_>) -> Self {
+        match wrong {
+            Wrong::Null(_) => Self::Null,
+            Wrong::Kind(..) => Self::Unknown,
+            Wrong::LocalCpus(_) => Self::Count,
+            Wrong::NotUtf8 | Wrong::Policy(_) => Self::Policy,
+            Wrong::Setup(error) => error.into(),
+            Wrong::Other(status) => status,
+        }
+    }
+}
+
+impl fmt::Display for Wrong<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Null(field) => write!(f, "{field}: NULL, but their number is not 0"),
+            Self::Kind(at, kind) => {
+                write!(f, "zones[{at}].kind: {kind}; allowed: 0 to {PB_ZONE_MOVABLE}")
+            }
+            Self::LocalCpus(n) => write!(
+                f,
+                "cpu_count: {n}; allowed: at most {PB_MAX_LOCAL_CPUS} if cpu_nodes is NULL"
+            ),
+            Self::NotUtf8 => f.write_str("policy: the text is not UTF-8"),
+            Self::Policy(error) => write!(f, "policy: {error}"),
+            Self::Setup(error) => error.fmt(f),
+            Self::Other(status) => f.write_str(status.text().to_str().unwrap_or_default()),
+        }
+    }
 }
 
 /// Returns the memory that `pb_create` needs, in bytes: nine for each frame of the zones' spans, one for each
@@ -158,7 +226,7 @@ pub unsafe extern "C" fn pb_metadata_size(
 ) -> Status {
     let act = || {
         let (setup, size) = (setup.ok_or(Status::Null)?, size.ok_or(Status::Null)?);
-        size.write(setup.with(memory::size)?);
+        size.write(setup.with(|setup| Ok(memory::size(setup)?))?);
         Ok(())
     };
     act().into()
@@ -209,7 +277,7 @@ fn create(
     if memory.is_null() {
         return Err(Status::Null);
     }
-    allocator.write(setup.with(|setup| memory::place(memory.cast(), size, content, setup))?);
+    allocator.write(setup.with(|setup| Ok(memory::place(memory.cast(), size, content, setup)?))?);
     Ok(())
 }
 
@@ -234,14 +302,35 @@ pub unsafe extern "C" fn pb_policy_check(
 ) -> Status {
     let act = || {
         let mut text = Text::new(memory::many_mut(text, size)?);
-        let policy = memory::text(policy)?;
-        let Some(policy) = policy else {
-            let _ = text.write_str("the policy is not UTF-8");
-            return Err(Status::Policy);
-        };
-        Policy::parse(policy).map(|_| ()).map_err(|error| {
-            let _ = write!(text, "{error}");
-            Status::Policy
+        parse(policy).map(|_| ()).map_err(|wrong| {
+            let _ = match &wrong {
+                Wrong::Policy(error) => write!(text, "{error}"),
+                other => write!(text, "{other}"),
+            };
+            wrong.into()
+        })
+    };
+    act().into()
+}
+
+/// Checks a setup as `pb_create` does. If it is wrong, returns the status that `pb_create` would return, and writes to
+/// `text` which field is wrong, its value and what is allowed, terminated by a zero and truncated to `size` bytes.
+/// `text` may be NULL if `size` is 0.
+///
+/// # Safety
+/// The setup's pointers are NULL or point to as many values as it says; `text` has room for `size` bytes.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pb_setup_check(
+    setup: Option<&Setup>,
+    text: *mut c_char,
+    size: usize,
+) -> Status {
+    let act = || {
+        let mut text = Text::new(memory::many_mut(text, size)?);
+        let checked = setup.ok_or(Status::Null)?.with(|setup| Ok(setup.metadata_size()?));
+        checked.map(|_| ()).map_err(|wrong| {
+            let _ = write!(text, "{wrong}");
+            wrong.into()
         })
     };
     act().into()
@@ -304,9 +393,10 @@ mod tests {
                 policy: policy.as_ptr(),
                 pageblock_order: 0,
                 max_order: 0,
+                page_shift: 0,
             };
             let specs = zones.map(|zone| {
-                let spec = zone_spec(&zone).unwrap();
+                let spec = zone_spec(0, &zone).ok().unwrap();
                 ZoneSpec { managed: spec.present, ..spec }
             });
             let setup_here = pageblock::setup::Setup {

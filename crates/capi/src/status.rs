@@ -31,11 +31,11 @@ pub enum Status {
     Policy = 6,
     /// There are no zones, no CPUs, or too many.
     Count = 7,
-    /// The zones are not in order of node and kind, or two overlap.
+    /// The zones are not in order of node and kind, two overlap, or a node is beyond 63.
     ZoneOrder = 8,
     /// A CPU is on a node without a zone.
     CpuNode = 9,
-    /// The pageblock order or the largest order is out of range.
+    /// The pageblock order, the largest order or the page size is out of range.
     Geometry = 10,
     /// A zone is larger than the supported maximum.
     TooLarge = 11,
@@ -95,6 +95,8 @@ pub enum Status {
     Violation = 38,
     /// An error without a number of its own.
     Other = 39,
+    /// The distances are not 10 within a node and more between nodes, or not one for each pair of nodes.
+    Distances = 40,
 }
 
 const TEXTS: &[(Status, &CStr)] = &[
@@ -108,7 +110,7 @@ const TEXTS: &[(Status, &CStr)] = &[
     (Status::Count, c"there are no zones, no CPUs, or too many"),
     (Status::ZoneOrder, c"the zones are not in order, or overlap"),
     (Status::CpuNode, c"a CPU is on a node without a zone"),
-    (Status::Geometry, c"the pageblock order or the largest order is out of range"),
+    (Status::Geometry, c"an order or the page size is out of range"),
     (Status::TooLarge, c"a zone is too large"),
     (Status::NoSuchCpu, c"no such CPU"),
     (Status::CpuTaken, c"the CPU is already taken"),
@@ -138,6 +140,7 @@ const TEXTS: &[(Status, &CStr)] = &[
     (Status::NotFound, c"no such range is available"),
     (Status::Violation, c"the allocator's state is inconsistent"),
     (Status::Other, c"an error without a number of its own"),
+    (Status::Distances, c"the distances are not those of the nodes"),
 ];
 
 impl From<Result<(), Self>> for Status {
@@ -149,12 +152,19 @@ impl From<Result<(), Self>> for Status {
 impl From<SetupError> for Status {
     fn from(error: SetupError) -> Self {
         match error {
-            SetupError::Empty => Self::Count,
-            SetupError::ZoneOrder(_) => Self::ZoneOrder,
-            SetupError::CpuNode(_) => Self::CpuNode,
+            SetupError::ZoneCount(_) | SetupError::CpuCount(_) => Self::Count,
+            SetupError::Policy(..) => Self::Policy,
             SetupError::Geometry(_) => Self::Geometry,
+            SetupError::Span(_, span) if span.is_empty() => Self::Empty,
+            SetupError::Span(..) | SetupError::TooLarge(..) | SetupError::AddressSpace => {
+                Self::TooLarge
+            }
+            SetupError::ZoneNode(..) | SetupError::ZoneOrder(_) | SetupError::ZoneOverlap(..) => {
+                Self::ZoneOrder
+            }
+            SetupError::CpuNode(..) => Self::CpuNode,
+            SetupError::Distances(_) => Self::Distances,
             SetupError::Memory(_) => Self::Space,
-            SetupError::TooLarge => Self::TooLarge,
             _ => Self::Other,
         }
     }
@@ -236,6 +246,13 @@ impl From<ContigError> for Status {
     }
 }
 
+impl Status {
+    /// Returns its text.
+    pub(crate) fn text(self) -> &'static CStr {
+        TEXTS.get(self as usize).map_or(c"no such status", |(_, text)| text)
+    }
+}
+
 /// Returns the text of a status, which is static, also for an unknown number. Never NULL.
 #[unsafe(no_mangle)]
 pub extern "C" fn pb_strerror(status: i32) -> *const c_char {
@@ -253,7 +270,8 @@ mod tests {
             assert_eq!(*status as usize, at);
             assert_eq!(pb_strerror(*status as i32), text.as_ptr());
         }
-        assert_eq!(TEXTS.last().map(|(status, _)| *status), Some(Status::Other));
+        assert_eq!(TEXTS.last().map(|(status, _)| *status), Some(Status::Distances));
+        assert!(TEXTS.iter().any(|(status, _)| *status == Status::Other));
         for none in [-1, TEXTS.len() as i32, i32::MAX] {
             assert_eq!(pb_strerror(none), c"no such status".as_ptr());
         }

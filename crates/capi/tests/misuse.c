@@ -77,7 +77,7 @@ static void policies(void)
     EXPECT(pb_policy_check(NULL, text, sizeof text), PB_STATUS_NULL);
 }
 
-static void wrong_setup(pb_setup setup, pb_status status, int line)
+static void wrong_setup(pb_setup setup, pb_status status, const char *reason, int line)
 {
     static unsigned char memory[64];
     pb_allocator *allocator = (pb_allocator *)memory;
@@ -85,13 +85,20 @@ static void wrong_setup(pb_setup setup, pb_status status, int line)
     expect(line, "pb_metadata_size", pb_metadata_size(&setup, &size), status);
     expect(line, "pb_create", pb_create(&setup, memory, sizeof memory, &allocator), status);
     TRUE(size == 77 && allocator == (pb_allocator *)memory);
+    char text[200];
+    memset(text, 'x', sizeof text);
+    expect(line, "pb_setup_check", pb_setup_check(&setup, text, sizeof text), status);
+    if (strcmp(text, reason) != 0) {
+        fprintf(stderr, "line %d: '%s' is not '%s'\n", line, text, reason);
+        failures++;
+    }
 }
 
-#define WRONG(change, status)                                                                      \
+#define WRONG(change, status, reason)                                                                      \
     do {                                                                                           \
         pb_setup setup = good_setup();                                                             \
         change;                                                                                    \
-        wrong_setup(setup, status, __LINE__);                                                      \
+        wrong_setup(setup, status, reason, __LINE__);                                                      \
     } while (0)
 
 static void setups(void)
@@ -107,27 +114,61 @@ static void setups(void)
     static const pb_zone huge[] = {{.start = 0, .end = UINT64_MAX, .kind = PB_ZONE_NORMAL}};
     static const pb_zone large[] = {
         {.start = 0, .end = (uint64_t)1 << 40, .kind = PB_ZONE_NORMAL}};
+    static const pb_zone reversed[] = {{.start = 9, .end = 0, .kind = PB_ZONE_NORMAL}};
     static const uint8_t nowhere[] = {0, 5};
+    static const uint8_t near[] = {10, 10, 10, 10};
 
-    WRONG(setup.zones = NULL, PB_STATUS_NULL);
-    WRONG(setup.policy = "linux-2.2", PB_STATUS_POLICY);
-    WRONG(setup.policy = "", PB_STATUS_POLICY);
-    WRONG(setup.distances = NULL, PB_STATUS_NULL);
-    WRONG(setup.zone_count = 0, PB_STATUS_COUNT);
-    WRONG(setup.cpu_count = 0, PB_STATUS_COUNT);
-    WRONG((setup.cpu_nodes = NULL, setup.cpu_count = PB_MAX_LOCAL_CPUS + 1), PB_STATUS_COUNT);
-    WRONG((setup.zones = overlap, setup.zone_count = 2), PB_STATUS_ZONE_ORDER);
-    WRONG((setup.zones = falling, setup.zone_count = 2), PB_STATUS_ZONE_ORDER);
-    WRONG((setup.zones = empty, setup.zone_count = 1), PB_STATUS_EMPTY);
-    WRONG((setup.zones = odd_kind, setup.zone_count = 1), PB_STATUS_UNKNOWN);
-    WRONG((setup.zones = far_node, setup.zone_count = 1), PB_STATUS_ZONE_ORDER);
-    WRONG((setup.zones = farther, setup.zone_count = 1), PB_STATUS_ZONE_ORDER);
-    WRONG((setup.zones = huge, setup.zone_count = 1), PB_STATUS_TOO_LARGE);
-    WRONG((setup.zones = large, setup.zone_count = 1, setup.cpu_count = 1), PB_STATUS_TOO_LARGE);
-    WRONG((setup.cpu_nodes = nowhere, setup.cpu_count = 2), PB_STATUS_CPU_NODE);
-    WRONG(setup.max_order = 15, PB_STATUS_GEOMETRY);
-    WRONG(setup.max_order = 256, PB_STATUS_GEOMETRY);
-    WRONG(setup.pageblock_order = 15, PB_STATUS_GEOMETRY);
+    WRONG(setup.zones = NULL, PB_STATUS_NULL,
+          "zones: NULL, but their number is not 0");
+    WRONG(setup.policy = "linux-2.2", PB_STATUS_POLICY,
+          "policy: unknown policy 'linux-2.2'; the oldest is linux-3.10");
+    WRONG(setup.policy = "", PB_STATUS_POLICY,
+          "policy: unknown policy ''");
+    WRONG(setup.distances = NULL, PB_STATUS_NULL,
+          "distances: NULL, but their number is not 0");
+    WRONG(setup.zone_count = 0, PB_STATUS_COUNT,
+          "zones: there are 0; allowed: 1 to 320");
+    WRONG(setup.cpu_count = 0, PB_STATUS_COUNT,
+          "cpu_nodes: there are 0 CPUs; allowed: 1 to 65535");
+    WRONG((setup.cpu_nodes = NULL, setup.cpu_count = PB_MAX_LOCAL_CPUS + 1), PB_STATUS_COUNT,
+          "cpu_count: 1025; allowed: at most 1024 if cpu_nodes is NULL");
+    WRONG((setup.zones = overlap, setup.zone_count = 2), PB_STATUS_ZONE_ORDER,
+          "zones[1].span: shares frames with zones[0]; allowed: spans apart");
+    WRONG((setup.zones = falling, setup.zone_count = 2), PB_STATUS_ZONE_ORDER,
+          "zones[1]: not after the zone before it; allowed: by node, then by kind, one of each");
+    WRONG((setup.zones = empty, setup.zone_count = 1), PB_STATUS_EMPTY,
+          "zones[0].span: frames 10 to 10; allowed: an end after the start, at most 2^52");
+    WRONG((setup.zones = odd_kind, setup.zone_count = 1), PB_STATUS_UNKNOWN,
+          "zones[0].kind: 9; allowed: 0 to 4");
+    WRONG((setup.zones = far_node, setup.zone_count = 1), PB_STATUS_ZONE_ORDER,
+          "zones[0].node: 64; allowed: 0 to 63");
+    WRONG((setup.zones = farther, setup.zone_count = 1), PB_STATUS_ZONE_ORDER,
+          "zones[0].node: 255; allowed: 0 to 63");
+    WRONG((setup.zones = huge, setup.zone_count = 1), PB_STATUS_TOO_LARGE,
+          "zones[0].span: frames 0 to 18446744073709551615; allowed: an end after the start, at most 2^52");
+    WRONG((setup.zones = large, setup.zone_count = 1, setup.cpu_count = 1), PB_STATUS_TOO_LARGE,
+          "zones[0].span: 1099511627776 frames in whole blocks; allowed: at most 2^32 - 2");
+    WRONG((setup.cpu_nodes = nowhere, setup.cpu_count = 2), PB_STATUS_CPU_NODE,
+          "cpu_nodes[1]: node 5 has no zone; allowed: the nodes of zones");
+    WRONG(setup.max_order = 15, PB_STATUS_GEOMETRY,
+          "geometry.max_order: 15; allowed: 1 to 14");
+    WRONG(setup.max_order = 256, PB_STATUS_GEOMETRY,
+          "geometry.max_order: 255; allowed: 1 to 14");
+    WRONG(setup.pageblock_order = 15, PB_STATUS_GEOMETRY,
+          "geometry.pageblock_order: 15; allowed: 1 to 14");
+    WRONG((setup.zones = reversed, setup.zone_count = 1), PB_STATUS_EMPTY,
+          "zones[0].span: frames 9 to 0; allowed: an end after the start, at most 2^52");
+    WRONG(setup.page_shift = 9, PB_STATUS_GEOMETRY, "geometry.page_shift: 9; allowed: 10 to 30");
+    WRONG(setup.distance_count = 3, PB_STATUS_DISTANCES,
+          "distances: there are 3; allowed: none, or one for each pair of nodes");
+    WRONG(setup.distances = near, PB_STATUS_DISTANCES,
+          "distances: 10 from node 0 to node 1; allowed: 10 within a node, more between nodes");
+
+    pb_setup setup = good_setup();
+    char text[200];
+    EXPECT(pb_setup_check(&setup, text, sizeof text), PB_STATUS_OK);
+    TRUE(text[0] == '\0');
+    EXPECT(pb_setup_check(NULL, text, sizeof text), PB_STATUS_NULL);
 }
 
 static void creation(void)

@@ -4,7 +4,7 @@
 //!
 //! An [`Allocator`](alloc::Allocator) has one owner, who acts for every CPU; a laboratory or a
 //! single-threaded pool needs no more. [`Allocator::share`](alloc::Allocator::share) makes it a
-//! [`Shared`](sharing::Shared) one: zones behind locks of the embedder's ([`lock_api::RawMutex`]), and
+//! [`Shared`](sharing::Shared) one: zones behind locks of the embedder's ([`Locks`](locks::Locks)), and
 //! for each CPU a handle that owns its caches ([`Cpu`](cpu::Cpu)). The code and its
 //! decisions are the same; [`into_owned`](sharing::Shared::into_owned) leads back. [`sharing`] states what is guaranteed
 //! then, mistakes of callers included.
@@ -12,12 +12,12 @@
 //! # Features
 //!
 //! `replay` enables imposed state, for laboratories that rebuild a known state or follow a
-//! recorded kernel. It bypasses policy; embedders leave it off.
+//! recorded kernel. It bypasses policy; embedders leave it off. `rmw` is for this crate's tests, and needs `std`.
 #![no_std]
 #![deny(unsafe_code)]
 #![deny(missing_docs)]
 
-#[cfg(any(test, loom, shuttle))]
+#[cfg(any(test, loom, shuttle, feature = "rmw"))]
 extern crate std;
 
 mod access;
@@ -36,7 +36,11 @@ pub mod zone;
 pub use api::{
     alloc, bulk, check, contig, cpu, exact, hotplug, proc, request_stats, setup, sharing,
 };
-pub use base::{alloc_flags, event, frame, ids, interrupts, layout, mobility, request, zonelist};
+#[cfg(feature = "rmw")]
+pub use base::sync::counted as rmw;
+pub use base::{
+    alloc_flags, event, frame, ids, interrupts, layout, locks, mobility, request, zonelist,
+};
 pub use percpu::cache as cpu_cache;
 pub use policy::preset;
 pub use table::map::{BYTES_PER_FRAME, FrameState};

@@ -71,7 +71,8 @@ fn fits(policy: &Policy, machine: &MachineSpec) -> bool {
     let pages = machine.pages();
     // Every zone gets its share of the watermarks, so the machine can be treated as one zone.
     let kbytes = tuning::min_free_kbytes(policy, pages * KBYTES_PER_PAGE, None);
-    tuning::watermarks(policy, ZoneKind::Normal, pages, pages, kbytes).high <= pages
+    tuning::watermarks(policy, ZoneKind::Normal, pages, pages, kbytes, machine.geometry).high
+        <= pages
 }
 
 fn shrunk(named: &Named, machine: &MachineSpec, workload: &dyn Workload) -> Kernel {
@@ -97,10 +98,6 @@ fn shrunk(named: &Named, machine: &MachineSpec, workload: &dyn Workload) -> Kern
 fn computed(policy: &Policy, machine: &MachineSpec, whole: u64) -> u64 {
     let mut kinds: Vec<_> = machine.zones.iter().map(|z| (z.node, z.kind)).collect();
     kinds.dedup();
-    let raised = tuning::khugepaged_min_free_kbytes(
-        kinds.len() as u64,
-        machine.geometry.pageblock_order,
-        whole,
-    );
+    let raised = tuning::khugepaged_min_free_kbytes(kinds.len() as u64, machine.geometry, whole);
     tuning::min_free_kbytes(policy, whole * KBYTES_PER_PAGE, Some(raised))
 }

@@ -385,7 +385,9 @@ impl Judge<'_> {
             let lowmem = tuning::lowmem_pages(policy, zones().map(|z| (z.kind(), z.managed())));
             let (mut more, mut short) = (0, 0);
             for zone in zones() {
-                let marks = tuning::watermarks(policy, zone.kind(), zone.managed(), lowmem, kbytes);
+                let (kind, managed) = (zone.kind(), zone.managed());
+                let sizes = zone.geometry();
+                let marks = tuning::watermarks(policy, kind, managed, lowmem, kbytes, sizes);
                 more += marks.high.saturating_sub(zone.watermarks().high);
                 if zone.free_pages() < marks.low {
                     short += marks.high - zone.free_pages();

@@ -1,9 +1,9 @@
 //! The crate `x86_64`: page tables get their frames from a CPU's handle.
 
-use lock_api::RawMutex;
 use pageblock::cpu::Cpu;
 use pageblock::frame::{Order, Pfn};
 use pageblock::interrupts::Interrupts;
+use pageblock::locks::Locks;
 use pageblock::request::{Gfp, Request};
 use x86_64::PhysAddr;
 use x86_64::structures::paging::{
@@ -14,8 +14,8 @@ const FRAME_SIZE: u64 = Size4KiB::SIZE;
 
 /// A CPU, as page tables see it. Pages of 1 GiB are more than a block can have; for those there is
 /// `Allocator::alloc_contig`.
-pub struct CpuFrames<'c, 's, 'm, R: RawMutex, I: Interrupts> {
-    cpu: &'c mut Cpu<'s, 'm, R, I>,
+pub struct CpuFrames<'c, 's, 'm, L: Locks, I: Interrupts> {
+    cpu: &'c mut Cpu<'s, 'm, L, I>,
     /// What the frames are for.
     gfp: Gfp,
 }
@@ -31,16 +31,16 @@ impl BlockSize for Size2MiB {}
 
 const _: () = assert!(Size1GiB::SIZE / FRAME_SIZE > 1 << pageblock::frame::ORDER_LIMIT);
 
-impl<'c, 's, 'm, R: RawMutex, I: Interrupts> CpuFrames<'c, 's, 'm, R, I> {
+impl<'c, 's, 'm, L: Locks, I: Interrupts> CpuFrames<'c, 's, 'm, L, I> {
     /// Allocates by a CPU's handle, for what `gfp` says.
-    pub fn new(cpu: &'c mut Cpu<'s, 'm, R, I>, gfp: Gfp) -> Self {
+    pub fn new(cpu: &'c mut Cpu<'s, 'm, L, I>, gfp: Gfp) -> Self {
         Self { cpu, gfp }
     }
 }
 
 // SAFETY: a block is given once until it is freed, and starts at a multiple of its size.
-unsafe impl<S: BlockSize, R: RawMutex, I: Interrupts> FrameAllocator<S>
-    for CpuFrames<'_, '_, '_, R, I>
+unsafe impl<S: BlockSize, L: Locks, I: Interrupts> FrameAllocator<S>
+    for CpuFrames<'_, '_, '_, L, I>
 {
     fn allocate_frame(&mut self) -> Option<PhysFrame<S>> {
         let pfn = self.cpu.alloc(&Request::new(S::ORDER, self.gfp), &mut ()).ok()?;
@@ -48,7 +48,7 @@ unsafe impl<S: BlockSize, R: RawMutex, I: Interrupts> FrameAllocator<S>
     }
 }
 
-impl<S: BlockSize, R: RawMutex, I: Interrupts> FrameDeallocator<S> for CpuFrames<'_, '_, '_, R, I> {
+impl<S: BlockSize, L: Locks, I: Interrupts> FrameDeallocator<S> for CpuFrames<'_, '_, '_, L, I> {
     /// # Panics
     /// For a frame that is not in use: the trait knows no error.
     unsafe fn deallocate_frame(&mut self, frame: PhysFrame<S>) {

@@ -13,7 +13,6 @@ use pageblock::request::Gfp;
 use pageblock::setup::Setup;
 use pageblock::sharing::Shared;
 use pageblock::zone::Geometry;
-use parking_lot::RawMutex;
 use x86_64::structures::paging::mapper::{CleanUp, Translate};
 use x86_64::structures::paging::{
     FrameAllocator, FrameDeallocator, Mapper, OffsetPageTable, Page, PageTable, PageTableFlags,
@@ -23,7 +22,11 @@ use x86_64::{PhysAddr, VirtAddr};
 
 const FRAMES: u64 = 4096;
 
-type Frames<'c, 's, 'm> = CpuFrames<'c, 's, 'm, RawMutex, ()>;
+pageblock::locks! {
+    struct ParkingLot = parking_lot::Mutex<T>, parking_lot::MutexGuard<'a, T>;
+}
+
+type Frames<'c, 's, 'm> = CpuFrames<'c, 's, 'm, ParkingLot, ()>;
 
 /// Shares 16 MiB of frames, and verifies afterwards that every one is free.
 fn with_frames(test: impl FnOnce(Frames<'_, '_, '_>)) {
@@ -46,8 +49,8 @@ fn with_frames(test: impl FnOnce(Frames<'_, '_, '_>)) {
     let mut allocator = Allocator::new(&mut tables, &setup).unwrap();
     allocator.release(span).unwrap();
     allocator.retune();
-    let mut locks = vec![MaybeUninit::uninit(); allocator.sharing_size::<RawMutex>()];
-    let shared: Shared<'_, RawMutex> = allocator.share(&mut locks).unwrap();
+    let mut locks = vec![MaybeUninit::uninit(); allocator.sharing_size::<ParkingLot>()];
+    let shared: Shared<'_, ParkingLot> = allocator.share(&mut locks).unwrap();
     test(CpuFrames::new(&mut shared.cpu(CpuId(0)).unwrap(), Gfp::GFP_KERNEL));
     let mut allocator = shared.into_owned().unwrap();
     allocator.drain_all(&mut ());

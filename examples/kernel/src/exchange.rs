@@ -13,7 +13,7 @@ use crate::cpu_flags::CpuFlags;
 use crate::println;
 use crate::self_check::Frames;
 use crate::smp::CPUS;
-use crate::spin_lock::SpinLock;
+use crate::spin_lock::SpinLocks;
 
 /// So many blocks may wait for the other CPU: as much as 256 MiB have room for, so that requests fail too.
 const SLOTS: usize = 8192;
@@ -72,7 +72,7 @@ impl<'s> Exchange<'s> {
 }
 
 struct Worker<'s> {
-    cpu: Cpu<'s, 'static, SpinLock, CpuFlags>,
+    cpu: Cpu<'s, 'static, SpinLocks, CpuFlags>,
     random: u64,
     made: u32,
     foreign: u32,
@@ -133,7 +133,7 @@ fn take(slot: &AtomicU64) -> Option<Block> {
     Block::from_word(slot.swap(0, Ordering::AcqRel))
 }
 
-fn free(cpu: &mut Cpu<'_, '_, SpinLock, CpuFlags>, block: Block) {
+fn free(cpu: &mut Cpu<'_, '_, SpinLocks, CpuFlags>, block: Block) {
     block.check();
     cpu.free(block.pfn(), block.order(), &mut ()).expect("a block in use");
 }

@@ -14,11 +14,11 @@ use crate::cpu_flags::CpuFlags;
 use crate::exchange::Exchange;
 use crate::memory::{self, PAGE_SIZE};
 use crate::ranges::Ranges;
-use crate::spin_lock::SpinLock;
+use crate::spin_lock::SpinLocks;
 use crate::{println, smp};
 
 /// The allocator as both CPUs see it.
-pub type Frames = Shared<'static, SpinLock, CpuFlags>;
+pub type Frames = Shared<'static, SpinLocks, CpuFlags>;
 
 /// Checks an allocator whose frames, `free`, are all free. Panics where something is wrong.
 pub fn run(mut allocator: Allocator<'static>, free: &Ranges) {
@@ -46,7 +46,7 @@ pub fn run(mut allocator: Allocator<'static>, free: &Ranges) {
 
 /// The block that the locks will lie in is the first that the allocator gives.
 fn take_locks(allocator: &mut Allocator<'_>) -> (Pfn, Order) {
-    let frames = allocator.sharing_size::<SpinLock>().div_ceil(PAGE_SIZE as usize);
+    let frames = allocator.sharing_size::<SpinLocks>().div_ceil(PAGE_SIZE as usize);
     let order = frames.next_power_of_two().trailing_zeros() as Order;
     let request = Request::new(order, Gfp::GFP_KERNEL);
     (allocator.alloc(CpuId(0), &request, &mut ()).expect("a block for locks"), order)

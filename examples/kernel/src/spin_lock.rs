@@ -2,9 +2,14 @@
 
 use core::sync::atomic::{AtomicBool, Ordering};
 
-use lock_api::{GuardSend, RawMutex};
+use lock_api::{GuardSend, Mutex, MutexGuard, RawMutex};
 
-/// The lock, for `lock_api::Mutex` and for the allocator's zones.
+pageblock::locks! {
+    /// The locks of the allocator's zones.
+    pub struct SpinLocks = Mutex<SpinLock, T>, MutexGuard<'a, SpinLock, T>;
+}
+
+/// The lock, for `lock_api::Mutex`.
 pub struct SpinLock(AtomicBool);
 
 // SAFETY: only who changes the flag from false to true has the lock, until it stores false; what is

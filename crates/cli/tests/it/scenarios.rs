@@ -59,7 +59,7 @@ struct Layout {
 
 /// Two nodes of small zones, with blocks of four pageblocks.
 const SMALL: Layout = Layout {
-    geometry: Geometry { pageblock_order: 6, max_order: 8 },
+    geometry: Geometry { pageblock_order: 6, max_order: 8, page_shift: 12 },
     zones: &[
         (0, ZoneKind::Dma32, 4096),
         (0, ZoneKind::Normal, 12_288),
@@ -72,7 +72,7 @@ const SMALL: Layout = Layout {
 
 /// 2 GiB in a zone, and 256 MiB of movable memory. Pageblocks are small, so that they do not decide min_free_kbytes.
 const LARGE: Layout = Layout {
-    geometry: Geometry { pageblock_order: 4, max_order: 10 },
+    geometry: Geometry { pageblock_order: 4, max_order: 10, page_shift: 12 },
     zones: &[(0, ZoneKind::Normal, 1 << 19), (0, ZoneKind::Movable, (1 << 19) + (1 << 16))],
     cma: FrameRange { start: Pfn(0), end: Pfn(0) },
     cpu_nodes: &[NodeId(0)],

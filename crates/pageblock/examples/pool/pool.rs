@@ -12,11 +12,15 @@ use pageblock::request::{Gfp, Request};
 use pageblock::setup::{Setup, SetupError};
 use pageblock::sharing::{CpuError, Shared};
 use pageblock::zone::{FrameError, Geometry};
-use parking_lot::RawMutex;
 
 use crate::memory::Memory;
 
 pub(crate) const PAGE_SIZE: usize = 4096;
+
+pageblock::locks! {
+    /// Locks that let threads sleep.
+    pub(crate) struct ParkingLot = parking_lot::Mutex<T>, parking_lot::MutexGuard<'a, T>;
+}
 
 /// Makes an allocator of all frames of a pool, whose tables `memory` becomes.
 pub(crate) fn allocator(
@@ -48,13 +52,13 @@ pub(crate) fn allocator(
 /// A pool: frame n of the allocator is page n of the memory.
 pub(crate) struct Pool<'m> {
     memory: Memory,
-    frames: Shared<'m, RawMutex>,
+    frames: Shared<'m, ParkingLot>,
 }
 
 /// One thread's part of the pool.
 pub(crate) struct Seat<'p, 'm> {
     pool: &'p Pool<'m>,
-    cpu: Cpu<'p, 'm, RawMutex, ()>,
+    cpu: Cpu<'p, 'm, ParkingLot, ()>,
 }
 
 /// A buffer of a power-of-two number of pages, for whoever has it. Give it back to a [`Seat`]: dropping it

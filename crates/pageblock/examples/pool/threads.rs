@@ -6,10 +6,9 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use pageblock::alloc::AllocError;
 use pageblock::frame::Order;
 use pageblock::proc::BuddyInfo;
-use parking_lot::RawMutex;
 
 use crate::memory::Memory;
-use crate::pool::{Buffer, PAGE_SIZE, Pool, Seat, allocator};
+use crate::pool::{Buffer, PAGE_SIZE, ParkingLot, Pool, Seat, allocator};
 
 const THREADS: usize = 4;
 const FRAMES: u64 = 16 * 1024;
@@ -21,7 +20,7 @@ pub(crate) fn run() -> Result<(), Box<dyn std::error::Error>> {
     let memory = Memory::new(FRAMES as usize * PAGE_SIZE)?;
     let mut tables = Vec::new();
     let allocator = allocator(FRAMES, THREADS, &mut tables)?;
-    let mut locks = vec![MaybeUninit::uninit(); allocator.sharing_size::<RawMutex>()];
+    let mut locks = vec![MaybeUninit::uninit(); allocator.sharing_size::<ParkingLot>()];
     let pool = Pool::new(memory, allocator, &mut locks)?;
     turn(&pool);
 

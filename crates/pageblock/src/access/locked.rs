@@ -1,24 +1,23 @@
 //! Zones behind locks.
 
-use lock_api::{Mutex, RawMutex};
-
 use crate::access::local::Access;
 use crate::base::ids::ZoneIndex;
+use crate::base::locks::Locks;
 use crate::percpu::machine::Machine;
 use crate::zone::Zone;
 use crate::zone::stat::ZoneStat;
 
 /// Zones behind locks.
-pub(crate) struct Locked<'a, 'm, R>(pub(crate) &'a [Mutex<R, Zone<'m>>]);
+pub(crate) struct Locked<'a, 'm, L: Locks>(pub(crate) &'a [L::Mutex<Zone<'m>>]);
 
-impl<'m, R: RawMutex> Access<'m> for Locked<'_, 'm, R> {
+impl<'m, L: Locks> Access<'m> for Locked<'_, 'm, L> {
     fn with<T>(
         &mut self,
         machine: &Machine<'m>,
         at: ZoneIndex,
         act: impl FnOnce(&mut Zone<'m>) -> T,
     ) -> T {
-        let mut zone = self.0[at.index()].lock();
+        let mut zone = L::lock(&self.0[at.index()]);
         let done = act(&mut zone);
         machine.snapshots[at.index()].refresh(&mut zone, machine.first_zone_serves());
         done
@@ -30,7 +29,7 @@ impl<'m, R: RawMutex> Access<'m> for Locked<'_, 'm, R> {
         at: ZoneIndex,
         act: impl FnOnce(&mut Zone<'m>) -> T,
     ) -> T {
-        let mut zone = self.0[at.index()].lock();
+        let mut zone = L::lock(&self.0[at.index()]);
         let done = act(&mut zone);
         machine.snapshots[at.index()].refresh_after_moves(&mut zone, machine);
         done

@@ -12,7 +12,7 @@ use crate::zone::tuning;
 
 /// Returns the sums over all zones that each is tuned by.
 fn share<'m>(machine: &Machine<'m>, access: &impl Access<'m>) -> Share {
-    let (policy, order) = (&machine.policy, machine.geometry.pageblock_order);
+    let (policy, geometry) = (&machine.policy, machine.geometry);
     let managed = |at| access.stat(machine, at).managed();
     let zones = || machine.zones().map(|(at, zone)| (zone.kind, managed(at)));
     let total: u64 = zones().map(|(_, managed)| managed).sum();
@@ -20,12 +20,12 @@ fn share<'m>(machine: &Machine<'m>, access: &impl Access<'m>) -> Share {
     let low = || zones().filter(|&(kind, _)| kind <= ZoneKind::Normal).map(|(_, n)| n);
     let buffer: u64 = low().sum();
     let populated = low().filter(|&managed| managed > 0).count() as u64;
-    let raised = tuning::khugepaged_min_free_kbytes(populated, order, buffer);
-    let lowmem_kbytes = tuning::KBYTES_PER_PAGE * buffer;
+    let raised = tuning::khugepaged_min_free_kbytes(populated, geometry, buffer);
+    let lowmem_kbytes = geometry.kbytes(buffer);
     Share {
         lowmem_pages: tuning::lowmem_pages(policy, zones()),
         min_free_kbytes: tuning::min_free_kbytes(policy, lowmem_kbytes, Some(raised)),
-        mobility_off: total < machine.geometry.pageblock_pages() * (MIGRATE_PCPTYPES as u64 + 1),
+        mobility_off: total < geometry.pageblock_pages() * (MIGRATE_PCPTYPES as u64 + 1),
     }
 }
 

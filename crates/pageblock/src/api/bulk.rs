@@ -3,7 +3,6 @@
 //! Source: `alloc_pages_bulk` (mm/page_alloc.c), which in the kernel has order 0 only.
 
 pub use crate::base::error::BulkError;
-use lock_api::RawMutex;
 
 use crate::api::alloc::Allocator;
 use crate::api::cpu::Cpu;
@@ -12,6 +11,7 @@ use crate::base::event::Observer;
 use crate::base::frame::{Order, Pfn};
 use crate::base::ids::CpuId;
 use crate::base::interrupts::{Interrupts, Off};
+use crate::base::locks::Locks;
 use crate::base::request::Request;
 
 impl Allocator<'_> {
@@ -68,7 +68,7 @@ impl Allocator<'_> {
     }
 }
 
-impl<R: RawMutex, I: Interrupts> Cpu<'_, '_, R, I> {
+impl<L: Locks, I: Interrupts> Cpu<'_, '_, L, I> {
     /// See [`Allocator::alloc_bulk`].
     ///
     /// # Errors

@@ -26,12 +26,12 @@
 //! ```
 
 pub use crate::zone::check::Violation;
-use lock_api::RawMutex;
 
 use crate::api::alloc::Allocator;
 use crate::api::cpu::Cpu;
 use crate::base::ids::{CpuId, ZoneIndex};
 use crate::base::interrupts::Interrupts;
+use crate::base::locks::Locks;
 
 impl Allocator<'_> {
     /// Verifies the whole state: every frame accounted for once, lists against blocks, counters
@@ -48,7 +48,7 @@ impl Allocator<'_> {
     }
 }
 
-impl<R: RawMutex, I: Interrupts> Cpu<'_, '_, R, I> {
+impl<L: Locks, I: Interrupts> Cpu<'_, '_, L, I> {
     /// Verifies this CPU's caches while others work.
     ///
     /// # Errors

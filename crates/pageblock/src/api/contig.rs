@@ -9,7 +9,6 @@
 //! (mm/page_isolation.c).
 
 pub use crate::zone::contig::{ContigError, Migrate};
-use lock_api::RawMutex;
 
 use crate::access::contig::RangeWorker;
 use crate::access::local::{Access, Owned};
@@ -21,6 +20,7 @@ use crate::base::event::Observer;
 use crate::base::frame::{FrameRange, Order, Pfn};
 use crate::base::ids::{CpuId, NodeId, ZoneIndex};
 use crate::base::interrupts::Interrupts;
+use crate::base::locks::Locks;
 use crate::base::request::Request;
 use crate::percpu::machine::Machine;
 use crate::zone::Zone;
@@ -95,7 +95,7 @@ impl<'m> Allocator<'m> {
     }
 }
 
-impl<R: RawMutex, I: Interrupts> Cpu<'_, '_, R, I> {
+impl<L: Locks, I: Interrupts> Cpu<'_, '_, L, I> {
     /// [`Allocator::alloc_contig_range`] while other CPUs work. The zone's lock is held while the range is
     /// isolated and, at the end, taken, which takes time linear in the range; contents are moved without
     /// it. Other CPUs are asked to drain their caches, and waited for by
@@ -201,7 +201,7 @@ impl<'m> RangeWorker<'m> for Owner<'_, 'm> {
     }
 }
 
-impl<'m, R: RawMutex, I: Interrupts> RangeWorker<'m> for Cpu<'_, 'm, R, I> {
+impl<'m, L: Locks, I: Interrupts> RangeWorker<'m> for Cpu<'_, 'm, L, I> {
     fn machine(&self) -> &Machine<'m> {
         &self.shared().machine
     }

@@ -14,8 +14,9 @@
 //! # allocator.retune();
 //! use pageblock::sharing::Shared;
 //!
-//! let mut locks = vec![std::mem::MaybeUninit::uninit(); allocator.sharing_size::<parking_lot::RawMutex>()];
-//! let shared: Shared<parking_lot::RawMutex> = allocator.share(&mut locks).unwrap();
+//! # pageblock::locks! { struct ParkingLot = parking_lot::Mutex<T>, parking_lot::MutexGuard<'a, T>; }
+//! let mut locks = vec![std::mem::MaybeUninit::uninit(); allocator.sharing_size::<ParkingLot>()];
+//! let shared: Shared<ParkingLot> = allocator.share(&mut locks).unwrap();
 //! let mut cpu = shared.cpu(CpuId(0)).unwrap();
 //! let pfn = cpu.alloc(&Request::new(0, Gfp::GFP_KERNEL), &mut ()).unwrap();
 //! cpu.free(pfn, 0, &mut ()).unwrap();
@@ -28,8 +29,6 @@
 //! assert_eq!(cpu.cache(ZoneIndex(0)).unwrap().count(), 0);
 //! ```
 
-use lock_api::RawMutex;
-
 use crate::access::local::Local;
 use crate::access::locked::Locked;
 use crate::api::sharing::Shared;
@@ -39,6 +38,7 @@ use crate::base::event::Observer;
 use crate::base::frame::{Order, Pfn};
 use crate::base::ids::{CpuId, NodeId, ZoneIndex};
 use crate::base::interrupts::{Interrupts, Off};
+use crate::base::locks::Locks;
 use crate::base::request::Request;
 use crate::percpu::cache::CpuCache;
 use crate::percpu::caches::CpuCaches;
@@ -50,21 +50,21 @@ use crate::api::alloc::Allocator;
 
 /// A CPU's handle, which owns its caches: taken by [`Shared::cpu`], returned by dropping it. It may move from
 /// thread to thread, but serves one at a time.
-pub struct Cpu<'s, 'm, R: RawMutex, I: Interrupts> {
-    shared: &'s Shared<'m, R, I>,
+pub struct Cpu<'s, 'm, L: Locks, I: Interrupts> {
+    shared: &'s Shared<'m, L, I>,
     caches: CpuCaches<'m>,
     mailbox: &'s Mailbox,
     cpu: CpuId,
 }
 
 /// A free that takes more than the fastest path. In memory, so that the fastest path saves no registers for the two calls.
-struct Free<'a, 's, 'm, R: RawMutex, I: Interrupts> {
-    cpu: &'a mut Cpu<'s, 'm, R, I>,
+struct Free<'a, 's, 'm, L: Locks, I: Interrupts> {
+    cpu: &'a mut Cpu<'s, 'm, L, I>,
     pfn: Pfn,
     order: Order,
 }
 
-impl<R: RawMutex, I: Interrupts> Free<'_, '_, '_, R, I> {
+impl<L: Locks, I: Interrupts> Free<'_, '_, '_, L, I> {
     #[inline(never)]
     fn is_done_fast(&mut self, observer: &mut impl Observer) -> bool {
         let Self { cpu, pfn, order } = self;
@@ -82,8 +82,8 @@ impl<R: RawMutex, I: Interrupts> Free<'_, '_, '_, R, I> {
     }
 }
 
-impl<'s, 'm, R: RawMutex, I: Interrupts> Cpu<'s, 'm, R, I> {
-    pub(crate) fn new(shared: &'s Shared<'m, R, I>, cpu: CpuId, caches: CpuCaches<'m>) -> Self {
+impl<'s, 'm, L: Locks, I: Interrupts> Cpu<'s, 'm, L, I> {
+    pub(crate) fn new(shared: &'s Shared<'m, L, I>, cpu: CpuId, caches: CpuCaches<'m>) -> Self {
         let mailbox = &shared.seats[cpu.index()].mailbox;
         Self { shared, caches, mailbox, cpu }
     }
@@ -102,7 +102,7 @@ impl<'s, 'm, R: RawMutex, I: Interrupts> Cpu<'s, 'm, R, I> {
 
     /// Returns the shared allocator.
     #[must_use]
-    pub fn shared(&self) -> &'s Shared<'m, R, I> {
+    pub fn shared(&self) -> &'s Shared<'m, L, I> {
         self.shared
     }
 
@@ -112,8 +112,8 @@ impl<'s, 'm, R: RawMutex, I: Interrupts> Cpu<'s, 'm, R, I> {
     }
 
     #[inline(always)]
-    pub(crate) fn local(&mut self) -> Local<'_, 'm, Locked<'_, 'm, R>> {
-        let zones = Locked(self.shared.zones);
+    pub(crate) fn local(&mut self) -> Local<'_, 'm, Locked<'_, 'm, L>> {
+        let zones = Locked::<L>(self.shared.zones);
         Local { machine: &self.shared.machine, zones, caches: &mut self.caches }
     }
 
@@ -300,11 +300,11 @@ impl<'s, 'm, R: RawMutex, I: Interrupts> Cpu<'s, 'm, R, I> {
     }
 }
 
-impl<R: RawMutex, I: Interrupts> Drop for Cpu<'_, '_, R, I> {
+impl<L: Locks, I: Interrupts> Drop for Cpu<'_, '_, L, I> {
     fn drop(&mut self) {
         self.attend(&mut ());
         let _off = Off::<I>::now();
-        *self.shared.seats[self.cpu.index()].caches.lock() =
+        *L::lock(&self.shared.seats[self.cpu.index()].caches) =
             Some(core::mem::take(&mut self.caches));
     }
 }

@@ -24,7 +24,6 @@
 //! ```
 
 pub use crate::base::error::ExactError;
-use lock_api::RawMutex;
 
 use crate::api::alloc::Allocator;
 use crate::api::cpu::Cpu;
@@ -32,6 +31,7 @@ use crate::base::event::Observer;
 use crate::base::frame::{FrameRange, Pfn};
 use crate::base::ids::CpuId;
 use crate::base::interrupts::{Interrupts, Off};
+use crate::base::locks::Locks;
 use crate::base::request::Request;
 
 impl Allocator<'_> {
@@ -83,7 +83,7 @@ impl Allocator<'_> {
     }
 }
 
-impl<R: RawMutex, I: Interrupts> Cpu<'_, '_, R, I> {
+impl<L: Locks, I: Interrupts> Cpu<'_, '_, L, I> {
     /// See [`Allocator::alloc_at`].
     ///
     /// # Errors

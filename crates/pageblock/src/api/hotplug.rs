@@ -41,8 +41,9 @@
 //! assert_eq!(allocator.zones()[0].free_pages(), 1 << 15);
 //!
 //! // The same beside CPUs at work.
-//! let mut locks = vec![std::mem::MaybeUninit::uninit(); allocator.sharing_size::<parking_lot::RawMutex>()];
-//! let shared: pageblock::sharing::Shared<parking_lot::RawMutex> = allocator.share(&mut locks).unwrap();
+//! # pageblock::locks! { struct ParkingLot = parking_lot::Mutex<T>, parking_lot::MutexGuard<'a, T>; }
+//! let mut locks = vec![std::mem::MaybeUninit::uninit(); allocator.sharing_size::<ParkingLot>()];
+//! let shared: pageblock::sharing::Shared<ParkingLot> = allocator.share(&mut locks).unwrap();
 //! let mut cpu = shared.cpu(CpuId(0)).unwrap();
 //! let frame = cpu.alloc(&Request::new(0, Gfp::GFP_KERNEL), &mut ()).unwrap();
 //! cpu.offline(range, &mut (), &mut ())?;
@@ -50,8 +51,6 @@
 //! cpu.free(frame, 0, &mut ()).unwrap();
 //! # Ok::<(), pageblock::contig::ContigError>(())
 //! ```
-
-use lock_api::RawMutex;
 
 use crate::access::hotplug::{change, take_away};
 use crate::access::local::Owned;
@@ -63,6 +62,7 @@ use crate::base::event::Observer;
 use crate::base::frame::FrameRange;
 use crate::base::ids::CpuId;
 use crate::base::interrupts::{Interrupts, Off};
+use crate::base::locks::Locks;
 use crate::zone::Zone;
 use crate::zone::contig::{ContigError, Migrate};
 
@@ -118,7 +118,7 @@ impl Allocator<'_> {
     }
 }
 
-impl<R: RawMutex, I: Interrupts> Shared<'_, R, I> {
+impl<L: Locks, I: Interrupts> Shared<'_, L, I> {
     /// [`Allocator::online`] while CPUs work. The zone's lock is held for a time linear in the range; CPUs
     /// have the new limits of their caches from their next call on ([`retune`](Self::retune)).
     ///
@@ -126,7 +126,7 @@ impl<R: RawMutex, I: Interrupts> Shared<'_, R, I> {
     /// Those of [`Allocator::online`].
     pub fn online(&self, range: FrameRange) -> Result<(), ContigError> {
         let _off = Off::<I>::now();
-        change(&self.machine, Locked(self.zones), range, Zone::online)?;
+        change(&self.machine, Locked::<L>(self.zones), range, Zone::online)?;
         self.retune();
         Ok(())
     }
@@ -137,7 +137,7 @@ impl<R: RawMutex, I: Interrupts> Shared<'_, R, I> {
     /// Those of [`Allocator::mark_holes`].
     pub fn mark_holes(&self, range: FrameRange) -> Result<(), ContigError> {
         let _off = Off::<I>::now();
-        change(&self.machine, Locked(self.zones), range, Zone::mark_holes)
+        change(&self.machine, Locked::<L>(self.zones), range, Zone::mark_holes)
     }
 
     /// [`Allocator::fill_holes`] while CPUs work. The zone's lock is held for a time linear in the range.
@@ -146,11 +146,11 @@ impl<R: RawMutex, I: Interrupts> Shared<'_, R, I> {
     /// Those of [`Allocator::fill_holes`].
     pub fn fill_holes(&self, range: FrameRange) -> Result<(), ContigError> {
         let _off = Off::<I>::now();
-        change(&self.machine, Locked(self.zones), range, Zone::fill_holes)
+        change(&self.machine, Locked::<L>(self.zones), range, Zone::fill_holes)
     }
 }
 
-impl<R: RawMutex, I: Interrupts> Cpu<'_, '_, R, I> {
+impl<L: Locks, I: Interrupts> Cpu<'_, '_, L, I> {
     /// [`Allocator::offline`] while other CPUs work: they are asked to drain their caches, and waited
     /// for by [`Migrate::wait_for`]. The zone's lock is held while the range is isolated and, at the end,
     /// taken, which takes time linear in the range; contents are moved without it.

@@ -7,8 +7,6 @@
 //! Source: `__setup_per_zone_wmarks`, `setup_per_zone_lowmem_reserve`, `zone_set_pageset_high_and_batch`
 //! (mm/page_alloc.c).
 
-use lock_api::RawMutex;
-
 use crate::access::local::Owned;
 use crate::access::locked::Locked;
 use crate::access::retune::{retune_zones, tune_caches};
@@ -16,6 +14,7 @@ use crate::api::alloc::Allocator;
 use crate::api::sharing::Shared;
 use crate::base::ids::ZoneIndex;
 use crate::base::interrupts::{Interrupts, Off};
+use crate::base::locks::Locks;
 
 #[cfg(doc)]
 use crate::api::cpu::Cpu;
@@ -49,14 +48,14 @@ impl Allocator<'_> {
     }
 }
 
-impl<R: RawMutex, I: Interrupts> Shared<'_, R, I> {
+impl<L: Locks, I: Interrupts> Shared<'_, L, I> {
     /// [`Allocator::retune`] while CPUs work: one zone after the other. The caches of a CPU have the
     /// new limits from its next call on ([`Cpu::attend`] at the latest).
     pub fn retune(&self) {
         let _off = Off::<I>::now();
         // The last caller sees what all before it changed.
-        let _alone = self.tuning.lock();
-        retune_zones(&self.machine, Locked(self.zones));
+        let _alone = L::lock(&self.tuning);
+        retune_zones(&self.machine, Locked::<L>(self.zones));
         self.seats.iter().for_each(|seat| seat.mailbox.notify());
     }
 }

@@ -30,12 +30,16 @@
 //! # Ok::<(), pageblock::setup::SetupError>(())
 //! ```
 
+mod check;
+
+pub use check::{MAX_CPUS, SetupError};
+
 use core::mem::MaybeUninit;
 
 use crate::api::alloc::Allocator;
 use crate::base::alloc_flags::AllocFlags;
 use crate::base::error::FrameError;
-use crate::base::frame::{FrameRange, ORDER_LIMIT};
+use crate::base::frame::FrameRange;
 use crate::base::geometry::Geometry;
 use crate::base::ids::{CpuId, ListIndex, NodeId, ZoneIndex};
 use crate::base::layout::{
@@ -54,95 +58,26 @@ use crate::table::memory::{Tables, TablesLayout};
 use crate::zone::Zone;
 use crate::zone::retune::{CacheLimits, ring_pages};
 
-/// What an allocator is made for.
+/// What an allocator is made for. Each field is checked, and [`SetupError`] names the first that is wrong.
 #[derive(Clone, Copy, Debug)]
 pub struct Setup<'a> {
     /// Its policy; [`Policy::default`] for those who need no particular Linux.
     pub policy: Policy,
     /// Its pageblock order and largest order.
     pub geometry: Geometry,
-    /// The zones, node by node, lowest first.
+    /// The zones, node by node, lowest first. Their spans share no frame.
     pub zones: &'a [ZoneSpec],
-    /// The node of each CPU.
+    /// The node of each CPU, at most [`MAX_CPUS`]; every node has a zone.
     pub cpu_nodes: &'a [NodeId],
-    /// The distances between nodes, row by row in the order of their numbers; empty for 10 within a node
-    /// and 20 between nodes.
+    /// The distances between nodes, row by row in the order of their numbers: 10 within a node, 11 to 255 between
+    /// nodes. Empty for 10 and 20.
     pub distances: &'a [u8],
 }
 
-/// Why an allocator cannot be made.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-#[non_exhaustive]
-pub enum SetupError {
-    /// There is no zone or no CPU, or more zones than can be numbered.
-    Empty,
-    /// The zones are not in order of node and kind, or two overlap; the second of the two.
-    ZoneOrder(ZoneIndex),
-    /// A CPU is on a node without a zone.
-    CpuNode(CpuId),
-    /// The orders are zero or larger than [`ORDER_LIMIT`].
-    Geometry(Geometry),
-    /// The memory does not hold the tables; the bytes that are needed.
-    Memory(usize),
-    /// The zones are larger than can be numbered.
-    TooLarge,
-}
-
-impl core::fmt::Display for SetupError {
-    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-        match self {
-            Self::Empty => f.write_str("an allocator needs 1 to 65535 zones and a CPU"),
-            Self::ZoneOrder(at) => {
-                write!(f, "zone {at} is not after the zone before it, or overlaps one")
-            }
-            Self::CpuNode(cpu) => write!(f, "CPU {cpu} is on a node without a zone"),
-            Self::Geometry(g) => write!(
-                f,
-                "pageblock order {} and largest order {} must be 1 to {ORDER_LIMIT}",
-                g.pageblock_order, g.max_order
-            ),
-            Self::Memory(bytes) => write!(f, "the tables need {bytes} bytes"),
-            Self::TooLarge => f.write_str("a zone has more than 2^32 - 2 frames"),
-        }
-    }
-}
-
-impl core::error::Error for SetupError {}
-
 impl Setup<'_> {
+    /// Returns the nodes that have a zone, one bit each.
     fn nodes(&self) -> u64 {
         self.zones.iter().fold(0, |nodes, z| nodes | z.node.bit())
-    }
-
-    fn validate(&self) -> Result<(), SetupError> {
-        let Geometry { pageblock_order, max_order } = self.geometry;
-        let orders = 1..=ORDER_LIMIT;
-        if !orders.contains(&pageblock_order) || !orders.contains(&max_order) {
-            return Err(SetupError::Geometry(self.geometry));
-        }
-        if self.zones.is_empty() || self.zones.len() > 0xffff || self.cpu_nodes.is_empty() {
-            return Err(SetupError::Empty);
-        }
-        for (at, zone) in self.zones.iter().enumerate() {
-            let before = &self.zones[..at];
-            if zone.span.end.0 > 1 << 52 {
-                return Err(SetupError::TooLarge);
-            }
-            let ordered = before.last().is_none_or(|b| (b.node, b.kind) < (zone.node, zone.kind));
-            // Linux: the spans of nodes may overlap. Here a frame in two spans would be in two zones.
-            let shared = before.iter().any(|b| overlaps(b, zone));
-            if !ordered || shared || zone.node.index() >= MAX_NUMNODES {
-                return Err(SetupError::ZoneOrder(ZoneIndex::new(at)));
-            }
-        }
-        match self
-            .cpu_nodes
-            .iter()
-            .position(|&n| n.index() >= MAX_NUMNODES || self.nodes() & n.bit() == 0)
-        {
-            Some(cpu) => Err(SetupError::CpuNode(CpuId(cpu))),
-            None => Ok(()),
-        }
     }
 
     fn layout(&self) -> Option<TablesLayout> {
@@ -185,7 +120,7 @@ impl Setup<'_> {
     /// Those of [`Allocator::new`].
     pub fn metadata_size(&self) -> Result<usize, SetupError> {
         self.validate()?;
-        self.layout().map(TablesLayout::size).ok_or(SetupError::TooLarge)
+        self.layout().map(TablesLayout::size).ok_or(SetupError::AddressSpace)
     }
 
     /// Returns the same as a layout: for callers that take the memory from an allocator, or carve it out of
@@ -196,12 +131,8 @@ impl Setup<'_> {
     /// Those of [`Allocator::new`].
     pub fn metadata_layout(&self) -> Result<core::alloc::Layout, SetupError> {
         self.validate()?;
-        self.layout().map(TablesLayout::layout).ok_or(SetupError::TooLarge)
+        self.layout().map(TablesLayout::layout).ok_or(SetupError::AddressSpace)
     }
-}
-
-fn overlaps(a: &ZoneSpec, b: &ZoneSpec) -> bool {
-    a.span.start < b.span.end && b.span.start < a.span.end
 }
 
 impl<'m> Allocator<'m> {
@@ -215,7 +146,7 @@ impl<'m> Allocator<'m> {
         if memory.len() < size {
             return Err(SetupError::Memory(size));
         }
-        Self::build(&mut Tables::new(memory), setup).ok_or(SetupError::TooLarge)
+        Self::build(&mut Tables::new(memory), setup).ok_or(SetupError::AddressSpace)
     }
 
     /// Makes an allocator in memory whose bytes have any value, such as zero pages of an operating system. Of the nine
@@ -229,7 +160,7 @@ impl<'m> Allocator<'m> {
         if memory.len() < size {
             return Err(SetupError::Memory(size));
         }
-        Self::build(&mut Tables::in_bytes(memory), setup).ok_or(SetupError::TooLarge)
+        Self::build(&mut Tables::in_bytes(memory), setup).ok_or(SetupError::AddressSpace)
     }
 
     fn build(tables: &mut Tables<'m>, setup: &Setup<'_>) -> Option<Self> {

@@ -4,7 +4,9 @@
 //! caches. The code that runs is the single owner's.
 //!
 //! * *A CPU owns its caches.* A [`Cpu`] is taken once ([`Shared::cpu`]) and used as `&mut`; an
-//!   allocation or a free that its lists can serve takes no lock and has no atomic read-modify-write.
+//!   allocation or a free that its lists can serve takes no lock. With linked frames (every preset) it has no atomic
+//!   read-modify-write. Under packed placement it has one for a block of up to four pages of a pageblock that
+//!   another CPU owns.
 //! * *A zone's lock is taken for a batch:* to refill or drain a list, and for blocks of orders without
 //!   a list. Policies with a fair zone allocator (3.12 to 4.7) take it for each block.
 //! * *A block may be freed by any CPU.* It goes to the lists of the CPU that frees it.
@@ -23,7 +25,7 @@
 //! after the first has returned, and is ordered after it (the same thread, or synchronised with it),
 //! is always an error that changes nothing, whichever CPUs made the two.
 //!
-//! Without an atomic read-modify-write two frees of one frame *at the same instant* can both succeed:
+//! As the check and the change are not one step, two frees of one frame *at the same instant* can both succeed:
 //! both CPUs read the state before either has written it. Then both have the frame on a list, and, where
 //! frames have a state byte, may each allocate it. No other frame is affected, as long as neither CPU is delayed between its
 //! read of the state and its last write (a few instructions, with interrupts disabled in a kernel) for so
@@ -63,6 +65,11 @@
 //! use pageblock::sharing::Shared;
 //! use pageblock::zone::Geometry;
 //!
+//! // Any mutex will do.
+//! pageblock::locks! {
+//!     struct ParkingLot = parking_lot::Mutex<T>, parking_lot::MutexGuard<'a, T>;
+//! }
+//!
 //! let span = FrameRange::new(0, 1 << 14);
 //! let (present, managed) = (span.len(), span.len());
 //! let setup = Setup {
@@ -77,9 +84,8 @@
 //! allocator.release(span)?;
 //! allocator.retune();
 //!
-//! // Any `lock_api::RawMutex` will do.
-//! let mut locks = vec![MaybeUninit::uninit(); allocator.sharing_size::<parking_lot::RawMutex>()];
-//! let shared: Shared<parking_lot::RawMutex> = allocator.share(&mut locks)?;
+//! let mut locks = vec![MaybeUninit::uninit(); allocator.sharing_size::<ParkingLot>()];
+//! let shared: Shared<ParkingLot> = allocator.share(&mut locks)?;
 //! std::thread::scope(|scope| {
 //!     for n in CpuId::up_to(2) {
 //!         let mut cpu = shared.cpu(n).expect("nobody has it");
@@ -97,8 +103,6 @@
 use core::marker::PhantomData;
 use core::mem::MaybeUninit;
 
-use lock_api::{Mutex, RawMutex};
-
 use crate::access::local::{Access, Local};
 use crate::access::locked::Locked;
 use crate::api::alloc::Allocator;
@@ -108,6 +112,7 @@ use crate::base::error::NoSuchCpu;
 use crate::base::geometry::Geometry;
 use crate::base::ids::{CpuId, NodeId, ZoneIndex};
 use crate::base::interrupts::{Interrupts, Off};
+use crate::base::locks::Locks;
 use crate::base::sync::Relaxed;
 use crate::percpu::caches::CpuCaches;
 use crate::percpu::machine::Machine;
@@ -118,14 +123,14 @@ use crate::zone::Zone;
 use crate::zone::check::Violation;
 use crate::zone::stat::ZoneStat;
 
-/// An allocator that CPUs share: its zones behind locks of type `R`, its caches owned by CPU handles.
+/// An allocator that CPUs share: its zones behind the locks that `L` makes, its caches owned by CPU handles.
 /// Interrupts are turned off by `I`. See the [module](self).
-pub struct Shared<'m, R, I = ()> {
+pub struct Shared<'m, L: Locks, I = ()> {
     pub(crate) machine: Machine<'m>,
-    pub(crate) zones: &'m [Mutex<R, Zone<'m>>],
-    pub(crate) seats: &'m [Seat<'m, R>],
+    pub(crate) zones: &'m [L::Mutex<Zone<'m>>],
+    pub(crate) seats: &'m [Seat<'m, L>],
     /// Held while zones are tuned.
-    pub(crate) tuning: Mutex<R, ()>,
+    pub(crate) tuning: L::Mutex<()>,
     /// Where the zones and caches of caches come from, and return to.
     home: (&'m mut [Zone<'m>], &'m mut [CpuCaches<'m>]),
     interrupts: PhantomData<fn() -> I>,
@@ -134,8 +139,8 @@ pub struct Shared<'m, R, I = ()> {
 /// Where a CPU's caches lie while no one has its handle. One to a pair of cache lines, as other CPUs
 /// write to theirs.
 #[repr(align(128))]
-pub(crate) struct Seat<'m, R> {
-    pub(crate) caches: Mutex<R, Option<CpuCaches<'m>>>,
+pub(crate) struct Seat<'m, L: Locks> {
+    pub(crate) caches: L::Mutex<Option<CpuCaches<'m>>>,
     pub(crate) mailbox: Mailbox,
 }
 
@@ -169,17 +174,17 @@ pub struct DrainRequest {
     pub number: u32,
 }
 
-fn sharing_size<R>(zones: usize, cpus: usize) -> usize {
-    let zones = TablesLayout::default().and::<Mutex<R, Zone<'_>>>(zones);
-    let all = zones.and_then(|tables| tables.and::<Seat<'_, R>>(cpus));
+fn sharing_size<L: Locks>(zones: usize, cpus: usize) -> usize {
+    let zones = TablesLayout::default().and::<L::Mutex<Zone<'_>>>(zones);
+    let all = zones.and_then(|tables| tables.and::<Seat<'_, L>>(cpus));
     all.map_or(usize::MAX, TablesLayout::size)
 }
 
 impl Setup<'_> {
     /// Returns what [`Allocator::sharing_size`] will be.
     #[must_use]
-    pub fn sharing_size<R>(&self) -> usize {
-        sharing_size::<R>(self.zones.len(), self.cpu_nodes.len())
+    pub fn sharing_size<L: Locks>(&self) -> usize {
+        sharing_size::<L>(self.zones.len(), self.cpu_nodes.len())
     }
 }
 
@@ -187,19 +192,19 @@ impl<'m> Allocator<'m> {
     /// Returns the memory that [`share`](Self::share) needs, in bytes; a fixed part of it for each zone and
     /// CPU, nothing for a frame.
     #[must_use]
-    pub fn sharing_size<R>(&self) -> usize {
-        sharing_size::<R>(self.zones.len(), self.cpus())
+    pub fn sharing_size<L: Locks>(&self) -> usize {
+        sharing_size::<L>(self.zones.len(), self.cpus())
     }
 
-    /// Lets CPUs share the allocator, with locks in memory that the caller supplies.
+    /// Lets CPUs share the allocator, with [locks](crate::locks) in memory that the caller supplies.
     ///
     /// # Errors
     /// [`SetupError::Memory`] where the memory is smaller than [`sharing_size`](Self::sharing_size).
-    pub fn share<R: RawMutex, I: Interrupts>(
+    pub fn share<L: Locks, I: Interrupts>(
         self,
         memory: &'m mut [MaybeUninit<u8>],
-    ) -> Result<Shared<'m, R, I>, SetupError> {
-        let size = self.sharing_size::<R>();
+    ) -> Result<Shared<'m, L, I>, SetupError> {
+        let size = self.sharing_size::<L>();
         if memory.len() < size {
             return Err(SetupError::Memory(size));
         }
@@ -207,24 +212,24 @@ impl<'m> Allocator<'m> {
         let mut tables = Tables::new(memory);
         let locked = tables.take(zones.len(), |at| {
             let away = zones[at].placeholder();
-            Mutex::new(core::mem::replace(&mut zones[at], away))
+            L::mutex(core::mem::replace(&mut zones[at], away))
         });
         let seats = tables.take(caches.len(), |cpu| {
             let caches = CpuCaches { seen: 0, ..core::mem::take(&mut caches[cpu]) };
-            Seat { caches: Mutex::new(Some(caches)), mailbox: Mailbox::new() }
+            Seat { caches: L::mutex(Some(caches)), mailbox: Mailbox::new() }
         });
         let (Some(locked), Some(seats)) = (locked, seats) else {
             return Err(SetupError::Memory(size));
         };
         for (zone, snapshot) in locked.iter_mut().zip(machine.snapshots) {
-            snapshot.refresh(zone.get_mut(), machine.first_zone_serves());
+            snapshot.refresh(L::get_mut(zone), machine.first_zone_serves());
         }
-        let (tuning, home) = (Mutex::new(()), (zones, caches));
+        let (tuning, home) = (L::mutex(()), (zones, caches));
         Ok(Shared { machine, zones: locked, seats, tuning, home, interrupts: PhantomData })
     }
 }
 
-impl<'m, R: RawMutex, I: Interrupts> Shared<'m, R, I> {
+impl<'m, L: Locks, I: Interrupts> Shared<'m, L, I> {
     /// Returns its policy.
     #[must_use]
     pub fn policy(&self) -> &Policy {
@@ -253,10 +258,10 @@ impl<'m, R: RawMutex, I: Interrupts> Shared<'m, R, I> {
     ///
     /// # Errors
     /// [`CpuError`] where there is no such CPU, or its handle is taken.
-    pub fn cpu(&self, cpu: CpuId) -> Result<Cpu<'_, 'm, R, I>, CpuError> {
+    pub fn cpu(&self, cpu: CpuId) -> Result<Cpu<'_, 'm, L, I>, CpuError> {
         let seat = self.seats.get(cpu.index()).ok_or(CpuError::NoSuchCpu(cpu))?;
         let off = Off::<I>::now();
-        let caches = seat.caches.lock().take();
+        let caches = L::lock(&seat.caches).take();
         drop(off);
         caches.map(|caches| Cpu::new(self, cpu, caches)).ok_or(CpuError::Taken(cpu))
     }
@@ -269,7 +274,7 @@ impl<'m, R: RawMutex, I: Interrupts> Shared<'m, R, I> {
 
     pub(crate) fn locked<T>(&self, at: ZoneIndex, act: impl FnOnce(&mut Zone<'m>) -> T) -> T {
         let _off = Off::<I>::now();
-        Locked(self.zones).with(&self.machine, at, act)
+        Locked::<L>(self.zones).with(&self.machine, at, act)
     }
 
     /// Returns the zone's free pages, without its lock; see the [module](self) for how far it may lag. `None`
@@ -295,10 +300,10 @@ impl<'m, R: RawMutex, I: Interrupts> Shared<'m, R, I> {
         }
         // A caller that wants the handle meanwhile waits for this lock.
         let _off = Off::<I>::now();
-        if let Some(caches) = &mut *seat.caches.lock()
+        if let Some(caches) = &mut *L::lock(&seat.caches)
             && let Some(number) = seat.mailbox.pending_drain()
         {
-            Local { machine: &self.machine, zones: Locked(self.zones), caches }.drain(&mut ());
+            Local { machine: &self.machine, zones: Locked::<L>(self.zones), caches }.drain(&mut ());
             seat.mailbox.complete_drain(number);
         }
         seat.mailbox.is_done(request.number)
@@ -341,15 +346,15 @@ impl<'m, R: RawMutex, I: Interrupts> Shared<'m, R, I> {
     /// # Errors
     /// [`CpuError::Taken`] where a handle was leaked (`mem::forget`): what is in its caches is lost.
     pub fn into_owned(self) -> Result<Allocator<'m>, CpuError> {
-        if let Some(cpu) = self.seats.iter().position(|seat| seat.caches.lock().is_none()) {
+        if let Some(cpu) = self.seats.iter().position(|seat| L::lock(&seat.caches).is_none()) {
             return Err(CpuError::Taken(CpuId(cpu)));
         }
         let (zones, caches) = self.home;
         for (home, zone) in zones.iter_mut().zip(self.zones) {
-            core::mem::swap(home, &mut zone.lock());
+            core::mem::swap(home, &mut L::lock(zone));
         }
         for (home, seat) in caches.iter_mut().zip(self.seats) {
-            *home = seat.caches.lock().take().unwrap_or_default();
+            *home = L::lock(&seat.caches).take().unwrap_or_default();
         }
         self.machine.snapshots.iter().for_each(crate::percpu::snapshot::ZoneSnapshot::invalidate);
         let mut allocator = Allocator { machine: self.machine, zones, caches };

@@ -31,8 +31,9 @@
 //! # let mut memory = vec![std::mem::MaybeUninit::uninit(); setup.metadata_size().unwrap()];
 //! # let mut allocator = Allocator::new(&mut memory, &setup).unwrap();
 //! # allocator.release(span).unwrap();
-//! # let mut locks = vec![std::mem::MaybeUninit::uninit(); allocator.sharing_size::<parking_lot::RawMutex>()];
-//! let shared = allocator.share::<parking_lot::RawMutex, Flag>(&mut locks).unwrap();
+//! # pageblock::locks! { struct ParkingLot = parking_lot::Mutex<T>, parking_lot::MutexGuard<'a, T>; }
+//! # let mut locks = vec![std::mem::MaybeUninit::uninit(); allocator.sharing_size::<ParkingLot>()];
+//! let shared = allocator.share::<ParkingLot, Flag>(&mut locks).unwrap();
 //! shared.with_zone(ZoneIndex(0), |_| assert!(!ON.get())).unwrap();
 //! assert!(ON.get());
 //! ```

@@ -108,9 +108,10 @@ pub struct ZoneSpec {
     pub kind: ZoneKind,
     /// From the first frame to the last, holes included (`zone_start_pfn`, `spanned_pages`).
     pub span: FrameRange,
-    /// Frames of the span that exist, in pages (`present_pages`).
+    /// Frames of the span that exist, in pages (`present_pages`); at most the span's.
     pub present: u64,
-    /// Frames of the span that the allocator hands out, in pages (`managed_pages`).
+    /// Those of them that the allocator will hand out, in pages (`managed_pages`): watermarks are computed from it
+    /// before memory is released. 0 if it is not known yet: what is released beyond it is added.
     pub managed: u64,
 }
 
@@ -230,9 +231,14 @@ impl fmt::Display for LayoutError {
                 write!(f, "zone boundary {pfn} is not aligned to the largest block")
             }
             Self::LimitOrder => f.write_str("zone limits do not rise"),
-            Self::DistanceCount(n) => write!(f, "{n} distances are not a square of the nodes"),
+            Self::DistanceCount(n) => {
+                write!(f, "distances: there are {n}; allowed: none, or one for each pair of nodes")
+            }
             Self::Distance(from, to, d) => {
-                write!(f, "distance {d} from node {from} to node {to} is not possible")
+                write!(
+                    f,
+                    "distances: {d} from node {from} to node {to}; allowed: {LOCAL_DISTANCE} within a node, more between nodes"
+                )
             }
         }
     }
@@ -273,7 +279,7 @@ impl<'a> MemoryMap<'a> {
         self.check_nodes()?;
         self.check_ranges()?;
         self.check_limits(max_order)?;
-        self.check_distances()?;
+        check_distances(self.distances, self.nodes.len())?;
         self.check_zones()
     }
 
@@ -323,23 +329,6 @@ impl<'a> MemoryMap<'a> {
         }
     }
 
-    fn check_distances(&self) -> Result<(), LayoutError> {
-        let count = self.nodes.len();
-        if self.distances.is_empty() {
-            return Ok(());
-        }
-        if self.distances.len() != count * count {
-            return Err(LayoutError::DistanceCount(self.distances.len()));
-        }
-        for (i, &distance) in self.distances.iter().enumerate() {
-            let (from, to) = (i / count, i % count);
-            if distance < LOCAL_DISTANCE || (from == to) != (distance == LOCAL_DISTANCE) {
-                return Err(LayoutError::Distance(from, to, distance));
-            }
-        }
-        Ok(())
-    }
-
     // Linux: permits spans of different nodes to overlap and asks each page for its zone. Here
     // every frame of a span belongs to that zone, or is a hole of it.
     fn check_zones(&self) -> Result<(), LayoutError> {
@@ -350,6 +339,23 @@ impl<'a> MemoryMap<'a> {
         }
         Ok(())
     }
+}
+
+/// Checks the distances between a number of nodes, row by row; none stand for the defaults.
+pub(crate) fn check_distances(distances: &[u8], nodes: usize) -> Result<(), LayoutError> {
+    if distances.is_empty() {
+        return Ok(());
+    }
+    if distances.len() != nodes * nodes {
+        return Err(LayoutError::DistanceCount(distances.len()));
+    }
+    for (i, &distance) in distances.iter().enumerate() {
+        let (from, to) = (i / nodes, i % nodes);
+        if distance < LOCAL_DISTANCE || (from == to) != (distance == LOCAL_DISTANCE) {
+            return Err(LayoutError::Distance(from, to, distance));
+        }
+    }
+    Ok(())
 }
 
 /// Returns the frames of a node from the first to the last, holes included.

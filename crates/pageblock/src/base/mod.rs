@@ -9,6 +9,7 @@ pub(crate) mod geometry;
 pub mod ids;
 pub mod interrupts;
 pub mod layout;
+pub mod locks;
 pub mod mobility;
 pub mod request;
 pub(crate) mod sync;

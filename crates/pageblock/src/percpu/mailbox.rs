@@ -5,7 +5,7 @@
 //! line that rarely changes. Drains have numbers of their own: when the CPU has drained its caches, it publishes
 //! the number of the last drain that this served.
 
-use crate::base::sync::{Acquire, AtomicU32, Relaxed, Release};
+use crate::base::sync::{self, Acquire, AtomicU32, Relaxed, Release};
 
 /// The requests to one CPU, and which of them are done.
 pub(crate) struct Mailbox {
@@ -22,12 +22,12 @@ impl Mailbox {
 
     /// Posts a request without a number, such as for new limits. What the caller did before, the CPU sees then.
     pub(crate) fn notify(&self) {
-        self.posted.fetch_add(1, Release);
+        sync::fetch_add(&self.posted, 1);
     }
 
     /// Requests a drain, and returns the number to wait for.
     pub(crate) fn request_drain(&self) -> u32 {
-        let number = self.drains.fetch_add(1, Release).wrapping_add(1);
+        let number = sync::fetch_add(&self.drains, 1).wrapping_add(1);
         self.notify();
         number
     }

@@ -239,7 +239,7 @@ choices! {
         EitherIsolated = "either_isolated",
         /// 5.18 to 6.9: nor when one of them is highatomic or CMA.
         Mergeable = "mergeable",
-        /// 6.10 to 6.18: the buddy's first block takes the type of the freed page.
+        /// 6.10 to 6.18: the buddy's first block takes the type of the freed page; all of them where placement is packed.
         Retype = "retype",
         /// From 6.19: all blocks of the buddy do.
         RetypeAll = "retype_all",

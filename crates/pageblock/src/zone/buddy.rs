@@ -285,6 +285,8 @@ impl Zone<'_> {
             return;
         }
         match self.policy.merge_rule {
+            // So that each free page stays on the list of its pageblock's type, for which four bits a frame do.
+            MergeRule::Retype if self.is_packed() => self.set_block_types(buddy, order, mt),
             MergeRule::Retype => self.set_block_type(buddy, mt),
             MergeRule::RetypeAll => self.set_block_types(buddy, order, mt),
             MergeRule::Free
@@ -447,7 +449,7 @@ mod tests {
 
     /// Returns the lists, counters and free pages of a zone of one block of order 6 after `take`.
     fn after(take: impl FnOnce(&mut Zone<'_>)) -> (Vec<Vec<u64>>, ZoneCounters, [u64; 2]) {
-        let geometry = Geometry { pageblock_order: 4, max_order: 6 };
+        let geometry = Geometry { pageblock_order: 4, max_order: 6, ..Geometry::default() };
         with_zone("linux-6.12", geometry, 64, |allocator| {
             let zone = &mut allocator.zones[0];
             take(zone);

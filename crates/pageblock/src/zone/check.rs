@@ -5,7 +5,7 @@ use core::fmt;
 use crate::base::frame::{COSTLY_ORDER, Order, Pfn};
 use crate::base::ids::CpuId;
 use crate::base::mobility::{MIGRATETYPES, Migratetype};
-use crate::policy::{MergeRule, Policy, SplitLarge};
+use crate::policy::{MergeRule, Placement, Policy, SplitLarge};
 use crate::table::chain::{Chain, Tag};
 use crate::table::links::Links;
 use crate::table::map::{FrameState, Index, PageMap};
@@ -249,10 +249,11 @@ pub(crate) fn keeps_all_lists(policy: &Policy, geometry: Geometry) -> bool {
     keeps_lists(policy, geometry) && keeps_isolated_lists(policy, geometry)
 }
 
-/// 6.10 to 6.18 retype only the first pageblock of a buddy.
+/// 6.10 to 6.18 retype only the first pageblock of a buddy, but for packed placement.
 fn keeps_lists(policy: &Policy, geometry: Geometry) -> bool {
     let small_buddies = geometry.max_order <= geometry.pageblock_order + 1
-        || policy.merge_rule == MergeRule::RetypeAll;
+        || policy.merge_rule == MergeRule::RetypeAll
+        || policy.placement == Placement::Packed;
     policy.list_type_strict() && small_buddies
 }
 

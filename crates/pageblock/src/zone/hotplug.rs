@@ -15,16 +15,19 @@ impl Zone<'_> {
     pub(crate) fn online(&mut self, start: Index, end: Index) -> Result<(), ContigError> {
         self.all_in_state(start, end, FrameState::Reserved)?;
         let range = FrameRange { start: self.map.pfn(start), end: self.map.pfn(end) };
-        self.release(range).map_err(ContigError::NotContiguous)?;
-        self.managed += range.len();
-        Ok(())
+        self.release(range).map_err(ContigError::NotContiguous)
+    }
+
+    fn set_returned(&mut self, start: Index, end: Index) {
+        self.map.set_returned(start, end);
+        self.any_returned = true;
     }
 
     /// Takes frames from the allocator, all of them free: they are reserved then.
     pub(crate) fn offline(&mut self, start: Index, end: Index) {
         debug_assert!(self.is_free(start, end), "frames are taken that are not free");
         self.carve(start, end);
-        self.map.set_returned(start, end);
+        self.set_returned(start, end);
         self.managed = self.managed.saturating_sub(u64::from(end - start));
         debug_assert_eq!(self.all_in_state(start, end, FrameState::Reserved), Ok(()));
     }
@@ -37,12 +40,16 @@ impl Zone<'_> {
         self.map.fill(range, FrameState::Hole);
         self.unmarked_holes -= left_out;
         self.present = self.present.saturating_sub(u64::from(end - start) - left_out);
+        // What is no memory will not be released.
+        let lost = self.managed.saturating_sub(self.present).min(self.unreleased);
+        self.unreleased -= lost;
+        self.managed -= lost;
         Ok(())
     }
 
     pub(crate) fn fill_holes(&mut self, start: Index, end: Index) -> Result<(), ContigError> {
         self.all_in_state(start, end, FrameState::Hole)?;
-        self.map.set_returned(start, end);
+        self.set_returned(start, end);
         self.present += u64::from(end - start);
         Ok(())
     }

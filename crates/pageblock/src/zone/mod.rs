@@ -42,6 +42,7 @@ mod imposed;
 pub mod isolate;
 mod packing;
 mod range;
+mod release;
 pub mod reserve;
 pub(crate) mod retune;
 mod rmqueue;
@@ -58,7 +59,7 @@ use crate::base::frame::{FrameRange, Order, Pfn, pages};
 use crate::base::ids::NodeId;
 use crate::base::layout::{MAX_NR_ZONES, ZoneKind};
 use crate::base::mobility::{MIGRATETYPES, Migratetype};
-use crate::policy::{MoveTo, Placement, Policy, UntouchedTo};
+use crate::policy::{MoveTo, Placement, Policy};
 use crate::table::bits;
 use crate::table::freelist::{End, FreeArea};
 use crate::table::map::{FrameState, Frames, Index, PageMap};
@@ -106,6 +107,8 @@ pub struct Zone<'m> {
     cache_tuning: CacheTuning,
     /// See [`ring_pages`](retune::ring_pages).
     ring_pages: u32,
+    /// Whether frames were ever taken from the allocator, or holes filled.
+    any_returned: bool,
     /// The node.
     node: NodeId,
     /// Which of the node's zones it is.
@@ -114,8 +117,10 @@ pub struct Zone<'m> {
     span: FrameRange,
     /// Pages that exist.
     present: u64,
-    /// Pages handed to the allocator.
+    /// Pages handed to the allocator, or that the setup says will be.
     managed: u64,
+    /// Those of them that are yet to be released.
+    unreleased: u64,
     /// Watermarks in pages, without the boost; each at least the one below it.
     watermarks: Watermarks,
     /// Added to the watermarks, in pages, until kswapd has reclaimed it (`watermark_boost`).
@@ -138,7 +143,8 @@ pub struct Zone<'m> {
 }
 
 impl<'m> Zone<'m> {
-    fn table_range(span: FrameRange, geometry: Geometry) -> FrameRange {
+    /// Returns the frames of the tables of a zone: whole blocks.
+    pub(crate) fn table_range(span: FrameRange, geometry: Geometry) -> FrameRange {
         let order = geometry.table_order();
         FrameRange { start: span.start.align_down(order), end: span.end.align_up(order) }
     }
@@ -189,11 +195,13 @@ impl<'m> Zone<'m> {
             unmarked_holes: spec.span.len().saturating_sub(spec.present),
             cache_tuning: CacheTuning::default(),
             ring_pages: 0,
+            any_returned: false,
             node: spec.node,
             kind: spec.kind,
             span: spec.span,
             present: spec.present,
             managed: spec.managed,
+            unreleased: spec.managed,
             watermarks: Watermarks::default(),
             boost: 0,
             lowmem_reserve: [0; MAX_NR_ZONES],
@@ -432,58 +440,6 @@ impl<'m> Zone<'m> {
         for block in 0..blocks {
             self.set_block_type(i + (block << self.geometry.pageblock_order), mt);
         }
-    }
-
-    /// Checks that every frame of a range is memory that was not released.
-    pub(crate) fn check_reserved(&self, range: FrameRange) -> Result<(), FrameError> {
-        let wrong = (range.start.0..range.end.0).map(Pfn).find_map(|pfn| match self.state(pfn) {
-            Some(FrameState::Reserved) => None,
-            Some(FrameState::Hole) | None => Some(FrameError::Foreign(pfn)),
-            Some(_) => Some(FrameError::NotReserved(pfn)),
-        });
-        wrong.map_or(Ok(()), Err)
-    }
-
-    /// Makes the pageblock of a reserved frame part of CMA.
-    pub(crate) fn set_cma(&mut self, pfn: Pfn) {
-        if let Some(i) = self.map.index(pfn) {
-            self.set_block_type(i, Migratetype::Cma);
-        }
-    }
-
-    /// Returns the pages on all free lists.
-    fn listed_pages(&self) -> u64 {
-        self.free_by_type.iter().sum()
-    }
-
-    /// Hands frames that were never used to the allocator, as the kernel does at boot
-    /// (`__free_pages_core`): in the largest aligned blocks, upwards.
-    ///
-    /// # Errors
-    /// [`FrameError::Foreign`] for a frame that is not in the zone or is no reserved memory; nothing
-    /// is released then.
-    pub fn release(&mut self, range: FrameRange) -> Result<(), FrameError> {
-        if !self.map.all_reserved(range) {
-            let reserved = |&pfn: &u64| self.state(Pfn(pfn)) == Some(FrameState::Reserved);
-            let wrong = (range.start.0..range.end.0).find(|pfn| !reserved(pfn));
-            return Err(FrameError::Foreign(wrong.map_or(range.start, Pfn)));
-        }
-        let end = match self.policy.untouched_to {
-            UntouchedTo::Tail => Some(End::Tail),
-            UntouchedTo::Head => None,
-        };
-        let before = self.listed_pages();
-        for (pfn, order) in range.blocks(self.geometry.max_order) {
-            let Some(i) = self.map.index(pfn) else { return Err(FrameError::Foreign(pfn)) };
-            let list = self.map.block_type(i);
-            self.map.set_block(i, order, FrameState::CpuList { order, cached: list });
-        }
-        for (pfn, order) in range.blocks(self.geometry.max_order) {
-            let Some(i) = self.map.index(pfn) else { return Err(FrameError::Foreign(pfn)) };
-            self.free_by_block_type(i, order, end, &mut ());
-        }
-        debug_assert_eq!(self.listed_pages(), before + range.len(), "released pages are lost");
-        Ok(())
     }
 }
 

@@ -46,6 +46,7 @@ impl Zone<'_> {
             self.managed,
             lowmem_pages,
             min_free_kbytes,
+            self.geometry,
         );
         let Watermarks { min, low, high, .. } = self.watermarks;
         debug_assert!(min <= low && low <= high, "watermarks descend: {min}, {low}, {high}");
@@ -59,7 +60,7 @@ impl Zone<'_> {
 
     pub(crate) fn tune_caches(&mut self, cpus: u64) {
         let low = self.watermarks.low + self.boost;
-        let sizes = tuning::pcp_sizes(&self.policy, self.managed, low, cpus);
+        let sizes = tuning::pcp_sizes(&self.policy, self.managed, low, cpus, self.geometry);
         let most =
             if self.is_packed() { u64::from(self.ring_pages) / 4 * 3 } else { u64::from(u32::MAX) };
         let pages = |n: u64| n.min(most) as u32;

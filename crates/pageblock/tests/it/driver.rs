@@ -16,7 +16,11 @@ use pageblock::request::{Gfp, Request};
 use pageblock::setup::Setup;
 use pageblock::sharing::{DrainRequest, Shared};
 use pageblock::zone::{FrameError, Geometry};
-use parking_lot::RawMutex;
+
+pageblock::locks! {
+    /// The locks of zones.
+    struct ParkingLot = parking_lot::Mutex<T>, parking_lot::MutexGuard<'a, T>;
+}
 
 const CPUS: usize = 3;
 /// Frames of each of the two zones; the last 100 of the first are never handed over.
@@ -115,14 +119,14 @@ pub(crate) fn drive(data: &[u8]) -> u64 {
     calls
 }
 
-fn with_shared(policy: Policy, test: impl FnOnce(&Shared<'_, RawMutex>)) {
+fn with_shared(policy: Policy, test: impl FnOnce(&Shared<'_, ParkingLot>)) {
     let zone = |kind, start| {
         let span = FrameRange::new(start, start + ZONE);
         ZoneSpec { node: NodeId(0), kind, span, present: ZONE, managed: ZONE }
     };
     let setup = Setup {
         policy,
-        geometry: Geometry { pageblock_order: 6, max_order: 7 },
+        geometry: Geometry { pageblock_order: 6, max_order: 7, ..Geometry::default() },
         zones: &[zone(ZoneKind::Dma32, 0), zone(ZoneKind::Normal, ZONE)],
         cpu_nodes: &[NodeId(0); CPUS],
         distances: &[],
@@ -132,7 +136,7 @@ fn with_shared(policy: Policy, test: impl FnOnce(&Shared<'_, RawMutex>)) {
     allocator.release(FrameRange::new(0, ZONE - RESERVED)).unwrap();
     allocator.release(FrameRange::new(ZONE, 2 * ZONE)).unwrap();
     allocator.retune();
-    let mut locks = vec![MaybeUninit::uninit(); allocator.sharing_size::<RawMutex>()];
+    let mut locks = vec![MaybeUninit::uninit(); allocator.sharing_size::<ParkingLot>()];
     let shared = allocator.share(&mut locks).unwrap();
     test(&shared);
     let mut allocator = shared.into_owned().unwrap();
@@ -143,8 +147,8 @@ fn with_shared(policy: Policy, test: impl FnOnce(&Shared<'_, RawMutex>)) {
 }
 
 fn step<'s, 'm>(
-    shared: &'s Shared<'m, RawMutex>,
-    cpus: &mut [Option<Cpu<'s, 'm, RawMutex, ()>>],
+    shared: &'s Shared<'m, ParkingLot>,
+    cpus: &mut [Option<Cpu<'s, 'm, ParkingLot, ()>>],
     shadow: &mut Shadow,
     bytes: &mut Bytes<'_>,
 ) {
@@ -192,7 +196,7 @@ fn step<'s, 'm>(
 
 /// Moves blocks of the shadow, and lets CPUs do what they are asked for.
 struct Mover<'a, 's, 'm> {
-    cpus: &'a mut [Option<Cpu<'s, 'm, RawMutex, ()>>],
+    cpus: &'a mut [Option<Cpu<'s, 'm, ParkingLot, ()>>],
     shadow: &'a mut Shadow,
     movable: bool,
 }
@@ -217,8 +221,8 @@ impl Migrate for Mover<'_, '_, '_> {
 
 /// Takes a pageblock away, or brings the last one back.
 fn plug<'s, 'm>(
-    shared: &'s Shared<'m, RawMutex>,
-    cpus: &mut [Option<Cpu<'s, 'm, RawMutex, ()>>],
+    shared: &'s Shared<'m, ParkingLot>,
+    cpus: &mut [Option<Cpu<'s, 'm, ParkingLot, ()>>],
     at: usize,
     shadow: &mut Shadow,
     bytes: &mut Bytes<'_>,

@@ -9,8 +9,8 @@ use pageblock::cpu::Cpu;
 use pageblock::frame::{FrameRange, Order, Pfn};
 use pageblock::ids::CpuId;
 use pageblock::request::{Gfp, Request};
-use parking_lot::RawMutex;
 
+use crate::machine::ParkingLot;
 use crate::sharing::{CPUS, share};
 
 pub(crate) const FRAMES: u64 = 1 << 14;
@@ -76,7 +76,7 @@ impl Migrate for &Content {
 }
 
 /// Takes and frees blocks until the end.
-pub(crate) fn work(mut cpu: Cpu<'_, '_, RawMutex, ()>, content: &Content, end: &AtomicBool) {
+pub(crate) fn work(mut cpu: Cpu<'_, '_, ParkingLot, ()>, content: &Content, end: &AtomicBool) {
     let mut random = cpu.number().index() as u64 + 1;
     while !end.load(Relaxed) {
         random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);

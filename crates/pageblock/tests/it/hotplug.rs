@@ -15,10 +15,9 @@ use pageblock::request::{Gfp, Request};
 use pageblock::setup::Setup;
 use pageblock::sharing::Shared;
 use pageblock::zone::{Geometry, Zone};
-use parking_lot::RawMutex;
 
 use crate::emptying::{Content, FRAMES, work};
-use crate::machine::{policy, table_memory, zone_spec};
+use crate::machine::{ParkingLot, policy, table_memory, zone_spec};
 use crate::sharing::{CPUS, share};
 
 const MOVABLE: Request = Request::new(0, Gfp::GFP_HIGHUSER_MOVABLE);
@@ -129,7 +128,7 @@ fn shared_memory_changes_as_an_owners() {
     }
 }
 
-fn limits(cpu: &Cpu<'_, '_, RawMutex, ()>) -> CacheLimits {
+fn limits(cpu: &Cpu<'_, '_, ParkingLot, ()>) -> CacheLimits {
     cpu.cache(ZoneIndex(1)).unwrap().limits()
 }
 
@@ -166,7 +165,7 @@ fn cpus_take_new_limits_when_they_can() {
 }
 
 /// Lets another CPU do what it is asked for.
-struct Waits<'a, 's, 'm>(&'a mut Cpu<'s, 'm, RawMutex, ()>);
+struct Waits<'a, 's, 'm>(&'a mut Cpu<'s, 'm, ParkingLot, ()>);
 
 impl Migrate for Waits<'_, '_, '_> {
     fn is_movable(&mut self, _: Pfn, _: Order) -> bool {
@@ -189,7 +188,7 @@ fn caches_have_the_last_limits_when_sharing_ends() {
     let (mut memory, mut locks) = (Vec::new(), vec![MaybeUninit::uninit(); 1 << 16]);
     let allocator = owned("linux-6.12", &mut memory);
     let before = allocator.cache(ZoneIndex(1), CpuId(3)).unwrap().limits();
-    let shared: Shared<'_, RawMutex> = allocator.share(&mut locks).unwrap();
+    let shared: Shared<'_, ParkingLot> = allocator.share(&mut locks).unwrap();
     shared.cpu(CpuId(0)).unwrap().offline(UPPER, &mut (), &mut ()).unwrap();
     let mut allocator = shared.into_owned().unwrap();
     let after = |allocator: &Allocator<'_>| {
@@ -245,7 +244,7 @@ fn mistakes_change_nothing() {
 
 /// Takes pageblocks away and gives them back, until `rounds` have been tried. Gives how often it could.
 fn plug(
-    shared: &Shared<'_, RawMutex>,
+    shared: &Shared<'_, ParkingLot>,
     cpu: usize,
     first: u64,
     blocks: u64,

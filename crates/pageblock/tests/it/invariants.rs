@@ -88,16 +88,40 @@ fn no_std_no_heap_no_float_and_no_time() {
     let lib = sources.iter().find(|source| source.path == "lib.rs").unwrap();
     assert!(lib.lines().any(|(_, line)| line == "#![no_std]"));
     // For tests and model checkers only.
-    assert!(lib.text.contains("#[cfg(any(test, loom, shuttle))]\nextern crate std;"));
+    assert!(
+        lib.text.contains("#[cfg(any(test, loom, shuttle, feature = \"rmw\"))]\nextern crate std;")
+    );
     assert_eq!(lib.text.matches("extern crate").count(), 1);
-    none(&naming(&sources, &["lib.rs"], &["std", "extern crate", "f32", "f64", "Instant"]));
+    none(&naming(&sources, &["lib.rs", "base/sync.rs"], &["std"]));
+    none(&naming(&sources, &["lib.rs"], &["extern crate", "f32", "f64", "Instant"]));
 }
 
 #[test]
-fn lock_api_is_the_one_dependency() {
+fn no_dependency() {
     let manifest = fs::read_to_string(root().join("Cargo.toml")).unwrap();
-    let section = manifest.split("\n[").find_map(|text| text.strip_prefix("dependencies]\n"));
-    assert_eq!(section.unwrap().trim(), "lock_api.workspace = true");
+    let sections = manifest.split("\n[").skip(1);
+    let names = sections.filter_map(|text| text.split_once(']')).map(|(name, _)| name);
+    let of_crate: Vec<_> = names.filter(|name| name.ends_with("dependencies")).collect();
+    // Those of model checkers, and of tests.
+    let known = [
+        "target.'cfg(loom)'.dependencies",
+        "target.'cfg(shuttle)'.dependencies",
+        "dev-dependencies",
+        "target.'cfg(target_os = \"linux\")'.dev-dependencies",
+    ];
+    assert_eq!(of_crate, known);
+}
+
+/// So that `tests/it/locks.rs` counts each.
+#[test]
+fn read_modify_writes_stand_in_one_place() {
+    let names = ["fetch_add", "fetch_sub", "fetch_or", "fetch_and", "fetch_xor", "fetch_nand"];
+    let more =
+        ["fetch_max", "fetch_min", "fetch_update", "compare_exchange", "compare_exchange_weak"];
+    let mut found = naming(&sources(), &["base/sync.rs"], &names);
+    found.extend(naming(&sources(), &["base/sync.rs"], &more));
+    let ours = found.into_iter().filter(|line| !line.contains("sync::fetch_add"));
+    none(&ours.collect::<Vec<_>>());
 }
 
 #[test]

@@ -20,6 +20,11 @@ use pageblock::setup::Setup;
 use pageblock::tuning::Watermarks;
 use pageblock::zone::{Geometry, Zone};
 
+pageblock::locks! {
+    /// The locks of tests.
+    pub(crate) struct ParkingLot = parking_lot::Mutex<T>, parking_lot::MutexGuard<'a, T>;
+}
+
 pub(crate) fn policy(text: &str) -> Policy {
     Policy::parse(text).unwrap_or_else(|e| panic!("{text}: {e}"))
 }

@@ -10,7 +10,7 @@ use pageblock::ids::{CpuId, ListIndex, NodeId, ZoneIndex};
 use pageblock::layout::{ZoneKind, ZoneSpec};
 use pageblock::mobility::Migratetype::{Movable, Unmovable};
 use pageblock::request::{Gfp, Request};
-use pageblock::setup::{Setup, SetupError};
+use pageblock::setup::{MAX_CPUS, Setup, SetupError};
 use pageblock::zone::{FrameError, Geometry};
 
 use crate::machine::{lists, policy, table_memory, zone_spec};
@@ -242,18 +242,103 @@ fn contradictory_setups_are_refused() {
         assert_eq!(Allocator::new(&mut memory, &setup).err(), Some(expect));
     };
     let usual = Geometry::default();
-    check(&[], &[0], usual, SetupError::Empty);
-    check(&good, &[], usual, SetupError::Empty);
-    check(&good, &[1], usual, SetupError::CpuNode(CpuId(0)));
-    check(&good, &[0, 64], usual, SetupError::CpuNode(CpuId(1)));
+    check(&[], &[0], usual, SetupError::ZoneCount(0));
+    check(&good, &[], usual, SetupError::CpuCount(0));
+    check(&good, &[1], usual, SetupError::CpuNode(CpuId(0), NodeId(1)));
+    check(&good, &[0, 64], usual, SetupError::CpuNode(CpuId(1), NodeId(64)));
     check(&[good[0], good[0]], &[0], usual, SetupError::ZoneOrder(ZoneIndex(1)));
-    check(&[good[0], normal(1, 2047, 4096)], &[0], usual, SetupError::ZoneOrder(ZoneIndex(1)));
-    check(&[normal(64, 0, 2048)], &[0], usual, SetupError::ZoneOrder(ZoneIndex(0)));
-    check(&[normal(0, 0, u64::MAX)], &[0], usual, SetupError::TooLarge);
-    check(&[normal(0, 0, 1 << 33)], &[0], usual, SetupError::TooLarge);
-    for (pageblock_order, max_order) in [(0, 10), (9, 0), (9, 15), (15, 10)] {
-        let geometry = Geometry { pageblock_order, max_order };
+    let overlap = SetupError::ZoneOverlap(ZoneIndex(0), ZoneIndex(1));
+    check(&[good[0], normal(1, 2047, 4096)], &[0], usual, overlap);
+    let first = ZoneIndex(0);
+    check(&[normal(64, 0, 2048)], &[0], usual, SetupError::ZoneNode(first, NodeId(64)));
+    for (start, end) in [(0, u64::MAX), (5, 5), (9, 0), (u64::MAX, 0), (0, (1 << 52) + 1)] {
+        let span = FrameRange::new(start, end);
+        check(&[normal(0, start, end)], &[0], usual, SetupError::Span(first, span));
+    }
+    check(&[normal(0, 0, 1 << 33)], &[0], usual, SetupError::TooLarge(first, 1 << 33));
+    // Fewer frames than can be numbered, but not in whole blocks.
+    check(&[normal(0, 1, (1 << 32) - 9)], &[0], usual, SetupError::TooLarge(first, 1 << 32));
+    for (present, managed) in [(2049, 0), (u64::MAX, 2048)] {
+        let zone = ZoneSpec { present, managed, ..good[0] };
+        check(&[zone], &[0], usual, SetupError::Present(first, zone));
+    }
+    for (present, managed) in [(2048, 2049), (2048, 1 << 60), (2048, u64::MAX), (0, 1)] {
+        let zone = ZoneSpec { present, managed, ..good[0] };
+        check(&[zone], &[0], usual, SetupError::Managed(first, zone));
+    }
+    check(&good, &[0; MAX_CPUS + 1], usual, SetupError::CpuCount(MAX_CPUS + 1));
+    for page_shift in [0, 9, 31, 255] {
+        let geometry = Geometry { page_shift, ..usual };
         check(&good, &[0], geometry, SetupError::Geometry(geometry));
+    }
+    for (pageblock_order, max_order) in [(0, 10), (9, 0), (9, 15), (15, 10)] {
+        let geometry = Geometry { pageblock_order, max_order, ..usual };
+        check(&good, &[0], geometry, SetupError::Geometry(geometry));
+    }
+}
+
+#[test]
+fn distances_and_numbers_of_a_policy_are_checked() {
+    let zones = [0, 1].map(|node| {
+        let start = u64::from(node) * 2048;
+        zone_spec(node, ZoneKind::Normal, start, start + 2048)
+    });
+    let setup = |policy, distances: &[u8]| {
+        let cpu_nodes = &[NodeId(0)];
+        Setup { policy, geometry: Geometry::default(), zones: &zones, cpu_nodes, distances }
+            .metadata_size()
+    };
+    let usual = policy("linux-6.18");
+    let wrong = |distances: &[u8]| setup(usual, distances).unwrap_err().to_string();
+    assert!(setup(usual, &[10, 255, 11, 10]).is_ok());
+    assert_eq!(
+        wrong(&[10, 20, 20]),
+        "distances: there are 3; allowed: none, or one for each pair of nodes"
+    );
+    assert_eq!(
+        wrong(&[10, 20, 0, 10]),
+        "distances: 0 from node 1 to node 0; allowed: 10 within a node, more between nodes"
+    );
+    let mut beyond = usual;
+    beyond.watermark_scale_factor = 0;
+    assert_eq!(
+        setup(beyond, &[]).unwrap_err().to_string(),
+        "policy: watermark_scale_factor is 0; allowed: a whole number from 1 to 3000"
+    );
+}
+
+/// Whatever the setup says is managed, what is released is counted and can be had.
+#[test]
+fn released_memory_is_managed() {
+    for preset in ["linux-3.10", "linux-6.12", "linux-6.12,placement=packed"] {
+        let served = |present, managed| {
+            let zone = ZoneSpec { present, managed, ..zone_spec(0, ZoneKind::Normal, 0, 8192) };
+            let setup = Setup {
+                policy: policy(preset),
+                geometry: Geometry::default(),
+                zones: &[zone],
+                cpu_nodes: &[NodeId(0)],
+                distances: &[],
+            };
+            let mut memory = table_memory(&setup);
+            let mut allocator = Allocator::new(&mut memory, &setup).unwrap();
+            allocator.release(FrameRange::new(0, 5000)).unwrap();
+            allocator.release(FrameRange::new(5000, 8192)).unwrap();
+            allocator.retune();
+            let zone = &allocator.zones()[0];
+            assert_eq!((zone.present(), zone.managed()), (8192, 8192), "{preset}");
+            let marks = zone.watermarks();
+            let request = Request::new(0, Gfp::GFP_KERNEL);
+            let served =
+                (0..8192).filter(|_| allocator.alloc(CpuId(0), &request, &mut ()).is_ok()).count();
+            allocator.check().unwrap();
+            (served, marks)
+        };
+        let honest = served(8192, 8192);
+        assert!(honest.0 > 7000, "{preset}: {honest:?}");
+        for (present, managed) in [(0, 0), (8192, 0), (8192, 100), (4096, 4096)] {
+            assert_eq!(served(present, managed), honest, "{preset}: {present} {managed}");
+        }
     }
 }
 

@@ -264,6 +264,12 @@ fn run(layout: &Layout, policy: Policy, ops: &[Op]) {
     };
     let mut memory = table_memory(&setup);
     let mut allocator = Allocator::new(&mut memory, &setup).unwrap();
+    // Watermarks of a machine that is larger.
+    for (at, spec) in zones.iter().enumerate() {
+        let (zone, _) = allocator.zone_and_cache(ZoneIndex::new(at), CpuId(0)).unwrap();
+        zone.adjust_managed((spec.managed * (layout.factor - 1)) as i64);
+    }
+    allocator.retune();
     let mut model = Model::of(&allocator, &cpu_nodes);
     for (at, spec) in zones.iter().enumerate() {
         let cma = layout.cma_of(at, spec.span);
@@ -294,7 +300,7 @@ fn run(layout: &Layout, policy: Policy, ops: &[Op]) {
 #[test]
 fn long_runs_of_an_order_upwards_and_downwards_are_the_model() {
     let layout = Layout {
-        geometry: Geometry { pageblock_order: 9, max_order: 10 },
+        geometry: Geometry::default(),
         quarters: [0, 64, 0],
         offset: 0,
         hole: (0, 0, 0),

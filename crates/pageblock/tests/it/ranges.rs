@@ -19,9 +19,7 @@ use pageblock::request::{Gfp, Request};
 use pageblock::setup::Setup;
 use pageblock::zone::{FrameError, Geometry, Zone};
 
-use parking_lot::RawMutex;
-
-use crate::machine::{policy, table_memory, zone_spec};
+use crate::machine::{ParkingLot, policy, table_memory, zone_spec};
 
 /// Blocks in use, and which of them can be moved.
 #[derive(Default)]
@@ -246,7 +244,7 @@ fn ranges_never_overlap_and_always_come_back() {
         };
         policy.min_free_kbytes = 8;
         for (pageblock_order, max_order) in geometries {
-            let geometry = Geometry { pageblock_order, max_order };
+            let geometry = Geometry { pageblock_order, max_order, ..Geometry::default() };
             with_machine(policy, geometry, |allocator| {
                 let free = allocator.zones().iter().map(Zone::free_pages).sum::<u64>();
                 let random = Random(seed);
@@ -451,8 +449,8 @@ fn a_cpu_of_a_shared_allocator_can_do_it_too() {
     let mut allocator = Allocator::new(&mut memory, &setup).unwrap();
     allocator.release(zones[0].span).unwrap();
     let free = allocator.zones()[0].free_pages();
-    let mut locks = vec![MaybeUninit::uninit(); allocator.sharing_size::<RawMutex>()];
-    let shared = allocator.share::<RawMutex, ()>(&mut locks).unwrap();
+    let mut locks = vec![MaybeUninit::uninit(); allocator.sharing_size::<ParkingLot>()];
+    let shared = allocator.share::<ParkingLot, ()>(&mut locks).unwrap();
     let (mut one, mut two) = (shared.cpu(CpuId(0)).unwrap(), shared.cpu(CpuId(1)).unwrap());
     let request = Request::new(1, MOVABLE);
     let mut blocks = [Pfn(0); 100];

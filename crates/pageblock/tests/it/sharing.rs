@@ -15,16 +15,15 @@ use pageblock::request::{Gfp, Request};
 use pageblock::setup::{Setup, SetupError};
 use pageblock::sharing::{CpuError, Shared};
 use pageblock::zone::{FrameError, Geometry};
-use parking_lot::RawMutex;
 
-use crate::machine::{policy, table_memory, zone_spec};
+use crate::machine::{ParkingLot, policy, table_memory, zone_spec};
 
 pub(crate) const CPUS: usize = 4;
 const KERNEL: Request = Request::new(0, Gfp::GFP_KERNEL);
 
 /// A DMA32 and a Normal zone, four CPUs. Gives `test` the shared allocator, then verifies that every
 /// frame is free, once.
-pub(crate) fn share(preset: &str, frames: u64, test: impl FnOnce(&Shared<'_, RawMutex>)) {
+pub(crate) fn share(preset: &str, frames: u64, test: impl FnOnce(&Shared<'_, ParkingLot>)) {
     let zones = [
         zone_spec(0, ZoneKind::Dma32, 0, frames / 4),
         zone_spec(0, ZoneKind::Normal, frames / 4, frames),
@@ -41,7 +40,7 @@ pub(crate) fn share(preset: &str, frames: u64, test: impl FnOnce(&Shared<'_, Raw
     let mut allocator = Allocator::new(&mut memory, &setup).unwrap();
     allocator.release(FrameRange::new(0, frames)).unwrap();
     allocator.retune();
-    assert!(allocator.sharing_size::<RawMutex>() <= locks.len());
+    assert!(allocator.sharing_size::<ParkingLot>() <= locks.len());
     let shared = allocator.share(&mut locks).unwrap();
     test(&shared);
     let mut allocator = shared.into_owned().unwrap();
@@ -90,10 +89,10 @@ fn sharing_needs_memory_for_its_locks() {
     };
     let mut memory = table_memory(&setup);
     let allocator = Allocator::new(&mut memory, &setup).unwrap();
-    let size = allocator.sharing_size::<RawMutex>();
-    assert_eq!(setup.sharing_size::<RawMutex>(), size);
+    let size = allocator.sharing_size::<ParkingLot>();
+    assert_eq!(setup.sharing_size::<ParkingLot>(), size);
     let mut small = vec![MaybeUninit::uninit(); size - 1];
-    let shared = allocator.share::<RawMutex, ()>(&mut small);
+    let shared = allocator.share::<ParkingLot, ()>(&mut small);
     assert_eq!(shared.err(), Some(SetupError::Memory(size)));
 }
 
@@ -142,7 +141,7 @@ fn drain_waits_for_the_owner_or_finds_it_idle() {
 }
 
 /// Verifies the zones whenever a block is handed out.
-struct Checks<'a, 'm>(&'a Shared<'m, RawMutex>, u32);
+struct Checks<'a, 'm>(&'a Shared<'m, ParkingLot>, u32);
 
 impl Observer for Checks<'_, '_> {
     fn event(&mut self, event: Event) {
@@ -184,7 +183,7 @@ fn numbers_without_the_lock_are_exact_when_it_is_free() {
 /// One thread's part in the stress: it takes blocks, frees those that others took, and gives every
 /// frame it gets a mark that no other may have set.
 struct Worker<'a, 's, 'm> {
-    cpu: Cpu<'s, 'm, RawMutex, ()>,
+    cpu: Cpu<'s, 'm, ParkingLot, ()>,
     used: &'a [AtomicU8],
     held: Vec<(Pfn, Order)>,
     random: u64,

@@ -23,10 +23,10 @@ pub(crate) fn code(line: &str) -> &str {
     line.split_once("//").map_or(line, |(code, _)| code)
 }
 
-/// Returns the identifiers that follow a prefix in a text.
+/// Returns the identifiers that follow a prefix in a text; not those that a macro names for its callers (`$crate::`).
 pub(crate) fn named_after<'t>(text: &'t str, prefix: &str) -> impl Iterator<Item = &'t str> {
     let is_part = |c: char| c.is_alphanumeric() || c == '_';
-    let starts = move |at: usize| !text[..at].ends_with(|c| is_part(c) || c == '.');
+    let starts = move |at: usize| !text[..at].ends_with(|c| is_part(c) || c == '.' || c == '$');
     text.match_indices(prefix).filter(move |&(at, _)| starts(at)).map(move |(at, _)| {
         text[at + prefix.len()..].split(|c| !is_part(c)).next().unwrap_or_default()
     })

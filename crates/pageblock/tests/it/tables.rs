@@ -53,3 +53,25 @@ fn bytes_that_tables_are_made_on_mean_nothing() {
         assert_eq!(small, Some(SetupError::Memory(setup.metadata_size().unwrap())));
     }
 }
+
+/// Blocks of many pageblocks need no larger tables.
+#[test]
+fn packed_tables_have_four_bits_a_frame_whatever_the_largest_block() {
+    let zones = [zone_spec(0, ZoneKind::Normal, 0, 1 << 22)];
+    let bytes = |policy, pageblock_order, max_order| {
+        let geometry = Geometry { pageblock_order, max_order, ..Geometry::default() };
+        let cpu_nodes = &[NodeId(0)];
+        let setup = Setup { policy, geometry, zones: &zones, cpu_nodes, distances: &[] };
+        setup.metadata_size().unwrap() as f64 / (1 << 22) as f64
+    };
+    for (pageblock_order, max_order) in
+        [(9, 3), (9, 10), (9, 11), (9, 13), (9, 14), (10, 10), (11, 11), (13, 13), (13, 14)]
+    {
+        let size = bytes(pageblock::policy::Policy::default(), pageblock_order, max_order);
+        assert!(size < 0.6, "{pageblock_order} {max_order}: {size}");
+    }
+    // What has a byte a frame: types whose lists differ from their pageblocks', and blocks below a cell.
+    assert!(bytes(policy("linux-6.9,placement=packed"), 9, 10) > 1.0);
+    assert!(bytes(policy("linux-6.12,placement=packed"), 2, 10) > 1.0);
+    assert!(bytes(policy("linux-6.12"), 9, 10) > 9.0);
+}

@@ -10,7 +10,7 @@ use crate::{CPUS, FRAMES, Small, assert_all_free, request, share_in};
 /// Two pageblocks of 64 frames, with blocks that share cells of eight and have an owner.
 fn share_large() -> &'static Small {
     let policy = "linux-6.12,min_free_kbytes=4,placement=packed";
-    share_in(policy, Geometry { pageblock_order: 6, max_order: 6 })
+    share_in(policy, Geometry { pageblock_order: 6, max_order: 6, ..Geometry::default() })
 }
 
 fn explore_large(test: impl Fn(&'static Small) + Send + Sync + 'static) {

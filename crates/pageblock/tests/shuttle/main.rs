@@ -7,7 +7,6 @@ mod cells;
 
 use std::mem::MaybeUninit;
 
-use lock_api::{GuardSend, RawMutex};
 use pageblock::alloc::Allocator;
 use pageblock::contig::{ContigError, Migrate};
 use pageblock::frame::{FrameRange, Order, Pfn};
@@ -25,26 +24,59 @@ use shuttle::thread;
 const FRAMES: u64 = 128;
 const CPUS: usize = 3;
 
-/// A lock whose every step the scheduler sees.
-pub struct Spin(AtomicBool);
+pageblock::locks! {
+    /// Locks whose every step the scheduler sees.
+    pub struct Spin = SpinMutex<T>, SpinGuard<'a, T>;
+}
 
-// SAFETY: one thread at a time changes the flag from false to true, and only it changes it back.
-unsafe impl RawMutex for Spin {
-    const INIT: Self = Self(AtomicBool::new(false));
-    type GuardMarker = GuardSend;
+/// A spin lock around a mutex that is never contended.
+pub struct SpinMutex<T> {
+    held: AtomicBool,
+    value: std::sync::Mutex<T>,
+}
 
-    fn lock(&self) {
-        while !self.try_lock() {
+/// Gives the lock back.
+pub struct SpinGuard<'a, T> {
+    held: &'a AtomicBool,
+    value: Option<std::sync::MutexGuard<'a, T>>,
+}
+
+impl<T> SpinMutex<T> {
+    fn new(value: T) -> Self {
+        Self { held: AtomicBool::new(false), value: std::sync::Mutex::new(value) }
+    }
+
+    fn lock(&self) -> SpinGuard<'_, T> {
+        while self.held.compare_exchange(false, true, Ordering::Acquire, Ordering::Relaxed).is_err()
+        {
             thread::yield_now();
         }
+        SpinGuard { held: &self.held, value: Some(self.value.try_lock().expect("one holder")) }
     }
 
-    fn try_lock(&self) -> bool {
-        self.0.compare_exchange(false, true, Ordering::Acquire, Ordering::Relaxed).is_ok()
+    fn get_mut(&mut self) -> &mut T {
+        self.value.get_mut().expect("no panic")
     }
+}
 
-    unsafe fn unlock(&self) {
-        self.0.store(false, Ordering::Release);
+impl<T> std::ops::Deref for SpinGuard<'_, T> {
+    type Target = T;
+
+    fn deref(&self) -> &T {
+        self.value.as_ref().expect("held")
+    }
+}
+
+impl<T> std::ops::DerefMut for SpinGuard<'_, T> {
+    fn deref_mut(&mut self) -> &mut T {
+        self.value.as_mut().expect("held")
+    }
+}
+
+impl<T> Drop for SpinGuard<'_, T> {
+    fn drop(&mut self) {
+        drop(self.value.take());
+        self.held.store(false, Ordering::Release);
     }
 }
 
@@ -56,7 +88,7 @@ fn share(placement: &str) -> &'static Small {
 }
 
 fn share_under(policy: &str) -> &'static Small {
-    share_in(policy, Geometry { pageblock_order: 3, max_order: 4 })
+    share_in(policy, Geometry { pageblock_order: 3, max_order: 4, ..Geometry::default() })
 }
 
 fn share_in(policy: &str, geometry: Geometry) -> &'static Small {

@@ -18,6 +18,7 @@ use pageblock::layout::ZoneKind;
 use pageblock::mobility::Migratetype::Movable;
 use pageblock::policy::Policy;
 use pageblock::tuning;
+use pageblock::zone::Geometry;
 use pageblock_recording::{
     Columnar, FreeBlock, PageUse, PcpInfo, Record, Recording, Snapshot, UsedRange, What,
     ZoneSnapshot,
@@ -128,7 +129,8 @@ fn add_limits(Snapshot { zones, pcpinfo, .. }: &mut Snapshot, policy: &Policy) {
     let cpus = pcpinfo.iter().map(|info| u64::from(info.cpu) + 1).max().unwrap_or(0);
     for info in pcpinfo.iter_mut().filter(|info| info.high_min.is_none()) {
         let Some(zone) = zones.get(usize::from(info.zone)) else { continue };
-        let sizes = tuning::pcp_sizes(policy, zone.managed, zone.wmark.low, cpus);
+        let sizes =
+            tuning::pcp_sizes(policy, zone.managed, zone.wmark.low, cpus, Geometry::default());
         let tuned = sizes.high_min..=sizes.high_max;
         // A list that was never used has the limit that it was made with, until its first free.
         let is_tuned = info.high == 0 || tuned.contains(&info.high);
@@ -157,9 +159,10 @@ fn lists(recording: &Recording, cpus: u16) -> Vec<PcpInfo> {
     let lowmem = tuning::lowmem_pages(policy, sizes());
     let kbytes = tuning::computed_min_free_kbytes(policy, lowmem * tuning::KBYTES_PER_PAGE);
     let mut lists = Vec::new();
+    let geometry = Geometry::default();
     for (zone, (kind, managed)) in sizes().enumerate() {
-        let low = tuning::watermarks(policy, kind, managed, lowmem, kbytes).low;
-        let sizes = tuning::pcp_sizes(policy, managed, low, cpus.into());
+        let low = tuning::watermarks(policy, kind, managed, lowmem, kbytes, geometry).low;
+        let sizes = tuning::pcp_sizes(policy, managed, low, cpus.into(), geometry);
         lists.extend((0..cpus).map(|cpu| PcpInfo {
             cpu,
             zone: zone as u16,

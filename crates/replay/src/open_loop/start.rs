@@ -59,11 +59,13 @@ fn set_watermarks(allocator: &mut Allocator<'_>, policy: &Policy) {
         0 => recorded,
         set => u64::from(set),
     };
+    let geometry = allocator.geometry();
     let lowmem = tuning::lowmem_pages(policy, zones().map(|z| (z.kind(), z.managed())));
     for at in 0..allocator.zones().len() {
         if let Some((zone, _)) = allocator.zone_and_cache(ZoneIndex::new(at), CpuId(0)) {
             let (kind, managed) = (zone.kind(), zone.managed());
-            zone.impose_watermarks(tuning::watermarks(policy, kind, managed, lowmem, kbytes));
+            let marks = tuning::watermarks(policy, kind, managed, lowmem, kbytes, geometry);
+            zone.impose_watermarks(marks);
         }
     }
 }

@@ -21,7 +21,7 @@ fn check(policy: &str, dump: impl FnOnce(&Allocator<'_>) -> String, expect: &str
     };
     let setup = Setup {
         policy: Policy::parse(policy).unwrap(),
-        geometry: Geometry { pageblock_order: 9, max_order: 10 },
+        geometry: Geometry::default(),
         zones: &[
             zone(NodeId(0), ZoneKind::Dma, 1, 1024),
             zone(NodeId(0), ZoneKind::Normal, 1024, 2048),

@@ -191,7 +191,7 @@ impl CpuCache<'_> {
         most: u32,
     ) -> Option<(Index, u32)> {
         // Larger blocks than a pageblock do not always merge.
-        let Geometry { pageblock_order, max_order } = zone.geometry();
+        let Geometry { pageblock_order, max_order, .. } = zone.geometry();
         if order >= pageblock_order {
             return None;
         }

@@ -319,7 +319,7 @@ impl<'m> CpuCache<'m> {
     fn run_from(&self, zone: &Zone<'_>, at: usize, order: Order) -> u32 {
         let leaving = &self.rings.leaving[at..self.rings.blocks as usize];
         let first = leaving[0];
-        let Geometry { pageblock_order, max_order } = zone.geometry();
+        let Geometry { pageblock_order, max_order, .. } = zone.geometry();
         let Some(merges) = pageblock_order.min(max_order).checked_sub(order) else { return 1 };
         if zone.capture().is_some() {
             return 1;

@@ -2,7 +2,7 @@
 
 use crate::base::frame::{ORDER_LIMIT, Order};
 use crate::base::mobility::Migratetype;
-use crate::base::sync::{AtomicU8, AtomicU16, Relaxed};
+use crate::base::sync::{self, AtomicU8, AtomicU16, Relaxed};
 use crate::table::state::FrameState;
 
 /// Frames that a cell covers.
@@ -84,7 +84,7 @@ impl Cell {
         }
         let is = self.in_use() & page as u8 != 0;
         if is != in_use {
-            self.others.fetch_xor(page as u8, Relaxed);
+            sync::xor(&self.others, page as u8);
         }
         is != in_use
     }
@@ -114,7 +114,7 @@ impl Cell {
         let alike = now.hi & hi | !(now.hi | hi);
         let (lo, hi) = (lo | flips & !alike, hi & (alike | !flips));
         self.code.store(Codes { lo, hi, ..new }.code(), Relaxed);
-        self.others.fetch_xor(flips, Relaxed);
+        sync::xor(&self.others, flips);
         self.code.store(new.code(), Relaxed);
     }
 
@@ -130,7 +130,7 @@ impl Cell {
             _ => return Codes { lo: 0, ..now },
         };
         self.put_code(u16::from(lo));
-        self.others.fetch_xor(in_use, Relaxed);
+        sync::xor(&self.others, in_use);
         Codes { in_use, lo, hi: 0 }
     }
 
@@ -139,7 +139,7 @@ impl Cell {
         self.put_code(code);
         let in_use = self.in_use();
         if in_use != 0 {
-            self.others.fetch_xor(in_use, Relaxed);
+            sync::xor(&self.others, in_use);
         }
     }
 }

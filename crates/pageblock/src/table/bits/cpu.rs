@@ -6,7 +6,7 @@ use super::cell::{
 use super::{FrameBits, OWNERS, Owner};
 use crate::base::frame::{ORDER_LIMIT, Order};
 use crate::base::mobility::Migratetype;
-use crate::base::sync::Relaxed;
+use crate::base::sync::{self, Relaxed};
 use crate::table::map::Index;
 use crate::table::state::{FrameState, is_allocated, is_on_cpu_list};
 
@@ -112,7 +112,7 @@ impl FrameBits<'_> {
         if self.word_of(i).load(Relaxed) & OWNERS == by {
             cell.own.store(cell.own.load(Relaxed) ^ bits, Relaxed);
         } else {
-            cell.others.fetch_xor(bits, Relaxed);
+            sync::xor(&cell.others, bits);
         }
     }
 

@@ -224,6 +224,7 @@ impl ModelZone {
             self.unlist(buddy);
             if self.is_whole(order) && self.block_type(buddy) != mt {
                 match self.policy.merge_rule {
+                    MergeRule::Retype if self.is_packed() => self.set_types(buddy, order, mt),
                     MergeRule::Retype => self.set_type(buddy, mt),
                     MergeRule::RetypeAll => self.set_types(buddy, order, mt),
                     _ => {}

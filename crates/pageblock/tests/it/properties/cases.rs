@@ -40,7 +40,6 @@ impl Layout {
         }
         for (at, zone) in zones.iter_mut().enumerate() {
             zone.managed -= self.hole_of(at, zone.span).len();
-            zone.managed *= self.factor;
         }
         zones
     }
@@ -196,7 +195,7 @@ pub(super) fn layouts() -> impl Strategy<Value = Layout> {
     let factor = prop_oneof![3 => Just(1u64), 1 => Just(30), 1 => Just(200)];
     (geometry, quarters, 0u64..9, hole, cma, factor).prop_map(
         |((pageblock_order, max_order), (a, b, c), offset, hole, cma, factor)| {
-            let geometry = Geometry { pageblock_order, max_order };
+            let geometry = Geometry { pageblock_order, max_order, ..Geometry::default() };
             Layout { geometry, quarters: [a, b, c], offset, hole, cma, factor }
         },
     )
