@@ -22,7 +22,7 @@ const INTERRUPTING: u32 = 3;
 #[derive(Clone, Copy)]
 struct Begun {
     place: Place,
-    cpu: u8,
+    cpu: u16,
     order: Order,
     mt: Migratetype,
     /// The first block is the one that the request gets.
@@ -34,14 +34,14 @@ struct Begun {
 #[derive(Default)]
 struct Task {
     /// The CPU of its last event.
-    cpu: Option<u8>,
+    cpu: Option<u16>,
     begun: Option<Begun>,
     /// What it holds as targets, in a run of compaction.
     compacts: Option<Targets>,
     /// Its events since it last freed a block to a CPU list; `None` after something else.
     freed: Option<u32>,
     /// What it drains for a reason of its own: whose lists, of which zone.
-    draining: Option<(u8, usize)>,
+    draining: Option<(u16, usize)>,
     /// Blocks that it has reported free and puts on a list when it runs again.
     delayed: Vec<(Pfn, Order, bool)>,
     /// It is kswapd, or in direct reclaim.
@@ -76,13 +76,13 @@ pub struct DemandFinder<'f> {
     tasks: BTreeMap<u32, Task>,
     faults: Faults,
     /// By CPU: a block that was reported free reaches a list before anything else happens there.
-    reported: BTreeMap<u8, (Timed, Pfn)>,
+    reported: BTreeMap<u16, (Timed, Pfn)>,
     /// By CPU: the second of its last vmstat work.
     second: Vec<Option<u64>>,
     /// Blocks that were taken before the report of others: the task and block, and the event and CPU.
-    taken: BTreeMap<(u32, Pfn), (Place, u64, u8)>,
+    taken: BTreeMap<(u32, Pfn), (Place, u64, u16)>,
     /// The CPU whose list a frame went to last.
-    holder: Vec<u8>,
+    holder: Vec<u16>,
     /// The event with which it did, plus one.
     held_since: Vec<u64>,
     /// The event under way.
@@ -101,7 +101,7 @@ impl<'f> DemandFinder<'f> {
         let background = move |pid: u32| comms.get(&pid).is_some_and(|c| c.starts_with("kworker"));
         let mut holder = vec![0; end];
         for page in &start.pcp {
-            holder[page.pfn.0 as usize] = page.cpu as u8;
+            holder[page.pfn.0 as usize] = page.cpu;
         }
         let single =
             |zone: usize| start.pcpinfo.iter().any(|p| usize::from(p.zone) == zone && p.batch <= 1);
@@ -116,7 +116,7 @@ impl<'f> DemandFinder<'f> {
             tasks: BTreeMap::new(),
             faults: Faults::new(recording.pageblock_order),
             reported: BTreeMap::new(),
-            second: vec![None; 256],
+            second: Vec::new(),
             taken: BTreeMap::new(),
             held_since: vec![0; end],
             now: 0,
@@ -134,7 +134,7 @@ impl<'f> DemandFinder<'f> {
         inferred: &[Inferred],
         out: &mut Vec<Timed>,
     ) {
-        let Ok(cpu) = u8::try_from(record.cpu) else { return };
+        let cpu = record.cpu;
         let t_ms = (record.t_us / 1000) as u32;
         let timed = |demand| Timed { t_ms, cpu, demand };
         self.now = event;
@@ -283,7 +283,7 @@ impl<'f> DemandFinder<'f> {
                 };
                 let demand =
                     Demand::Alloc { pfn, order: 0, gfp, past_list: false, instead_of: None };
-                self.queue.push(Timed { cpu: cpu as u8, demand, ..timed });
+                self.queue.push(Timed { cpu: cpu as u16, demand, ..timed });
             }
             Inferred::Freed => {}
         }
@@ -302,7 +302,10 @@ impl<'f> DemandFinder<'f> {
     fn tick(&mut self, tick: Timed, now: u64) {
         let at = usize::from(tick.cpu);
         let usual = || now / PERIOD_US;
-        let second = self.look_ahead.ticks().second(u16::from(tick.cpu), now).unwrap_or_else(usual);
+        let second = self.look_ahead.ticks().second(tick.cpu, now).unwrap_or_else(usual);
+        if at >= self.second.len() {
+            self.second.resize(at + 1, None);
+        }
         let last = self.second[at].replace(second);
         for _ in last.map_or(second..second, |last| last..second.min(last + 64)) {
             self.queue.push(tick);
@@ -310,7 +313,7 @@ impl<'f> DemandFinder<'f> {
     }
 
     /// Adds the block that a CPU has reported free, as it reaches its list.
-    fn commit(&mut self, cpu: u8) {
+    fn commit(&mut self, cpu: u16) {
         if let Some((timed, pfn)) = self.reported.remove(&cpu) {
             self.hold(pfn, cpu);
             self.queue.push(timed);
@@ -358,7 +361,7 @@ impl<'f> DemandFinder<'f> {
         }
     }
 
-    fn hold(&mut self, pfn: Pfn, cpu: u8) {
+    fn hold(&mut self, pfn: Pfn, cpu: u16) {
         if let Some(slot) = self.holder.get_mut(pfn.0 as usize) {
             *slot = cpu;
             self.held_since[pfn.0 as usize] = self.now + 1;
@@ -387,7 +390,7 @@ impl<'f> DemandFinder<'f> {
     }
 
     /// A block leaves the zone for a request, or to refill a list that one found empty.
-    fn begin_request(&mut self, cpu: u8, pid: u32, pfn: Pfn, order: Order, mt: Migratetype) {
+    fn begin_request(&mut self, cpu: u16, pid: u32, pfn: Pfn, order: Order, mt: Migratetype) {
         let same = |begun: &&mut Begun| (begun.cpu, begun.order, begun.mt) == (cpu, order, mt);
         let task = self.tasks.entry(pid).or_default();
         if let Some(begun) = task.begun.as_mut().filter(same) {

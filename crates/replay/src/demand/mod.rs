@@ -110,7 +110,7 @@ pub struct Timed {
     /// Milliseconds of the recorder's clock.
     pub t_ms: u32,
     /// The CPU.
-    pub cpu: u8,
+    pub cpu: u16,
     /// The demand.
     pub demand: Demand,
 }
@@ -130,8 +130,7 @@ fn request(record: &Record, faults: &mut Faults) -> Option<Timed> {
         }
         _ => return None,
     };
-    let cpu = u8::try_from(record.cpu).ok()?;
-    Some(Timed { t_ms: (record.t_us / 1000) as u32, cpu, demand })
+    Some(Timed { t_ms: (record.t_us / 1000) as u32, cpu: record.cpu, demand })
 }
 
 /// Returns the type that an unknown page in use was most likely requested as.

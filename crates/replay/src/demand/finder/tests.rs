@@ -31,12 +31,23 @@ fn recording(version: &str) -> Recording {
     }
 }
 
+#[test]
+fn cpus_beyond_255_ask_for_memory_too() {
+    let alloc =
+        What::Alloc { pfn: Some(Pfn(600)), order: 0, mt: Movable, gfp: Gfp::GFP_HIGHUSER_MOVABLE };
+    let free = What::Free { pfn: Pfn(600), order: 0 };
+    let found = demands(&[(256, 7, alloc), (511, 8, free)]);
+    let of = |demand: fn(&Demand) -> bool| found.iter().find(|(_, d)| demand(d)).map(|(c, _)| *c);
+    assert_eq!(of(|d| matches!(d, Demand::Alloc { .. })), Some(256));
+    assert!(of(|d| matches!(d, Demand::Free { .. })).is_some(), "{found:?}");
+}
+
 /// The demands of events that are given as CPU, task and event.
-fn demands(events: &[(u16, u32, What)]) -> Vec<(u8, Demand)> {
+fn demands(events: &[(u16, u32, What)]) -> Vec<(u16, Demand)> {
     demands_with(events, &LookAhead::default(), &[])
 }
 
-fn demands_of(version: &str, events: &[(u16, u32, What)]) -> Vec<(u8, Demand)> {
+fn demands_of(version: &str, events: &[(u16, u32, What)]) -> Vec<(u16, Demand)> {
     all_demands(&recording(version), events, &LookAhead::default(), &[])
 }
 
@@ -45,7 +56,7 @@ fn demands_with(
     events: &[(u16, u32, What)],
     look_ahead: &LookAhead,
     inferred: &[Inferred],
-) -> Vec<(u8, Demand)> {
+) -> Vec<(u16, Demand)> {
     all_demands(&recording("6.12.94"), events, look_ahead, inferred)
 }
 
@@ -54,7 +65,7 @@ fn all_demands(
     events: &[(u16, u32, What)],
     look_ahead: &LookAhead,
     inferred: &[Inferred],
-) -> Vec<(u8, Demand)> {
+) -> Vec<(u16, Demand)> {
     let mut finder = DemandFinder::new(recording, look_ahead, ORDERS);
     let mut out = Vec::new();
     for (event, (cpu, pid, what)) in (0..).zip(events) {
@@ -205,7 +216,7 @@ fn a_folio_moves_to_a_block_of_its_order() {
         .collect();
     assert_eq!(moves, [(8, 80), (9, 81), (16, 64), (17, 65), (18, 66), (19, 67), (5, 68)]);
     let old = demands_of("6.8.12", &events);
-    let moved = |(_, demand): &&(u8, Demand)| matches!(demand, Demand::MoveAway { .. });
+    let moved = |(_, demand): &&(u16, Demand)| matches!(demand, Demand::MoveAway { .. });
     assert_eq!(old.iter().filter(moved).count(), 1, "{old:?}");
 }
 
