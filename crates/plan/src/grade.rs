@@ -9,6 +9,7 @@ use pageblock_replay::guided::kind;
 use pageblock_replay::open_loop::Replayed;
 
 use crate::error::Result;
+use crate::program::build;
 use crate::replays::OwnReplays;
 use crate::session::Session;
 use crate::{replays, verify};
@@ -19,7 +20,7 @@ use crate::{replays, verify};
 /// If the recording cannot be read or replayed.
 pub fn decisions(session: &Session, own: &Preset) -> Result<(Verification, Option<Grades>)> {
     if let Some((decisions, grades)) =
-        certify::kept(&session.recording, &session.columnar, &program())
+        certify::kept(&session.recording, &session.columnar, &build())
     {
         return Ok((decisions, Some(grades)));
     }
@@ -32,7 +33,7 @@ pub fn kept(session: &Session) -> Option<Grade> {
     let note = session.recording.note();
     let noted = note.and_then(|note| Judgement::from_json(&note));
     let noted = noted.and_then(|judgement| judgement.grades());
-    let cached = || Some(certify::kept(&session.recording, &session.columnar, &program())?.1);
+    let cached = || Some(certify::kept(&session.recording, &session.columnar, &build())?.1);
     noted.or_else(cached).map(|grades| grades.of(grades.better()).grade)
 }
 
@@ -83,7 +84,7 @@ pub fn of_replays(
     let grades = Grades { open: certify(&own.open), closed: closed.map(certify) };
     let noted = Verification { mismatches: Vec::new(), ..decisions.clone() };
     recording.keep_note(&to_json(noted, Some(grades.clone())))?;
-    match certify::keep(columnar, &program(), decisions, &grades) {
+    match certify::keep(columnar, &build(), decisions, &grades) {
         // A full disk costs the next call some time, and nothing else.
         Ok(()) | Err(Error::Write { .. }) => Ok(grades),
         Err(error) => Err(error.into()),
@@ -93,14 +94,5 @@ pub fn of_replays(
 /// Returns a judgement for programs.
 #[must_use]
 pub fn to_json(decisions: Verification, grades: Option<Grades>) -> String {
-    Judgement::new(env!("CARGO_PKG_VERSION").to_owned(), decisions, grades).to_json()
-}
-
-/// Returns what tells this program from another one of its version.
-fn program() -> String {
-    let built = std::env::current_exe().and_then(|exe| exe.metadata());
-    let built = built.and_then(|file| Ok((file.len(), file.modified()?))).ok();
-    let time = built.and_then(|(_, time)| time.duration_since(std::time::UNIX_EPOCH).ok());
-    let bytes = built.map_or(0, |(bytes, _)| bytes);
-    format!("{} {bytes} {}", env!("CARGO_PKG_VERSION"), time.unwrap_or_default().as_nanos())
+    Judgement::new(build(), decisions, grades).to_json()
 }

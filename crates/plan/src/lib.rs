@@ -5,6 +5,7 @@
 //! Nothing here prints.
 #![forbid(unsafe_code)]
 
+mod cache;
 pub mod compare;
 pub mod doctor;
 pub mod error;
@@ -15,6 +16,7 @@ pub mod jobs;
 pub mod log;
 pub mod machines;
 pub mod policy;
+pub mod program;
 pub mod published;
 pub mod recording;
 pub mod replays;

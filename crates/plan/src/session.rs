@@ -1,11 +1,12 @@
 //! An opened recording: its files, and its columnar form in the cache.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
 use pageblock_recording::{CaptureOptions, Columnar, Error, Recording};
 use tempfile::TempDir;
 
+use crate::cache::{self, Cache};
 use crate::error::{Place, Result, bail};
 use crate::text::{in_line, without_os_numbers};
 use crate::watch::Watch;
@@ -18,8 +19,24 @@ pub struct Session {
     pub columnar: Columnar,
     /// Who watches the work on it.
     pub watch: Arc<dyn Watch>,
-    /// The replacement of a cache that cannot be written; removed with the session.
-    temporary: Option<TempDir>,
+    kept: Kept,
+}
+
+/// Where what is made of the recording is kept.
+enum Kept {
+    /// In the cache, whose entries stay while this is held.
+    In(Cache),
+    /// In a folder that is removed with the session: the cache cannot be written, or there is none.
+    ForNow(TempDir),
+}
+
+impl Kept {
+    fn folder(&self) -> &Path {
+        match self {
+            Self::In(cache) => &cache.folder,
+            Self::ForNow(folder) => folder.path(),
+        }
+    }
 }
 
 impl Session {
@@ -47,13 +64,21 @@ impl Session {
     }
 
     fn of(recording: Recording, watch: &Arc<dyn Watch>) -> Result<Self> {
-        let cache = cache_dir();
-        let made = std::fs::create_dir_all(&cache);
-        let made = made.map_err(|source| Error::Io { file: cache.clone(), source });
-        match made.and_then(|()| columnar(&recording, &cache, watch.as_ref())) {
-            Ok(columnar) => Self::with(recording, columnar, None, watch),
-            Err(Error::Io { file, source }) if file.starts_with(&cache) => {
-                warn(&cache, &source, watch.as_ref());
+        let Some(root) = cache::root() else { return Self::without_cache(recording, watch) };
+        let cache = match Cache::open(&root) {
+            Ok(cache) => cache,
+            Err(error) => {
+                warn(&root, &error, watch.as_ref());
+                return Self::without_cache(recording, watch);
+            }
+        };
+        match columnar(&recording, &cache.folder, watch.as_ref()) {
+            Ok(columnar) => {
+                Cache::used(&columnar.cache);
+                Self::with(recording, columnar, Kept::In(cache), watch)
+            }
+            Err(Error::Io { file, source }) if file.starts_with(&root) => {
+                warn(&root, &source, watch.as_ref());
                 Self::without_cache(recording, watch)
             }
             Err(error) => Err(error.into()),
@@ -64,19 +89,19 @@ impl Session {
         let temporary = tempfile::Builder::new().prefix("pageblock-").tempdir();
         let temporary = temporary.at(|| "a folder for temporary files")?;
         let columnar = columnar(&recording, temporary.path(), watch.as_ref())?;
-        Self::with(recording, columnar, Some(temporary), watch)
+        Self::with(recording, columnar, Kept::ForNow(temporary), watch)
     }
 
     fn with(
         mut recording: Recording,
         columnar: Columnar,
-        temporary: Option<TempDir>,
+        kept: Kept,
         watch: &Arc<dyn Watch>,
     ) -> Result<Self> {
         if !recording.start_known {
             recording.comms.extend(columnar.comms()?);
         }
-        Ok(Self { recording, columnar, watch: Arc::clone(watch), temporary })
+        Ok(Self { recording, columnar, watch: Arc::clone(watch), kept })
     }
 
     /// Creates a file beside the columnar form; if the cache cannot be written, warns and creates it in a temporary
@@ -88,12 +113,11 @@ impl Session {
         &mut self,
         make: impl Fn(&Self) -> std::result::Result<T, pageblock_replay::Error>,
     ) -> Result<T> {
-        let cache = self.columnar.cache.parent().unwrap_or(Path::new("")).to_owned();
         match make(self) {
             Err(pageblock_replay::Error::Recording(Error::Io { file, source }))
-                if self.temporary.is_none() && file.starts_with(&cache) =>
+                if matches!(self.kept, Kept::In(_)) && file.starts_with(self.kept.folder()) =>
             {
-                warn(&cache, &source, self.watch.as_ref());
+                warn(self.kept.folder(), &source, self.watch.as_ref());
                 *self = Self::without_cache(self.recording.clone(), &Arc::clone(&self.watch))?;
                 Ok(make(self)?)
             }
@@ -120,13 +144,4 @@ fn warn(cache: &Path, why: &std::io::Error, watch: &dyn Watch) {
         in_line(&cache.display().to_string()),
         without_os_numbers(&why.to_string())
     ));
-}
-
-/// Returns the folder of columnar forms: `PAGEBLOCK_CACHE`, or the user's cache folder.
-fn cache_dir() -> PathBuf {
-    let variable = |name: &str| std::env::var_os(name).filter(|v| !v.is_empty()).map(PathBuf::from);
-    variable("PAGEBLOCK_CACHE")
-        .or_else(|| variable("XDG_CACHE_HOME").map(|dir| dir.join("pageblock")))
-        .or_else(|| variable("HOME").map(|dir| dir.join(".cache/pageblock")))
-        .unwrap_or_else(|| std::env::temp_dir().join("pageblock"))
 }

@@ -59,14 +59,9 @@ pub(crate) fn open(path: &Path, options: &CaptureOptions) -> Result<Recording, E
         Some(folder) => zones_of(&ProcFiles::open(folder)?, folder)?,
         None => Snapshot::default(),
     };
-    // What is kept of a capture depends on the options: the folder tells one from another.
-    let dir = match options == &CaptureOptions::default() {
-        true => path.to_owned(),
-        false => path.join(format!("{options:?}")),
-    };
     Ok(Recording {
         name,
-        dir,
+        dir: path.to_owned(),
         kernel,
         decoding,
         pageblock_order: 9,

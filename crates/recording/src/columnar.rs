@@ -2,11 +2,11 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
-use std::time::UNIX_EPOCH;
 
 use crate::error::Error;
 use crate::events::Events;
 use crate::files::{Attachments, Files};
+use crate::fingerprint::Fingerprint;
 use crate::gfp::GfpTexts;
 use crate::losses::{LossFinder, Losses};
 use crate::part::Position;
@@ -44,56 +44,38 @@ pub struct Columnar {
 
 impl Recording {
     /// Returns the recording's columnar form: a `.pbrec` itself; of another recording the file in the cache folder
-    /// if it exists and matches the current events file, else a newly converted one. `progress` is called now and
-    /// then with the bytes of the events file read so far and its size.
+    /// that was made of the same content, else a newly converted one. `progress` is called now and then with the bytes of
+    /// the events file read so far and its size.
     ///
     /// # Errors
-    /// If the events cannot be read or the file cannot be written.
+    /// If the recording cannot be read or the file cannot be written.
     pub fn columnar(
         &self,
         cache_dir: &Path,
         progress: &mut dyn FnMut(u64, Option<u64>),
     ) -> Result<Columnar, Error> {
-        let path = cache_dir.join(format!("{}-{:016x}.pbrec", self.name, self.path_hash()));
+        let path = cache_dir.join(cache_name(&self.name, self.fingerprint()?));
         if crate::pbrec::is_pbrec(&self.events_file)? {
             return Ok(Columnar { cache: path, ..crate::pbrec::columnar(&self.events_file)? });
         }
-        let source = self.source()?;
+        // A damaged file, or one that another version of the format wrote, is made again.
         if path.is_file()
             && let Ok(columnar) = Columnar::open(&path)
-            && columnar.is_of(&source)?
         {
             return Ok(columnar);
         }
         let head = HashMap::from([(SCHEMA_KEY.to_owned(), SCHEMA.to_owned())]);
-        let mut writer = Writer::new(&path, self, head)?;
-        writer.footer(source);
+        let writer = Writer::new(&path, self, head)?;
         writer.write_all(self.events()?, &self.events_file, progress)?;
         Columnar::open(&path)
     }
+}
 
-    /// Returns a hash that distinguishes recordings of the same name.
-    fn path_hash(&self) -> u64 {
-        let path = self.dir.canonicalize().unwrap_or_else(|_| self.dir.clone());
-        let bytes = path.as_os_str().as_encoded_bytes();
-        bytes.iter().fold(0xcbf2_9ce4_8422_2325, |hash, &byte| {
-            (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
-        })
-    }
-
-    /// Returns the properties of the file's source: if any of them changes, the file is stale.
-    fn source(&self) -> Result<BTreeMap<String, String>, Error> {
-        let file = &self.events_file;
-        let stat = file.metadata().map_err(|e| Error::io(file, e))?;
-        let modified = stat.modified().ok().and_then(|t| t.duration_since(UNIX_EPOCH).ok());
-        let name = file.file_name().unwrap_or_default().to_string_lossy();
-        Ok(BTreeMap::from([
-            ("source.file".to_owned(), name.into_owned()),
-            ("source.bytes".to_owned(), stat.len().to_string()),
-            ("source.modified_ns".to_owned(), modified.unwrap_or_default().as_nanos().to_string()),
-            ("source.decoding".to_owned(), format!("{:?}", self.decoding)),
-        ]))
-    }
+/// Returns the name of a file in the cache: the recording's, as far as any file system takes it, and its fingerprint.
+fn cache_name(recording: &str, of: Fingerprint) -> String {
+    let plain = |c: char| if c.is_ascii_alphanumeric() || "-.".contains(c) { c } else { '_' };
+    let name: String = recording.chars().map(plain).take(64).collect();
+    format!("{name}-{of}.pbrec")
 }
 
 /// Writes events into a file of columns ([`Recording::writer`]), which appears when it is complete.
@@ -308,11 +290,6 @@ impl Columnar {
     #[must_use]
     pub fn end_event(&self) -> u64 {
         self.windows.end_event().min(self.losses.first_event.unwrap_or(u64::MAX))
-    }
-
-    fn is_of(&self, source: &BTreeMap<String, String>) -> Result<bool, Error> {
-        let reader = self.batches()?;
-        Ok(source.iter().all(|(key, value)| reader.metadata().get(key) == Some(value)))
     }
 
     /// Streams the columns, batch by batch.

@@ -122,7 +122,7 @@ impl Files {
 }
 
 /// Finds the files of a folder that are neither events nor `static.tar`, with their paths in it.
-fn files_below(
+pub(crate) fn files_below(
     dir: &Path,
     prefix: &str,
     depth: u32,

@@ -20,7 +20,7 @@ use crate::tsv::Decoding;
 pub struct Recording {
     /// The folder's name; of a `.pbrec` its name without the ending.
     pub name: String,
-    /// The folder; of a `.pbrec` or a capture its file, followed by what the user says about it, if anything.
+    /// The folder; of a `.pbrec` or a capture its file.
     pub dir: PathBuf,
     /// The recorded kernel.
     pub kernel: KernelVersion,

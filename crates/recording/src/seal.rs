@@ -107,6 +107,33 @@ fn find(file: &mut File) -> io::Result<Blanks> {
 fn checksum(file: &mut File, blanks: &Blanks) -> io::Result<u64> {
     const K: u64 = 0x9e37_79b9_7f4a_7c15;
     let mut lanes = [1u64, 2, 3, 4];
+    let mut length = 0u64;
+    each_part(file, blanks, &mut |part| {
+        length += part.len() as u64;
+        for block in part.chunks(32) {
+            let mut words = [0; 32];
+            words[..block.len()].copy_from_slice(block);
+            for (lane, word) in lanes.iter_mut().zip(words.chunks_exact(8)) {
+                let word = u64::from_le_bytes(word.try_into().unwrap_or_default());
+                *lane = (*lane ^ word).wrapping_mul(K).rotate_left(29);
+            }
+        }
+    })?;
+    Ok(lanes.iter().fold(length, |sum, lane| (sum ^ lane).wrapping_mul(K).rotate_left(29)))
+}
+
+/// Adds the content of a file to a digest, without its checksum and its note: a note that is found out later does not
+/// make another recording of it.
+pub(crate) fn digest(file: &mut File, digest: &mut blake3::Hasher) -> io::Result<()> {
+    let blanks = find(file)?;
+    each_part(file, &blanks, &mut |part| {
+        digest.update(part);
+    })
+}
+
+/// Calls a function with the parts of a file in their order, all of them 256 KiB long but for the last. What
+/// the checksum does not cover is blank.
+fn each_part(file: &mut File, blanks: &Blanks, each: &mut dyn FnMut(&[u8])) -> io::Result<()> {
     let mut buffer = vec![0; 256 << 10];
     let mut offset = 0u64;
     file.seek(SeekFrom::Start(0))?;
@@ -119,7 +146,7 @@ fn checksum(file: &mut File, blanks: &Blanks) -> io::Result<u64> {
             }
         }
         if len == 0 {
-            break;
+            return Ok(());
         }
         for (range, blank) in blanks.ranges() {
             let part = range.start.max(offset)..range.end.min(offset + len as u64);
@@ -127,14 +154,7 @@ fn checksum(file: &mut File, blanks: &Blanks) -> io::Result<u64> {
                 buffer[(part.start - offset) as usize..(part.end - offset) as usize].fill(blank);
             }
         }
-        buffer[len..len.next_multiple_of(32)].fill(0);
-        for block in buffer[..len.next_multiple_of(32)].chunks_exact(32) {
-            for (lane, word) in lanes.iter_mut().zip(block.chunks_exact(8)) {
-                let word = u64::from_le_bytes(word.try_into().unwrap_or_default());
-                *lane = (*lane ^ word).wrapping_mul(K).rotate_left(29);
-            }
-        }
+        each(&buffer[..len]);
         offset += len as u64;
     }
-    Ok(lanes.iter().fold(offset, |sum, lane| (sum ^ lane).wrapping_mul(K).rotate_left(29)))
 }

@@ -1,6 +1,6 @@
 //! The certificate of a recording: what its what-ifs support.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use pageblock_measure::certificate::{Certificate, Grades, Judgement, Outcome, median};
 use pageblock_measure::verification::{Gap, Verification};
@@ -41,20 +41,15 @@ fn kept_at(columnar: &Columnar) -> PathBuf {
     columnar.cache.with_extension("judgement.json")
 }
 
-/// Returns the kept judgement of a recording, if this program made it, by these rules and of this columnar form.
-/// `program` names the program.
+/// Returns the kept judgement of a recording, if this program made it by these rules; its name in the cache has the
+/// recording's fingerprint. `program` names the program.
 #[must_use]
 pub fn kept(
     recording: &Recording,
     columnar: &Columnar,
     program: &str,
 ) -> Option<(Verification, Grades)> {
-    let path = kept_at(columnar);
-    let modified = |path: &Path| path.metadata().ok()?.modified().ok();
-    if modified(&path)? < modified(&columnar.path)? {
-        return None;
-    }
-    let judgement = Judgement::load(&path).ok()?;
+    let judgement = Judgement::load(&kept_at(columnar)).ok()?;
     let grades = judgement.grades()?;
     let decisions = judgement.decisions;
     let same = judgement.program == program && decisions.recording == recording.name;

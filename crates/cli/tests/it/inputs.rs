@@ -93,3 +93,62 @@ fn a_hole_takes_almost_no_memory() {
     assert_eq!(child.wait().expect("it ended").code(), Some(0));
     assert!((1..200 << 10).contains(&peak_kib), "{peak_kib} KiB");
 }
+
+/// Runs `verify` and `replay` with a cache and returns what they print.
+fn answers(dir: &Path, cache: &Path) -> (String, String) {
+    let answer = |command: &mut Command| {
+        let Ran { status, stdout, stderr } = ran(command.env("PAGEBLOCK_CACHE", cache));
+        assert_eq!(status, 0, "{stderr}");
+        stdout
+    };
+    let mut replay = Command::new(env!("CARGO_BIN_EXE_pageblock"));
+    replay.arg("replay").arg(dir).args(["--policy", "linux-6.9", "--tables", "summary"]);
+    (answer(&mut verify(dir, cache)), answer(&mut replay))
+}
+
+#[test]
+fn a_cache_answers_for_no_other_content() {
+    let cache_of = |name: &str| {
+        let folder = cache(name);
+        let _ = std::fs::remove_dir_all(&folder);
+        folder
+    };
+    let dir = recording("answers", &machine(1 << 20));
+    let (warm, before) = (cache_of("answers"), answers(&dir, &cache_of("answers")));
+    // The machine has less memory; the file's length and time are the same.
+    let snapshot = dir.join("start/snapshot.txt");
+    let modified = snapshot.metadata().and_then(|meta| meta.modified()).expect("it was written");
+    let text = std::fs::read_to_string(&snapshot).expect("it is text");
+    let other = text.replacen("managed=16384", "managed=15360", 1);
+    assert_eq!(text.len(), other.len());
+    std::fs::write(&snapshot, &other).expect("it can be written");
+    let file = std::fs::File::options().write(true).open(&snapshot).expect("it is there");
+    file.set_modified(modified).expect("it is ours");
+    let (cached, fresh) = (answers(&dir, &warm), answers(&dir, &cache_of("answers-2")));
+    assert_eq!(cached, fresh);
+    assert_ne!(cached, before, "the two states give other answers");
+
+    // Another recording of the same name, size and time.
+    let packed = |name: &str, events: &str| {
+        std::fs::write(dir.join("events.tsv"), events).expect("it can be written");
+        let out = dir.with_file_name(format!("{name}.pbrec"));
+        let _ = std::fs::remove_file(&out);
+        pageblock_recording::pack(&dir, &out, &mut |_, _| {}).expect("it is a recording");
+        out
+    };
+    let events = "10 0 1 M S1\n11 0 1 M S2\n12 0 7 A 4096 0 1 GFP_KERNEL\n13 0 7 F 4096 0\n";
+    let one = packed("one", events);
+    let two = packed("two", &format!("{events}14 0 7 A 4097 0 1 GFP_KERNEL\n15 0 7 F 4097 0\n"));
+    let place = dir.with_file_name("place.pbrec");
+    let put = |from: &Path| {
+        std::fs::copy(from, &place).expect("it can be copied");
+        let file = std::fs::File::options().write(true).open(&place).expect("it is there");
+        file.set_modified(modified).expect("it is ours");
+    };
+    put(&one);
+    let first = answers(&place, &warm);
+    put(&two);
+    let (cached, fresh) = (answers(&place, &warm), answers(&place, &cache_of("answers-3")));
+    assert_eq!(cached, fresh);
+    assert_ne!(cached, first);
+}

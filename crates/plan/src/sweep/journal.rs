@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{Cell, Row, table, to_json};
 use crate::error::{Place, Result, bail};
+use crate::program::build;
 
 /// The name of the table in the folder.
 pub const RESULT: &str = "runs.parquet";
@@ -63,11 +64,7 @@ impl Journal {
     pub fn open(folder: &Path, cells: Vec<Cell>) -> Result<Self> {
         fs::create_dir_all(folder).at(|| folder.display())?;
         let path = folder.join(JOURNAL);
-        let head = Head {
-            program: env!("CARGO_PKG_VERSION").to_owned(),
-            runs: cells.len(),
-            grid: hash(&cells),
-        };
+        let head = Head { program: build(), runs: cells.len(), grid: hash(&cells) };
         let done = match path.exists() {
             true => read(&head, &cells, &path)?,
             false => Done::default(),

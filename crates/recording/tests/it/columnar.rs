@@ -117,8 +117,56 @@ fn a_changed_source_is_converted_again() {
     let first = Recording::open(&dir).unwrap().columnar(&cache, &mut |_, _| {}).unwrap();
     std::fs::write(dir.join("events.tsv"), format!("{EVENTS}20 0 1 K 1\n")).unwrap();
     let second = Recording::open(&dir).unwrap().columnar(&cache, &mut |_, _| {}).unwrap();
-    assert_eq!((first.path, first.events + 1), (second.path, second.events));
-    assert_eq!(std::fs::read_dir(&cache).unwrap().count(), 1);
+    assert_eq!(first.events + 1, second.events);
+    assert_ne!(first.path, second.path);
+    // The first content again is what it was.
+    std::fs::write(dir.join("events.tsv"), EVENTS).unwrap();
+    let again = Recording::open(&dir).unwrap().columnar(&cache, &mut |_, _| panic!("converted"));
+    assert_eq!(again.unwrap().path, first.path);
+    assert_eq!(std::fs::read_dir(&cache).unwrap().count(), 2);
+}
+
+#[test]
+fn a_fingerprint_is_of_the_content_of_every_file() {
+    let temp = TempDir::new("fingerprint");
+    let dir = small_recording(&temp, EVENTS);
+    let fingerprint = |of: &std::path::Path| Recording::open(of).unwrap().fingerprint().unwrap();
+    let mut seen = vec![fingerprint(&dir)];
+    let mut is_new = |of: &std::path::Path, what: &str| {
+        let found = fingerprint(of);
+        assert!(!seen.contains(&found), "{what}");
+        seen.push(found);
+    };
+    let replaced = |name: &str, old: &str, new: &str| {
+        let path = dir.join(name);
+        let modified = path.metadata().unwrap().modified().unwrap();
+        let text = std::fs::read_to_string(&path).unwrap();
+        assert_eq!(old.len(), new.len());
+        std::fs::write(&path, text.replacen(old, new, 1)).unwrap();
+        // Neither the size nor the time tells.
+        std::fs::File::options().write(true).open(&path).unwrap().set_modified(modified).unwrap();
+    };
+    replaced("start/snapshot.txt", "used kernel", "used anon  ");
+    is_new(&dir, "the state at the start");
+    replaced("events.tsv", "15 0 8 K 4", "15 0 8 K 5");
+    is_new(&dir, "an event");
+    for (name, text) in
+        [("comms.json", "{\"7\": \"ls\"}"), ("start/slabinfo", "x"), ("slabinfo", "x")]
+    {
+        std::fs::write(dir.join(name), text).unwrap();
+        is_new(&dir, name);
+    }
+    let moved = temp.0.join("another-6.1");
+    std::fs::rename(&dir, &moved).unwrap();
+    is_new(&moved, "the name, which certificates print");
+
+    let packed = temp.0.join("a.pbrec");
+    pageblock_recording::pack(&moved, &packed, &mut |_, _| {}).unwrap();
+    is_new(&packed, "one file");
+    let recording = Recording::open(&packed).unwrap();
+    let before = recording.fingerprint().unwrap();
+    assert!(recording.keep_note("a grade").unwrap());
+    assert_eq!(recording.fingerprint().unwrap(), before, "a note is no part of the recording");
 }
 
 #[test]

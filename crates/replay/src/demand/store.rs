@@ -34,7 +34,7 @@ mod op {
 
 const COLUMNS: &[(&str, ColumnType)] = &[
     ("t_ms", ColumnType::U32),
-    ("cpu", ColumnType::U8),
+    ("cpu", ColumnType::U16),
     ("op", ColumnType::U8),
     ("order", ColumnType::U8),
     ("pfn", ColumnType::U32),
@@ -43,7 +43,7 @@ const COLUMNS: &[(&str, ColumnType)] = &[
 ];
 
 /// Changes with the meaning of the columns.
-const FORMAT: &str = "10";
+const FORMAT: &str = "11";
 
 /// The demands of a recording in a file of columns, made once and kept.
 pub struct Demands {
@@ -59,7 +59,7 @@ pub struct Demands {
 }
 
 impl Demands {
-    /// Opens the demands in the file at `path`, if it was made of this columnar form. `start` is the state
+    /// Opens the demands in the file at `path`, if it was made of this recording. `start` is the state
     /// before the first of them.
     #[must_use]
     pub fn open(path: &Path, source: &Columnar, start: Snapshot) -> Option<Self> {
@@ -166,15 +166,16 @@ impl Demands {
     }
 }
 
-/// Returns what tells one columnar form from another.
+/// Returns what tells one recording from another: the name in the cache, which has its fingerprint.
 fn identity(source: &Columnar) -> String {
-    format!("{} {} {:?}", source.path.display(), source.events, source.windows)
+    source.cache.file_name().unwrap_or_default().to_string_lossy().into_owned()
 }
 
 struct DemandWriter {
     table: TableWriter,
     rows: [Vec<u32>; 4],
-    bytes: [Vec<u8>; 3],
+    cpus: Vec<u16>,
+    bytes: [Vec<u8>; 2],
     count: u64,
 }
 
@@ -183,7 +184,13 @@ const ROWS: usize = 1 << 16;
 impl DemandWriter {
     fn create(path: &Path) -> Result<Self, Error> {
         let table = TableWriter::create(path, COLUMNS)?;
-        Ok(Self { table, rows: Default::default(), bytes: Default::default(), count: 0 })
+        Ok(Self {
+            table,
+            rows: Default::default(),
+            cpus: Vec::new(),
+            bytes: Default::default(),
+            count: 0,
+        })
     }
 
     fn push(&mut self, Timed { t_ms, cpu, demand }: Timed) -> Result<(), Error> {
@@ -216,7 +223,8 @@ impl DemandWriter {
         for (column, value) in self.rows.iter_mut().zip([t_ms, pfn, arg, fault.unwrap_or(0)]) {
             column.push(value);
         }
-        for (column, value) in self.bytes.iter_mut().zip([cpu, op, order]) {
+        self.cpus.push(cpu);
+        for (column, value) in self.bytes.iter_mut().zip([op, order]) {
             column.push(value);
         }
         self.count += 1;
@@ -225,10 +233,11 @@ impl DemandWriter {
 
     fn flush(&mut self) -> Result<(), Error> {
         let [t_ms, pfn, arg, fault] = std::mem::take(&mut self.rows);
-        let [cpu, op, order] = std::mem::take(&mut self.bytes);
+        let cpu = std::mem::take(&mut self.cpus);
+        let [op, order] = std::mem::take(&mut self.bytes);
         self.table.write(vec![
             Column::U32(t_ms),
-            Column::U8(cpu),
+            Column::U16(cpu),
             Column::U8(op),
             Column::U8(order),
             Column::U32(pfn),
@@ -272,7 +281,7 @@ impl DemandChunks {
 }
 
 fn decode(batch: &Batch, out: &mut Vec<Timed>) -> Result<(), Error> {
-    let (t_ms, cpu, ops) = (batch.u32(0)?, batch.u8(1)?, batch.u8(2)?);
+    let (t_ms, cpu, ops) = (batch.u32(0)?, batch.u16(1)?, batch.u8(2)?);
     let (orders, pfns, args) = (batch.u8(3)?, batch.u32(4)?, batch.u32(5)?);
     let faults = batch.u32(6)?;
     for row in 0..batch.len() {
