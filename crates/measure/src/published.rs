@@ -13,13 +13,53 @@ use crate::run::Run;
 use crate::seeds::by_policy;
 use crate::stats;
 
-/// A file of tables.
+/// A file of tables: those of one publication.
 #[derive(Clone, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(try_from = "File")]
 pub struct Published {
     /// The tables, one for each workload and machine.
-    #[serde(rename = "table")]
     pub tables: Vec<Table>,
+}
+
+/// The file as it is written.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct File {
+    /// What the model took from the publication.
+    #[serde(default, rename = "input")]
+    inputs: Vec<Input>,
+    #[serde(rename = "table")]
+    tables: Vec<Table>,
+}
+
+/// Something that the model took from a publication: the rows that it makes are no results.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Input {
+    /// The measures of the rows; one that ends with `*` stands for all that begin so.
+    measures: Vec<String>,
+    /// What of the model is made of them.
+    #[serde(rename = "of")]
+    _of: String,
+}
+
+impl TryFrom<File> for Published {
+    type Error = String;
+
+    fn try_from(File { inputs, mut tables }: File) -> Result<Self, String> {
+        for input in inputs.iter().flat_map(|input| &input.measures) {
+            let is_input = |measure: &str| match input.strip_suffix('*') {
+                Some(start) => measure.starts_with(start),
+                None => measure == input,
+            };
+            let rows = tables.iter_mut().flat_map(|table| &mut table.rows);
+            let rows = rows.filter(|row| is_input(&row.measure.to_string()));
+            if rows.map(|row| row.kind = Kind::Fitted).count() == 0 {
+                return Err(format!("no row has the measure of the input '{input}'"));
+            }
+        }
+        Ok(Self { tables })
+    }
 }
 
 /// The published table of a workload on a machine.
@@ -50,7 +90,8 @@ pub struct PublishedRow {
     /// The factor from our unit to the published unit.
     #[serde(default = "one")]
     pub scale: f64,
-    /// Whether the model was fitted to this row.
+    /// Whether the row tests the model; the inputs of the file say it.
+    #[serde(skip, default = "predicted")]
     pub kind: Kind,
     /// The cells in the order of the policies; NaN if nothing was published.
     pub published: Vec<f64>,
@@ -68,11 +109,15 @@ const fn one() -> f64 {
     1.0
 }
 
+const fn predicted() -> Kind {
+    Kind::Predicted
+}
+
 /// Whether a row tests the model.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize, Serialize)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Kind {
-    /// The model was fitted to it: the row does not test the model.
+    /// The model was fitted to the row, or has a figure of it: the row does not test the model.
     Fitted,
     /// The model was built without it.
     Predicted,
@@ -316,6 +361,29 @@ mod tests {
         table.rows[1].relative = true;
         assert_eq!(compare(&table), [true, true]);
         assert_eq!(table.beside(&runs).unwrap().rows[1].changes[1].ours, Some(-25.0));
+    }
+
+    #[test]
+    fn rows_of_an_input_are_fitted_and_no_others() {
+        let file = |input: &str| File {
+            inputs: vec![Input { measures: vec![input.to_owned()], _of: String::new() }],
+            tables: vec![Table {
+                rows: table()
+                    .rows
+                    .into_iter()
+                    .map(|row| PublishedRow { kind: predicted(), ..row })
+                    .collect(),
+                ..table()
+            }],
+        };
+        let kinds = |input: &str| {
+            let published = Published::try_from(file(input))?;
+            Ok(published.tables[0].rows.iter().map(|row| row.kind).collect::<Vec<_>>())
+        };
+        assert_eq!(kinds("amean:fau*"), Ok(vec![Kind::Fitted, Kind::Predicted]));
+        assert_eq!(kinds("row:Work list-probes"), Ok(vec![Kind::Predicted, Kind::Fitted]));
+        let error: Result<Vec<Kind>, String> = kinds("amean:fau");
+        assert_eq!(error.unwrap_err(), "no row has the measure of the input 'amean:fau'");
     }
 
     #[test]

@@ -12,7 +12,7 @@ pub fn print(beside: &PublishedComparison) -> String {
     let PublishedComparison { workload, machine, source, policies, seeds, rows } = beside;
     let means = if *seeds == 1 { "1 seed".to_owned() } else { format!("means over {seeds} seeds") };
     let mut text = format!(
-        "{workload} beside what was published: {source}\nours: simulated on {machine}, {means}; fitted: the model was adjusted by this row\n"
+        "{workload} beside what was published: {source}\nours: simulated on {machine}, {means}; fitted: an input of the model, no result\n"
     );
     for (letter, policy) in ('A'..).zip(policies) {
         text += &format!("{letter}: {policy}\n");
