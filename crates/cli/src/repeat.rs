@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use anyhow::{Context, bail};
 use pageblock_kernel::Named;
-use pageblock_measure::Run;
 use pageblock_measure::setup::SetupRecord;
+use pageblock_measure::{Origin, Run};
 use pageblock_plan::jobs::{self, Job, Jobs, Load};
 use pageblock_simulate::scaled;
 use pageblock_simulate::sim::machine_file::{self, MachineError, MachineSpec, Scale};
@@ -55,6 +55,9 @@ pub(crate) fn run(args: RepeatArgs) -> anyhow::Result<Verdict> {
 
 /// The simulation that a run was. Errors name the run's key that does not allow to repeat it.
 fn job(run: &Run) -> anyhow::Result<Job> {
+    if run.origin != Origin::Simulated {
+        bail!("the run is {}; only simulations can be repeated", run.origin.word());
+    }
     let Some(workload) = workload::find(&run.workload) else {
         bail!("`{}` is not a workload; only simulations can be repeated", in_line(&run.workload));
     };

@@ -4,7 +4,7 @@ use pageblock::frame::ORDER_LIMIT;
 use pageblock::mobility::Migratetype;
 use pageblock_measure::blocks::{BlockCensus, BlockSummary, TypeCounts};
 use pageblock_measure::certificate::Outcome;
-use pageblock_measure::{EventUnit, Run, names};
+use pageblock_measure::{EventUnit, Origin, Run, names};
 use pageblock_replay::end_state;
 use pageblock_replay::open_loop::Replayed;
 
@@ -25,6 +25,7 @@ impl Machine<'_> {
         policy.clone_into(&mut run.policy);
         workload.clone_into(&mut run.workload);
         machine.clone_into(&mut run.machine);
+        run.origin = Origin::Replayed;
         let allocator = self.vm.allocator();
         run.extfrag_unit = Some(EventUnit::of(allocator.policy()));
         run.pageblock_order = Some(allocator.geometry().pageblock_order);

@@ -7,7 +7,9 @@ use pageblock::mobility::{Migratetype, Numbering};
 use pageblock_kernel::Named;
 use pageblock_measure::blocks::TypeCounts;
 use pageblock_measure::ended::{EndReason, Ended};
-use pageblock_measure::{Counters, EventUnit, ExtfragKey, ExtfragMatrix, Run, clock::Clock};
+use pageblock_measure::{
+    Counters, EventUnit, ExtfragKey, ExtfragMatrix, Origin, Run, clock::Clock,
+};
 use pageblock_recording::{BuddyInfo, Input, KernelVersion, PageTypeInfo, ProcFiles};
 use pageblock_simulate::sim::machine_file::MachineSpec;
 
@@ -79,6 +81,7 @@ impl Subject<'_> {
             policy: self.policy.to_owned(),
             workload: self.workload.name().to_owned(),
             machine: self.machine.name.clone(),
+            origin: Origin::Real,
             seed: self.seed,
             counters: self.counters(start, end)?,
             extfrag_unit: Some(EventUnit::of(&Named::parse(preset.name)?.kernel.allocator)),

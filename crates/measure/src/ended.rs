@@ -5,6 +5,7 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 
 use crate::compare::Column;
+use crate::origin::Origin;
 use crate::run::Run;
 
 /// The reason for which a run ended early.
@@ -70,9 +71,11 @@ pub fn notes(runs: &[Run]) -> Vec<String> {
     let of_policy = |policy: &Vec<&Run>| {
         let early = || policy.iter().filter_map(|run| Some((run.seed, run.ended.as_ref()?)));
         let (seed, first) = early().next()?;
+        let origin = Origin::words(policy.iter().copied());
+        let draw = policy[0].origin.number();
         let Column { kernel, label } = Column::of_policy(&policy[0].policy);
         Some(format!(
-            "{kernel} {label}: {} of {} runs did not finish; seed {seed}: {first} (simulated). Counts of \
+            "{kernel} {label}: {} of {} runs did not finish; {draw} {seed}: {first} ({origin}). Counts of \
              such runs are not comparable with those of runs that finished.",
             early().count(),
             policy.len()

@@ -6,6 +6,7 @@ use crate::compare::Options;
 use crate::error::Error;
 use crate::monitors::{self, MonitorRow};
 use crate::multiops::StarRule;
+use crate::origin::Origin;
 use crate::published::PublishedComparison;
 use crate::run::Run;
 use crate::seeds::SeedComparison;
@@ -28,7 +29,9 @@ pub struct FullComparison {
     /// For each policy after the baseline, the switches in which its kernel differs from the
     /// baseline's; empty if a run does not record its kernel.
     pub kernels: Vec<String>,
-    /// mmtests' Duration block, in seconds, simulated; empty if no run has it.
+    /// Where the runs come from: `simulated`, `simulated and real`.
+    pub origin: String,
+    /// mmtests' Duration block, in seconds; empty if no run has it.
     pub duration: Vec<MonitorRow>,
     /// mmtests' vmstat block.
     pub vmstat: Vec<MonitorRow>,
@@ -80,6 +83,7 @@ impl FullComparison {
             stars: options.stars,
             tables: tables::of_runs(runs, options.baseline, options.stars)?,
             kernels: kernels(runs, options.baseline),
+            origin: Origin::words(runs),
             duration: monitors::duration(runs),
             vmstat: monitors::vmstat(runs),
             published: None,

@@ -1,8 +1,7 @@
 //! Turns events into numbers: counters, matrices, indexes, saved runs, comparisons and statistics.
 //!
-//! Nothing here can distinguish a simulated run from a recorded one: both arrive as
-//! [`pageblock::event::Event`]s and as plain counts. Nothing here prints a table; the crate
-//! `pageblock-report` does.
+//! Simulated, replayed and real runs arrive as [`pageblock::event::Event`]s and as plain counts; only [`Origin`] tells
+//! them apart. Nothing here prints a table; the crate `pageblock-report` does.
 #![forbid(unsafe_code)]
 
 pub mod blocks;
@@ -30,6 +29,7 @@ pub mod monitors;
 pub mod multiops;
 pub mod names;
 pub mod observer;
+pub mod origin;
 pub mod paired;
 mod parse_words;
 pub mod prediction;
@@ -52,5 +52,6 @@ pub use event_unit::EventUnit;
 pub use extfrag::{ExtfragKey, ExtfragMatrix, Harm};
 pub use history::{History, HistoryBuilder};
 pub use observer::Tally;
+pub use origin::Origin;
 pub use run::Run;
 pub use verification::Verification;

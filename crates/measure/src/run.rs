@@ -18,6 +18,7 @@ use crate::file;
 use crate::history::History;
 use crate::index;
 use crate::observer::Tally;
+use crate::origin::{self, Origin};
 use crate::setup::SetupRecord;
 use crate::tables::Tables;
 
@@ -31,7 +32,10 @@ pub struct Run {
     pub workload: String,
     /// The machine's name.
     pub machine: String,
-    /// The seed of the workload; 0 if it has none.
+    /// Where it comes from.
+    #[serde(default)]
+    pub origin: Origin,
+    /// The seed of a simulation or of a replay; the number of a real run.
     pub seed: u64,
     /// The hash of the stream of events (see [`crate::hash`]).
     pub event_hash: String,
@@ -168,10 +172,12 @@ pub fn load(path: &Path) -> Result<Vec<Run>, Error> {
 /// # Errors
 /// [`Error::Parse`] with the place of what is wrong.
 pub fn parse(path: &Path, json: &[u8]) -> Result<Vec<Run>, Error> {
-    match json.trim_ascii_start().first() {
-        Some(b'{') => file::parse(path, json).map(|run| vec![run]),
-        _ => file::parse(path, json),
-    }
+    let mut runs: Vec<Run> = match json.trim_ascii_start().first() {
+        Some(b'{') => vec![file::parse(path, json)?],
+        _ => file::parse(path, json)?,
+    };
+    runs.iter_mut().for_each(origin::of_older);
+    Ok(runs)
 }
 
 /// Writes a list of runs, completely or not at all.
@@ -233,7 +239,7 @@ mod tests {
             json,
             concat!(
                 r#"{"policy":"linux-4.20,nofragment=on","workload":"thpfioscale","machine":"one-socket","#,
-                r#""seed":7,"event_hash":"2d06800538d394c2","counters":{"list_probes":3,"pgfault":12},"#,
+                r#""origin":"simulated","seed":7,"event_hash":"2d06800538d394c2","counters":{"list_probes":3,"pgfault":12},"#,
                 r#""extfrag":[{"alloc_mt":"Unmovable","fallback_mt":"Movable","alloc_order":0,"#,
                 r#""fallback_order":4,"owned":true,"count":2}]}"#
             )
@@ -251,6 +257,7 @@ mod tests {
         run.set_blocks(BlockCensus::default());
         run.notes.push("a note".into());
         run.certificate = Some("shape 100.00 %".into());
+        run.origin = Origin::Replayed;
         assert_eq!(run.unusable_free_index["Normal"], [0, 500, 500]);
         let path = scratch("round-trip.json");
         save(&path, &[run.clone(), example()]).unwrap();
@@ -282,7 +289,7 @@ mod tests {
         let json = serde_json::to_string(&[example()]).unwrap();
         check_error(
             &json.replace("\"seed\":7", "\"seed\":-7"),
-            "runs.json: line 1, column 95: [0].seed: found -7; allowed: a whole number from 0 to 18446744073709551615",
+            "runs.json: line 1, column 116: [0].seed: found -7; allowed: a whole number from 0 to 18446744073709551615",
         );
         let missing = load(Path::new("/nonexistent/runs.json")).unwrap_err().to_string();
         assert!(

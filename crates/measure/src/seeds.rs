@@ -9,6 +9,7 @@ use crate::compare::{self, Column, Options};
 use crate::error::Error;
 use crate::metrics::{self, Metric, Value};
 use crate::multiops::StarRule;
+use crate::origin::Origin;
 use crate::paired::{self, PairedResult};
 use crate::run::Run;
 use crate::stats::{self, Direction};
@@ -68,7 +69,8 @@ pub struct SeedCell {
     /// Whether mmtests' chosen rule puts a star; never with fewer than two seeds.
     pub star: bool,
     /// The comparison with the baseline's values of the same seeds; `None` in the baseline itself, with
-    /// fewer than [`MIN_PAIRS`] seeds, and if the values differ in meaning or a run did not finish.
+    /// fewer than [`MIN_PAIRS`] seeds, if the values differ in meaning or a run did not finish, and between runs that share
+    /// no seed: those of real kernels, or of two origins.
     pub paired: Option<PairedResult>,
 }
 
@@ -81,21 +83,24 @@ impl SeedComparison {
     pub fn of_runs(runs: &[Run], options: &Options) -> Result<Self, Error> {
         let policies = by_policy(runs);
         compare::check_baseline(options.baseline, policies.len())?;
-        let seeds = seeds_of(&policies[0]);
+        let drawn = policies.iter().filter(|policy| policy[0].origin != Origin::Real);
+        let drawn: Vec<&Vec<&Run>> = drawn.collect();
+        let seeds = seeds_of(drawn.first().copied().unwrap_or(&policies[0]));
         if let Some(twice) = policies.iter().find_map(|policy| given_twice(policy)) {
             return Err(Error::Twice { policy: twice.policy.clone(), seed: twice.seed });
         }
-        for policy in &policies {
+        // Real runs are numbered, and each policy may have another number of them.
+        for policy in &drawn {
             if seeds_of(policy) != seeds {
                 return Err(Error::Seeds {
                     policy: policy[0].policy.clone(),
-                    first: policies[0][0].policy.clone(),
+                    first: drawn[0][0].policy.clone(),
                 });
             }
         }
         let mut notes = compare::notes(runs, options);
-        // A replay has no seed: its runs have 0.
-        if seeds.len() < MIN_SEEDS && seeds != [0] {
+        let is_one_replay = policies[0][0].origin == Origin::Replayed && seeds.len() == 1;
+        if seeds.len() < MIN_SEEDS && !is_one_replay {
             notes.push(few_seeds(seeds.len()));
         }
         Ok(Self {
@@ -204,7 +209,10 @@ fn row(
                 Some(single_cell(values, None))
             }
             (Some(values), Some(base)) if column != baseline && finished(column) => {
-                Some(compared_cell(metric.direction, options.stars, base, values)?)
+                let paired =
+                    policies[baseline][0].origin.is_paired_with(policies[column][0].origin);
+                let stars = (options.stars, paired);
+                Some(compared_cell(metric.direction, stars, base, values)?)
             }
             (Some(values), base) => {
                 let itself = base.is_some() && column == baseline;
@@ -222,7 +230,7 @@ fn single_cell(values: Vec<f64>, delta: Option<f64>) -> SeedCell {
 
 fn compared_cell(
     direction: Direction,
-    stars: StarRule,
+    (stars, paired): (StarRule, bool),
     base: &[f64],
     values: Vec<f64>,
 ) -> Result<SeedCell, Error> {
@@ -239,8 +247,8 @@ fn compared_cell(
         delta: Some(direction.delta(base_mean, mean)).filter(|delta| delta.is_finite()),
         star: star && values.len() > 1,
         paired: match values.len() {
-            0..MIN_PAIRS => None,
-            _ => Some(paired::compare(base, &values)?),
+            MIN_PAIRS.. if paired => Some(paired::compare(base, &values)?),
+            _ => None,
         },
         values,
     })
@@ -249,6 +257,17 @@ fn compared_cell(
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn real_runs_may_be_of_another_number_and_are_in_no_pair() {
+        let mut runs: Vec<Run> = (1..=6).map(|seed| run("a", seed, 100)).collect();
+        runs.extend((4..=8).map(|seed| Run { origin: Origin::Real, ..run("b", seed, 50) }));
+        let compared = SeedComparison::of_runs(&runs, &Options::default()).unwrap();
+        assert_eq!(compared.seeds, [1, 2, 3, 4, 5, 6]);
+        let cell = compared.row("Work", "list-probes").unwrap().cells[1].clone().unwrap();
+        assert_eq!((cell.values.len(), cell.paired), (5, None));
+        assert_eq!(cell.delta, Some(50.0));
+    }
     use crate::ended::{EndReason, Ended};
     use crate::event_unit::EventUnit;
 
@@ -304,10 +323,14 @@ mod tests {
             ),
             (5, "5 seeds: intervals and tests say little below 30."),
         ] {
-            let comparison = SeedComparison::of_runs(&runs(seeds), &Options::default()).unwrap();
+            let mut runs: Vec<Run> = runs(seeds);
+            if seeds == 1 {
+                // One replay decides nothing by seeds, and has no note on them.
+                runs.iter_mut().for_each(|run| run.origin = Origin::Replayed);
+            }
+            let comparison = SeedComparison::of_runs(&runs, &Options::default()).unwrap();
             let row = comparison.row("Work", "list-probes").unwrap();
             assert_eq!(row.cells[1].as_ref().unwrap().paired.is_some(), seeds >= 5);
-            // A replay has the seed 0, and no note.
             assert_eq!(comparison.notes.concat(), note);
         }
     }

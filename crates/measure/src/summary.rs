@@ -10,6 +10,7 @@ use crate::event_unit::EventUnit;
 use crate::index::unusable_free_index;
 use crate::metrics::Value;
 use crate::names;
+use crate::origin::Origin;
 use crate::paired::{self, PairedResult};
 use crate::run::Run;
 use crate::seeds::{MIN_PAIRS, by_policy};
@@ -217,7 +218,7 @@ impl Summary {
         }
         correct(&mut measures);
         let first = &policies[0];
-        let is_replay = first.iter().all(|run| run.seed == 0) && first.len() == 1;
+        let is_replay = first[0].origin == Origin::Replayed && first.len() == 1;
         let subject = match first[0].machine.as_str() {
             "" => first[0].workload.clone(),
             machine => format!("{} on {machine}", first[0].workload),
@@ -264,7 +265,8 @@ impl Measure {
                 verdict: Judged::Open,
             };
             if at != base && comparable {
-                cell.judge(&values[base], new, spec.direction, support)?;
+                let paired = policies[base][0].origin.is_paired_with(policies[at][0].origin);
+                cell.judge((&values[base], new), paired, spec.direction, support)?;
             }
             cells.push(cell);
         }
@@ -276,12 +278,12 @@ impl Measure {
 impl SummaryCell {
     fn judge(
         &mut self,
-        base: &[f64],
-        new: &[f64],
+        (base, new): (&[f64], &[f64]),
+        paired: bool,
         direction: Direction,
         support: Option<Support>,
     ) -> Result<(), Error> {
-        if base.len() >= MIN_PAIRS {
+        if paired && base.len() >= MIN_PAIRS {
             let PairedResult { median_ratio, interval, wilcoxon_p, .. } =
                 paired::compare(base, new)?;
             self.change = Some(median_ratio - 1.0);
@@ -382,6 +384,25 @@ mod tests {
     }
 
     #[test]
+    fn runs_that_share_no_seed_are_not_paired() {
+        let a: Vec<u64> = (100..112).collect();
+        let less: Vec<u64> = a.iter().take(8).map(|n| n / 2).collect();
+        let real = |policy: &str, stalls: &[u64]| -> Vec<Run> {
+            let of = |run| Run { origin: Origin::Real, ..run };
+            runs(policy, stalls, 40).into_iter().map(of).collect()
+        };
+        for (base, new) in [
+            (runs("a", &a, 40), real("b", &less)),
+            (real("a", &a), real("b", &less)),
+            (real("a", &a), runs("b", &less, 40)),
+        ] {
+            let stalls = measure(&summary(base, new), "Allocation stalls").cells[1];
+            assert_eq!((stalls.p, stalls.interval, stalls.verdict), (None, None, Judged::Open));
+            assert!(stalls.change.is_some_and(|c| (-0.6..-0.4).contains(&c)), "{stalls:?}");
+        }
+    }
+
+    #[test]
     fn few_seeds_decide_nothing_and_zeros_are_left_out() {
         let found = summary(runs("a", &[0, 0], 10), runs("b", &[0, 0], 90));
         assert!(found.measures.iter().all(|measure| measure.name != "Allocation stalls"));
@@ -394,7 +415,7 @@ mod tests {
         let mut base = runs("a", &[5], 10);
         let mut new = runs("b", &[5], 10);
         for (run, pages) in [(&mut base[0], 1000), (&mut new[0], 900)] {
-            run.seed = 0;
+            run.origin = Origin::Replayed;
             run.counters.set(names::TYPE_MISMATCH_PAGES, pages);
         }
         let verdict = |margin_permyriad| {

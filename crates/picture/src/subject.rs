@@ -13,6 +13,8 @@ pub enum Kind {
     Recorded,
     /// A free replay of a recording under some policy.
     Replayed,
+    /// A run of a real kernel.
+    Real,
 }
 
 /// One run or recording.
@@ -26,7 +28,7 @@ pub struct Subject {
     pub workload: String,
     /// The machine.
     pub machine: String,
-    /// The seed of a simulated run.
+    /// The seed of a simulation or a replay, the number of a real run.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub seed: Option<u64>,
     /// The command that makes it again.

@@ -7,7 +7,7 @@ use pageblock_kernel::Named;
 use pageblock_measure::compare::Options;
 use pageblock_measure::full::FullComparison;
 use pageblock_measure::published::Table;
-use pageblock_measure::{EventUnit, Run, comparable};
+use pageblock_measure::{EventUnit, Origin, Run, comparable};
 use pageblock_simulate::workload;
 
 use crate::error::{Result, bail};
@@ -129,12 +129,27 @@ pub fn under_every_policy(mut runs: Vec<Run>) -> Result<Vec<Run>> {
         .collect();
     let ran: BTreeSet<(u64, String)> =
         runs.iter().map(|run| (run.seed, run.policy.clone())).collect();
-    runs.retain(|run| policies.iter().all(|policy| ran.contains(&(run.seed, policy.clone()))));
+    // Real runs share no seed with any other.
+    let real: BTreeSet<&String> = policies.iter().filter(|policy| is_real(&runs, policy)).collect();
+    let ran_by = |seed: u64, policy: &String| ran.contains(&(seed, policy.clone()));
+    let keep: Vec<bool> = runs
+        .iter()
+        .map(|run| {
+            run.origin == Origin::Real
+                || policies.iter().all(|policy| real.contains(policy) || ran_by(run.seed, policy))
+        })
+        .collect();
+    let mut keep = keep.into_iter();
+    runs.retain(|_| keep.next().unwrap_or(true));
     if runs.is_empty() {
         let policies: Vec<_> = policies.iter().map(|policy| Named::brief(policy)).collect();
         bail!("no seed was run under every policy: {}", policies.join(" "));
     }
     Ok(runs)
+}
+
+fn is_real(runs: &[Run], policy: &str) -> bool {
+    runs.iter().any(|run| run.policy == policy && run.origin == Origin::Real)
 }
 
 /// Returns the comparable part of interrupted runs: if no seed was run under every policy, the runs of the
@@ -172,6 +187,16 @@ mod tests {
         assert_eq!(kept(&[("a", 1), ("b", 1), ("a", 2)]), of(&[("a", 1), ("b", 1), ("a", 2)]));
         assert_eq!(kept(&[("a", 1), ("b", 1), ("c", 2)]), of(&[("a", 1), ("b", 1)]));
         assert_eq!(kept(&[]), of(&[]));
+    }
+
+    #[test]
+    fn real_runs_are_kept_whatever_their_numbers() {
+        let real = |seed| Run { origin: Origin::Real, ..run("real", seed) };
+        let runs = vec![run("a", 1), run("a", 2), run("b", 2), real(7), real(8), real(9)];
+        let kept = under_every_policy(runs).unwrap();
+        let kept: Vec<_> = kept.iter().map(|run| (run.policy.as_str(), run.seed)).collect();
+        assert_eq!(kept, [("a", 2), ("b", 2), ("real", 7), ("real", 8), ("real", 9)]);
+        assert!(under_every_policy(vec![run("a", 1), run("b", 2)]).is_err());
     }
 
     #[test]

@@ -8,7 +8,7 @@ use pageblock_kernel::Named;
 use pageblock_measure::compare::{Comparison, Options};
 use pageblock_measure::full::FullComparison;
 use pageblock_measure::summary::Summary;
-use pageblock_measure::{History, Run, comparable};
+use pageblock_measure::{History, Origin, Run, comparable};
 use pageblock_picture::page::PageComparison;
 use pageblock_picture::{Kind, Subject};
 use pageblock_recording::CaptureOptions;
@@ -82,7 +82,7 @@ pub fn load(args: &Sources, compared: bool, watch: &Arc<dyn Watch>) -> Result<Pi
         }
         let seed = args.seed.unwrap_or_else(|| first_seed(&runs));
         let drawn = runs.iter().filter(|run| run.seed == seed);
-        pictured.subjects.extend(drawn.map(simulated));
+        pictured.subjects.extend(drawn.map(saved));
         if compared {
             pictured.comparisons.push(compare_runs(runs)?);
         } else {
@@ -137,8 +137,16 @@ fn join(groups: &mut Vec<Vec<Run>>, file: &Path) -> Result<()> {
     Ok(())
 }
 
-fn simulated(run: &Run) -> Subject {
+/// Returns the command that makes a run again with its history; none of a run on a real kernel.
+fn command(run: &Run) -> String {
     let Run { policy, workload, machine, seed, .. } = run;
+    match run.origin {
+        Origin::Simulated => {}
+        Origin::Replayed => {
+            return format!("pageblock report {} --policy {}", quoted(workload), quoted(policy));
+        }
+        Origin::Real => return String::new(),
+    }
     // A scaled machine says so in its name.
     let whole = machine.split(" at ").next().unwrap_or(machine);
     let mut command =
@@ -149,13 +157,21 @@ fn simulated(run: &Run) -> Subject {
     if *seed != 1 {
         command += &format!(" --first-seed {seed}");
     }
+    command + " --pictures --save FILE"
+}
+
+fn saved(run: &Run) -> Subject {
     Subject {
-        name: in_line(policy),
-        kind: if run.calibration.is_some() { Kind::Replayed } else { Kind::Simulated },
-        workload: workload.clone(),
-        machine: machine.clone(),
-        seed: Some(*seed),
-        command: command + " --pictures --save FILE",
+        name: in_line(&run.policy),
+        kind: match run.origin {
+            Origin::Simulated => Kind::Simulated,
+            Origin::Replayed => Kind::Replayed,
+            Origin::Real => Kind::Real,
+        },
+        workload: run.workload.clone(),
+        machine: run.machine.clone(),
+        seed: Some(run.seed),
+        command: command(run),
         certificate: run.certificate.clone(),
         notes: run.notes.clone(),
         history: run.history.clone(),

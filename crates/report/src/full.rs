@@ -1,4 +1,4 @@
-//! The complete comparison of simulated runs: the tables that mmtests would print, then the measures over seeds
+//! The complete comparison of runs: the tables that mmtests would print, then the measures over seeds
 //! with their paired statistics.
 
 use pageblock_measure::full::FullComparison;
@@ -10,13 +10,14 @@ use crate::{monitors, published, seeds, tables};
 pub fn print(comparison: &FullComparison) -> String {
     let columns = &comparison.over_seeds.columns;
     let mut text = tables::print(columns, &comparison.tables);
+    let origin = &comparison.origin;
     let over = match comparison.over_seeds.seeds.len() {
         1 => String::new(),
         seeds => format!(", means over {seeds} seeds"),
     };
     let blocks = [
-        ("Duration (simulated, s", monitors::duration(columns, &comparison.duration)),
-        ("Counters (simulated", monitors::vmstat(columns, &comparison.vmstat)),
+        (format!("Duration ({origin}, s"), monitors::duration(columns, &comparison.duration)),
+        (format!("Counters ({origin}"), monitors::vmstat(columns, &comparison.vmstat)),
     ];
     for (title, block) in blocks {
         if !block.is_empty() {

@@ -15,8 +15,12 @@ use self::state::{StateSpec, States};
 use crate::clock;
 use crate::error::Error;
 use crate::multiops::StarRule;
+use crate::origin::Origin;
 use crate::run::Run;
 use crate::seeds::by_policy;
+
+/// What stands in a title for where the runs come from: `simulated`.
+const ORIGIN: &str = "{origin}";
 
 /// The tables and measures of a workload.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
@@ -70,6 +74,18 @@ pub enum Table {
     State(States),
 }
 
+impl Table {
+    /// Puts in the title where the runs come from.
+    fn of_origin(mut self, origin: &str) -> Self {
+        if let Self::Operations(Operations { title, .. })
+        | Self::Iterations(Iterations { title, .. }) = &mut self
+        {
+            *title = title.replace(ORIGIN, origin);
+        }
+        self
+    }
+}
+
 /// Computes the tables of the runs' workload; tables without data in the runs are omitted.
 ///
 /// # Errors
@@ -80,6 +96,7 @@ pub fn of_runs(runs: &[Run], baseline: usize, stars: StarRule) -> Result<Vec<Tab
         let is_count = |operation: &str| spec.is_count(operation);
         clock::without_emulated_times(table, &is_count, &policies, baseline)
     };
+    let origin = Origin::words(runs);
     let mut tables = Vec::new();
     for spec in of_workloads(runs).flat_map(|tables| &tables.tables) {
         let table = match spec {
@@ -95,7 +112,7 @@ pub fn of_runs(runs: &[Run], baseline: usize, stars: StarRule) -> Result<Vec<Tab
             TableSpec::Iterations(spec) => spec.table(&policies, baseline)?.map(Table::Iterations),
             TableSpec::State(spec) => spec.table(&policies).map(Table::State),
         };
-        tables.extend(table);
+        tables.extend(table.map(|table| table.of_origin(&origin)));
     }
     Ok(tables)
 }

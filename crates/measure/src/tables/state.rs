@@ -5,6 +5,7 @@ use pageblock::mobility::Migratetype;
 use serde::{Deserialize, Serialize};
 
 use crate::names;
+use crate::origin::Origin;
 use crate::run::Run;
 use crate::stats;
 
@@ -58,6 +59,8 @@ pub struct States {
 pub struct State {
     /// The policy.
     pub policy: String,
+    /// Where its runs come from: `simulated`.
+    pub origin: String,
     /// `MemFree` in kB.
     pub mem_free_kb: f64,
     /// `Cached` in kB.
@@ -93,6 +96,7 @@ impl StateSpec {
         let blocks = |mt: &TypeName| mean(&|run| run.blocks_by_type.as_ref().map(|b| b[mt.0]));
         Some(State {
             policy: runs.first()?.policy.clone(),
+            origin: Origin::words(runs.iter().copied()),
             mem_free_kb: counter("mem_free_kb")?,
             cached_kb: counter("cached_kb")?,
             free_blocks: self.types.iter().map(free).collect::<Option<_>>()?,

@@ -47,7 +47,7 @@ interface RawHistory {
 
 interface RawSubject {
   name: string;
-  kind: "simulated" | "recorded" | "replayed";
+  kind: "simulated" | "recorded" | "replayed" | "real";
   workload: string;
   machine: string;
   seed?: number;

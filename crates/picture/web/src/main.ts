@@ -21,11 +21,13 @@ function contents(): void {
 /** Runs without a history, and how to get one. */
 function without(missing: Missing[]): HTMLElement {
   const items = missing.map((run) => {
-    const text =
-      run.kind === "recorded"
-        ? " is a recording of which no state over time can be told; the notes below say why."
-        : " was saved without the history of its memory. This makes it: ";
-    return el("li", {}, el("b", {}, run.name), text, ...(run.kind === "recorded" ? [] : [el("code", {}, run.command)]));
+    const again = run.kind === "simulated" || run.kind === "replayed";
+    const text = again
+      ? " was saved without the history of its memory. This makes it: "
+      : run.kind === "recorded"
+        ? " is a recording that does not show the state of memory over time; the notes below say why."
+        : " ran on a real kernel, and nothing recorded the state of its memory over time.";
+    return el("li", {}, el("b", {}, run.name), text, ...(again ? [el("code", {}, run.command)] : []));
   });
   return el("section", { id: "without" }, el("h2", {}, "Without pictures"), el("ul", {}, ...items));
 }

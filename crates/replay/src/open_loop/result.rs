@@ -2,7 +2,7 @@
 
 use pageblock::frame::ORDER_LIMIT;
 use pageblock_measure::certificate::Outcome;
-use pageblock_measure::{EventUnit, Run, names};
+use pageblock_measure::{EventUnit, Origin, Run, names};
 
 use super::Replay;
 use crate::recorded::end_state;
@@ -41,6 +41,7 @@ impl Replay<'_, '_> {
         run.policy = policy.to_owned();
         run.workload = workload.to_owned();
         run.machine = machine.to_owned();
+        run.origin = Origin::Replayed;
         run.extfrag_unit = Some(EventUnit::of(self.allocator.policy()));
         run.pageblock_order = Some(self.allocator.geometry().pageblock_order);
         run.counters.extend(&self.mismatch.counters());

@@ -11,9 +11,10 @@ pub(super) fn print(states: &States) -> String {
 fn one(States { zone, types, .. }: &States, state: &State) -> String {
     let orders = state.free_blocks.iter().map(Vec::len).max().unwrap_or(0);
     let mut text = format!(
-        "{} (simulated)\n------ MEMORY INFO (/proc/meminfo) ------\nMemFree: {:.0} kB\nCached: {:.0} kB\n\
+        "{} ({})\n------ MEMORY INFO (/proc/meminfo) ------\nMemFree: {:.0} kB\nCached: {:.0} kB\n\
          ------ PAGETYPEINFO (/proc/pagetypeinfo) ------\n{:<43} ",
         state.policy,
+        state.origin,
         state.mem_free_kb,
         state.cached_kb,
         "Free pages count per migrate type at order"
@@ -47,6 +48,7 @@ mod tests {
     fn the_layout_is_that_of_proc() {
         let state = State {
             policy: "linux-3.10".into(),
+            origin: "simulated".into(),
             mem_free_kb: 194_524.0,
             cached_kb: 380_872.0,
             free_blocks: vec![vec![43_852.0, 701.0, 0.0, 0.0, 0.0]; 6],
