@@ -181,7 +181,13 @@ pub fn change(cell: &SummaryCell) -> String {
         Judged::Worse => " -",
         Judged::Open | Judged::Chance => "  ",
     };
-    cell.change.map_or("-  ".to_owned(), |change| percent(change) + mark)
+    plain_change(cell) + mark
+}
+
+/// Returns a change in percent, without a mark; `-` where there is none.
+#[must_use]
+pub fn plain_change(cell: &SummaryCell) -> String {
+    cell.change.map_or("-".to_owned(), percent)
 }
 
 /// Returns the interval of a change and its p; empty where there is none.

@@ -22,3 +22,4 @@ mod source;
 mod strict;
 mod tables;
 mod vectors;
+mod workspace;

@@ -1,7 +1,7 @@
 //! A comparison as HTML.
 
 use pageblock_measure::summary::{Judged, Summary};
-use pageblock_report::summary::{certainty, change, legend, letter, number, sentence};
+use pageblock_report::summary::{certainty, legend, letter, number, plain_change, sentence};
 
 use super::{PageComparison, escape};
 
@@ -68,9 +68,7 @@ fn table(summary: &Summary) -> String {
                 Judged::Worse => ("worse", " worse"),
                 Judged::Open | Judged::Chance => ("open", ""),
             };
-            let text = change(cell);
-            let text = text.trim_end_matches(['+', '-', ' ']);
-            let text = if text.is_empty() { "-" } else { text };
+            let text = plain_change(cell);
             html +=
                 &format!("<td>{}</td><td class=\"{class}\">{text}{words}</td>", number(cell.mean));
             if intervals {
