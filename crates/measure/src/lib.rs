@@ -41,6 +41,7 @@ pub mod stats;
 pub mod summary;
 pub mod tables;
 pub mod trend;
+pub mod uninitialised;
 pub mod verification;
 pub mod vmstat;
 

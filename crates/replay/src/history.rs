@@ -7,8 +7,9 @@ use pageblock::alloc::Allocator;
 use pageblock::event::Extfrag;
 use pageblock::frame::{Order, Pfn};
 use pageblock::mobility::Migratetype;
+use pageblock_measure::uninitialised::{Uninitialised, frames};
 use pageblock_measure::{Counters, History, HistoryBuilder};
-use pageblock_recording::{Columnar, Other, Record, Recording, STACK, What};
+use pageblock_recording::{Columnar, Other, Record, Recording, STACK, Snapshot, What};
 
 use crate::call_sites::{PENDING, site};
 use crate::demand::assumed_type;
@@ -96,6 +97,28 @@ pub fn recorded(
     Ok(going.get().then(|| watch.finish(guided.allocator())))
 }
 
+/// Makes a history of a recorded machine, without its memory that was not initialised at the start.
+pub(crate) fn builder(allocator: &Allocator<'_>, start: &Snapshot) -> HistoryBuilder {
+    let mut builder = HistoryBuilder::new(allocator);
+    builder.note(START_NOTE.to_owned());
+    let total_kb = start.texts.get("meminfo").and_then(|text| mem_total(text)).unwrap_or(0);
+    let managed: u64 = start.zones.iter().map(|zone| zone.managed).sum();
+    let found = Uninitialised::find(total_kb, allocator.geometry().kbytes(managed));
+    if let Some(found) = found {
+        builder.note(found.to_string());
+        for zone in start.zones.iter().filter(|zone| zone.managed > 0) {
+            builder.leave_out(frames(zone.span().end.0, zone.present, zone.managed));
+        }
+    }
+    builder
+}
+
+/// Returns `MemTotal` in kB.
+fn mem_total(meminfo: &str) -> Option<u64> {
+    let rest = meminfo.lines().find_map(|line| line.strip_prefix("MemTotal:"))?;
+    rest.split_whitespace().next()?.parse().ok()
+}
+
 /// A history being made beside a guided replay.
 struct RecordedWatch<'r> {
     builder: HistoryBuilder,
@@ -110,8 +133,7 @@ struct RecordedWatch<'r> {
 
 impl<'r> RecordedWatch<'r> {
     fn new(allocator: &Allocator<'_>, recording: &'r Recording, columnar: &Columnar) -> Self {
-        let mut builder = HistoryBuilder::new(allocator);
-        builder.note(START_NOTE.to_owned());
+        let builder = builder(allocator, &recording.start);
         let moments = Moments::of(columnar, builder.samples());
         let end = allocator.zones().iter().map(|z| z.span().end.0).max().unwrap_or(0) as usize;
         let (counters, pending) = (Counters::new(), BTreeMap::new());
@@ -233,6 +255,6 @@ impl<'r> RecordedWatch<'r> {
 }
 
 /// The note on every history of a recording.
-pub(crate) const START_NOTE: &str = "What a page was requested as is known from its allocation on. Pages in use since \
+const START_NOTE: &str = "What a page was requested as is known from its allocation on. Pages in use since \
 before the recording count as movable where the state at the start has them as user memory or page cache, else as the \
 type of their pageblock, in movable ones as unmovable.";

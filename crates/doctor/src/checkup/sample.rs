@@ -4,13 +4,14 @@ use std::collections::BTreeMap;
 use std::io::Cursor;
 use std::path::Path;
 
+use pageblock_measure::uninitialised::Uninitialised;
 use pageblock_recording::{BuddyInfo, Input, PageTypeInfo};
 use serde::Serialize;
 
 use super::klog::Signs;
 use super::settings::{HugePages, Hugetlb};
 use crate::gfp::Version;
-use crate::proc::page_size::{page_kb, share_managed};
+use crate::proc::page_size::{page_kb, uninitialised};
 use crate::proc::tree::{Missing, Tree};
 use crate::proc::zoneinfo::{self, Zone};
 
@@ -29,6 +30,8 @@ pub struct Sample {
     pub version: Option<Version>,
     /// As text.
     pub version_text: Option<String>,
+    /// When it was taken, in UTC, where a flight file tells.
+    pub time: Option<String>,
     /// The size of a page in kB.
     pub page_kb: u64,
     /// The zones with memory.
@@ -172,6 +175,12 @@ impl Sample {
         self.meminfo.get(name).copied()
     }
 
+    /// Returns what its zones do not manage yet of its memory.
+    #[must_use]
+    pub fn uninitialised(&self) -> Option<Uninitialised> {
+        uninitialised(self.kb("MemTotal")?, self.page_kb, &self.zones)
+    }
+
     /// Returns a sysctl of `vm` as a number.
     #[must_use]
     pub fn sysctl(&self, name: &str) -> Option<u64> {
@@ -198,16 +207,9 @@ pub(super) fn gone(file: &str, why: &str) -> Missing {
     Missing { file: file.to_owned(), why: why.to_owned() }
 }
 
-/// Returns a note where zones manage much less than `MemTotal` says, as with kernels that give memory to its zone late.
+/// Returns a note where zones do not manage all of `MemTotal` yet.
 fn unmanaged(sample: &Sample) -> Option<Missing> {
-    let total = *sample.meminfo.get("MemTotal")?;
-    let share = share_managed(total, sample.page_kb, &sample.zones);
-    let why = format!(
-        "its zones manage {} MiB of the {} MiB of MemTotal; figures by zone are of that part",
-        (total as f64 * share / 1024.0).round(),
-        total / 1024
-    );
-    (share > 0.0 && share < 0.8).then(|| gone("/proc/zoneinfo", &why))
+    Some(gone("/proc/zoneinfo", &sample.uninitialised()?.to_string()))
 }
 
 /// Returns the version in the text of `/proc/version`, of `uname -a`, or a release.

@@ -1,6 +1,7 @@
 //! Where the state of frames comes from: this machine, a copied tree, or what `pageblock record` saved.
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 use pageblock::mobility::{Migratetype, Numbering};
@@ -14,7 +15,7 @@ use super::frames::{self, Run, Sink, Table, Watch};
 use super::kind::{Kind, Rules};
 use super::tally::{Sizes, Tally};
 use crate::error::Error;
-use crate::proc::page_size::page_kb;
+use crate::proc::page_size::{page_kb, uninitialised, uninitialised_frames};
 use crate::proc::tree::{Missing, Tree};
 use crate::proc::zoneinfo::{self, Zone};
 
@@ -36,6 +37,8 @@ pub struct Source {
     pub missing: Vec<Missing>,
     /// Pageblocks and free blocks by type.
     pub types: Option<PageTypeInfo>,
+    /// Whether some memory is not initialised yet.
+    pub is_partial: bool,
     lists: Option<BuddyInfo>,
     /// The settings of a recording, by path without the first `/`.
     settings: BTreeMap<String, String>,
@@ -105,6 +108,12 @@ impl Source {
             missing.push(Missing { file: "/proc/version".to_owned(), why: why.to_owned() });
         }
         let page_kb = page_kb(|key| number_after(&meminfo, &format!("{key}:")), &zones);
+        let total = number_after(&meminfo, "MemTotal:").unwrap_or(0);
+        let uninitialised = uninitialised(total, page_kb, &zones);
+        missing.extend(
+            uninitialised
+                .map(|found| Missing { file: "/proc/zoneinfo".to_owned(), why: found.to_string() }),
+        );
         let pageblock = number_after(&types, "Page block order:").unwrap_or(9).min(13) as u8;
         let columns =
             buddyinfo.lines().next().map_or(11, |line| line.split_whitespace().count() - 4);
@@ -128,6 +137,7 @@ impl Source {
             rules,
             missing,
             types,
+            is_partial: uninitialised.is_some(),
             lists,
             settings,
             _unpacked: None,
@@ -208,10 +218,18 @@ impl Source {
             let zone = &self.zones[at];
             let mut sink = make(at, zone);
             let span = (zone.start, zone.end(), 1 << self.sizes.pageblock);
-            frames::read(&mut flags_table, counts.as_mut(), span, &mut sink, watch)?;
+            let mut known = self.initialised(zone, &mut sink);
+            frames::read(&mut flags_table, counts.as_mut(), span, &mut known, watch)?;
             sinks[at] = Some(sink);
         }
         Ok(sinks.into_iter().flatten().collect())
+    }
+
+    /// Returns a sink that takes frames of a zone which are not initialised yet for holes.
+    fn initialised<'s, S: Sink>(&self, zone: &Zone, sink: &'s mut S) -> Initialised<'s, S> {
+        let frames = uninitialised_frames(zone);
+        let later = if self.is_partial { frames } else { 0..0 };
+        Initialised { sink, at: zone.start, later, block: 1 << self.sizes.pageblock }
     }
 
     /// Refuses the tables of kernels that mark only the first frame of a free block.
@@ -259,7 +277,8 @@ impl Source {
         runs.sort_unstable_by_key(|run| run.0);
         let mut sinks = Vec::new();
         for (number, zone) in self.zones.iter().enumerate() {
-            let mut sink = make(number, zone);
+            let mut made = make(number, zone);
+            let mut sink = self.initialised(zone, &mut made);
             let mut at = zone.start;
             let first = runs.partition_point(|run| run.0 < zone.start);
             for &(start, frames, kind) in &runs[first..] {
@@ -268,7 +287,7 @@ impl Source {
                 }
                 let end = start.saturating_add(frames).min(zone.end());
                 // Lines cannot overlap.
-                let push = |sink: &mut S, kind: Kind, frames: u64| {
+                let push = |sink: &mut Initialised<'_, S>, kind: Kind, frames: u64| {
                     // Which page cache is dirty or mapped is not in it.
                     let run = Run { kind, frames, dropped: kind == Kind::File };
                     if frames > 0 {
@@ -280,7 +299,7 @@ impl Source {
                 at = at.max(end);
             }
             sink.finish();
-            sinks.push(sink);
+            sinks.push(made);
         }
         Ok(sinks)
     }
@@ -290,6 +309,35 @@ impl Source {
     pub fn file(&self) -> PathBuf {
         let found = self.tree.find("/proc/kpageflags").or_else(|| self.tree.find("snapshot.txt"));
         found.unwrap_or_else(|| self.tree.root().to_owned())
+    }
+}
+
+/// Takes runs of a pageblock and more that look like the kernel's for holes, among the frames that are initialised later.
+struct Initialised<'s, S> {
+    sink: &'s mut S,
+    /// The next frame.
+    at: u64,
+    later: Range<u64>,
+    /// The frames of a pageblock.
+    block: u64,
+}
+
+impl<S: Sink> Sink for Initialised<'_, S> {
+    fn push(&mut self, run: Run) {
+        let start = self.at;
+        self.at += run.frames;
+        let inside = self.at.min(self.later.end).saturating_sub(start.max(self.later.start));
+        if run.kind != Kind::KernelOrFree || inside < self.block {
+            return self.sink.push(run);
+        }
+        if inside < run.frames {
+            self.sink.push(Run { frames: run.frames - inside, ..run });
+        }
+        self.sink.push(Run { kind: Kind::Hole, frames: inside, ..run });
+    }
+
+    fn finish(&mut self) {
+        self.sink.finish();
     }
 }
 

@@ -1,5 +1,9 @@
 //! The size of a page, told from what a machine's files count in pages and in kB.
 
+use std::ops::Range;
+
+use pageblock_measure::uninitialised::{self, Uninitialised};
+
 use super::zoneinfo::Zone;
 
 /// The sizes that Linux has for pages, in kB.
@@ -24,9 +28,22 @@ pub fn page_kb(meminfo: impl Fn(&str) -> Option<u64>, zones: &[Zone]) -> u64 {
 
 /// Returns which share of `MemTotal` (in kB) the zones manage with pages of so many kB.
 #[must_use]
-pub fn share_managed(total: u64, page_kb: u64, zones: &[Zone]) -> f64 {
+fn share_managed(total: u64, page_kb: u64, zones: &[Zone]) -> f64 {
     let managed: u64 = zones.iter().map(|zone| zone.managed).sum();
     managed as f64 * page_kb as f64 / total.max(1) as f64
+}
+
+/// Returns what the zones do not manage yet of `MemTotal` (in kB); `None` where they manage all.
+#[must_use]
+pub fn uninitialised(total: u64, page_kb: u64, zones: &[Zone]) -> Option<Uninitialised> {
+    let managed: u64 = zones.iter().map(|zone| zone.managed).sum();
+    Uninitialised::find(total, managed.saturating_mul(page_kb))
+}
+
+/// Returns the frames of a zone that can be uninitialised, on a machine that has such memory.
+#[must_use]
+pub const fn uninitialised_frames(zone: &Zone) -> Range<u64> {
+    uninitialised::frames(zone.end(), zone.present, zone.managed)
 }
 
 #[cfg(test)]

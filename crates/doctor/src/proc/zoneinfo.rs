@@ -16,6 +16,8 @@ pub struct Zone {
     pub start: u64,
     /// The frames up to the zone's end, holes included.
     pub spanned: u64,
+    /// Those of them that exist.
+    pub present: u64,
     /// The pages given to the allocator.
     pub managed: u64,
     /// Free pages, without those of the per-CPU lists.
@@ -63,6 +65,7 @@ impl Zone {
             "high" => self.marks[2] = value,
             "boost" => self.boost = value,
             "spanned" => self.spanned = value,
+            "present" => self.present = value,
             "managed" => self.managed = value,
             "cma" => self.cma = value,
             "count:" => self.on_cpu_lists = self.on_cpu_lists.saturating_add(value),

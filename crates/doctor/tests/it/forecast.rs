@@ -73,6 +73,34 @@ fn bounds_are_those_computed_by_hand() {
     assert_eq!(forecast.orders.last().map(|range| (range.order, range.blocks)), Some((18, 0)));
 }
 
+/// A kernel that initialises memory late counts it in MemTotal before a zone has it: its frames, at the end of the zone,
+/// hold nothing. Without that the same frames are the kernel's.
+#[test]
+fn memory_that_is_not_initialised_holds_nothing() {
+    let mut blocks = BLOCKS.to_vec();
+    blocks.extend([BLOCKS[4]; 3]);
+    // 2048 of 5632 frames are not managed: 1536 that come later, and 512 reserved ones.
+    let zone = ZONE.replace("4096", "5632").replace("managed  3500", "managed  3584");
+    let folder = tempfile::tempdir().unwrap();
+    machine(folder.path(), &zone, &blocks);
+    fs::write(folder.path().join("meminfo"), "MemTotal:       20480 kB\n").unwrap();
+    let forecast = made(folder.path()).unwrap();
+    let block = of_order(&forecast, 9);
+    assert_eq!((block.blocks, block.held), (8, 3));
+    assert_eq!(forecast.held.blocks(), 4);
+    assert_eq!(forecast.map[0].cells.trim_end(), "m.11Kmmr");
+    let told = forecast.missing.iter().find(|missing| missing.file == "/proc/zoneinfo");
+    assert_eq!(
+        told.unwrap().why,
+        "its zones manage 14 MiB of the 20 MiB of MemTotal: the rest is not initialised yet, and counts as no memory"
+    );
+    // All of it is managed: the frames are in use.
+    fs::write(folder.path().join("meminfo"), "MemTotal:       14336 kB\n").unwrap();
+    let forecast = made(folder.path()).unwrap();
+    assert_eq!(forecast.held.blocks(), 7);
+    assert_eq!(forecast.map[0].cells.trim_end(), "m.11KmmrKKK");
+}
+
 /// 512 frames without a flag are a free block if they are on per-CPU lists, which only their number tells.
 #[test]
 fn pages_on_cpu_lists_raise_the_upper_bound() {

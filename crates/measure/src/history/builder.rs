@@ -1,6 +1,7 @@
 //! A history as it is made.
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 
 use pageblock::alloc::Allocator;
 use pageblock::event::Extfrag;
@@ -30,6 +31,8 @@ pub struct HistoryBuilder {
     fallbacks: Fallbacks,
     fallbacks_seen: u64,
     first: Option<BTreeMap<String, u64>>,
+    /// Frames that are no memory as long as all of a pageblock of them looks like the kernel's.
+    later: Vec<Range<u64>>,
 }
 
 impl HistoryBuilder {
@@ -65,6 +68,7 @@ impl HistoryBuilder {
             fallbacks: Fallbacks::default(),
             fallbacks_seen: 0,
             first: None,
+            later: Vec::new(),
         }
     }
 
@@ -72,6 +76,11 @@ impl HistoryBuilder {
     #[must_use]
     pub fn samples(&self) -> usize {
         (CELLS / self.cells.len().max(1)).clamp(SAMPLES_MIN, SAMPLES)
+    }
+
+    /// Has frames that are not initialised yet be holes: whole pageblocks of them of which no page moves or is free.
+    pub fn leave_out(&mut self, frames: Range<u64>) {
+        self.later.push(frames);
     }
 
     /// Adds a note for readers.
@@ -114,7 +123,17 @@ impl HistoryBuilder {
         let mut at = 0;
         for (zone, of) in allocator.zones().iter().zip(&mut self.history.zones) {
             for block in 0..of.blocks {
-                let cell = Cell::of(zone, Pfn(of.start + (block << order)), &mut requested);
+                let first = of.start + (block << order);
+                let mut cell = Cell::of(zone, Pfn(first), &mut requested);
+                let end = first + (1 << order);
+                let is_later = |frames: &Range<u64>| frames.start <= first && end <= frames.end;
+                let is_kernel = cell.content == Content::Unmovable;
+                if is_kernel
+                    && u64::from(cell.stuck) == end - first
+                    && self.later.iter().any(is_later)
+                {
+                    cell = Cell { migratetype: cell.migratetype, ..Cell::default() };
+                }
                 if cell.stuck == 0 {
                     self.fallbacks.recovered(at);
                 }

@@ -93,6 +93,25 @@ fn blocks_are_what_their_pages_are() {
     });
 }
 
+/// What is not initialised is no memory, until a page of it is seen to be free or to move; what was reserved at boot stays.
+#[test]
+fn memory_that_is_not_initialised_is_a_hole() {
+    with_machine(|allocator| {
+        let kernel = Request::new(9, Gfp::GFP_KERNEL);
+        let taken = allocator.alloc(CpuId(0), &kernel, &mut ()).unwrap();
+        let mut builder = HistoryBuilder::new(allocator);
+        builder.leave_out(0..1 << 13);
+        sample(&mut builder, 0, allocator, 0);
+        allocator.free(CpuId(0), taken, 9, &mut ()).unwrap();
+        sample(&mut builder, 1, allocator, 0);
+        let cells = builder.finish().cells().unwrap();
+        let block = (taken.0 >> 9) as usize;
+        let contents = [0, 1].map(|at| cells[at][block].content);
+        assert_eq!(contents, [Content::Hole, Content::Free]);
+        assert_eq!(cells[0][0].content, Content::Reserved);
+    });
+}
+
 /// A block that was empty in between is not the first taker's.
 #[test]
 fn a_block_that_recovered_is_nobodys() {

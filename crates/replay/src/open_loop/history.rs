@@ -2,11 +2,11 @@
 
 use pageblock::alloc::Allocator;
 use pageblock_measure::{History, HistoryBuilder};
-use pageblock_recording::Columnar;
+use pageblock_recording::{Columnar, Snapshot};
 
 use super::Replay;
 use super::placement::Placement;
-use crate::history::{Moments, START_NOTE};
+use crate::history::{Moments, builder};
 use crate::watch::Watch;
 
 /// The name of all who made fallbacks: demands do not say whose they are.
@@ -38,10 +38,9 @@ impl FreeHistory {
 
 impl Replay<'_, '_> {
     /// Keeps the history of the machine's memory from now on.
-    pub fn record_history(&mut self, columnar: &Columnar) {
+    pub(super) fn record_history(&mut self, columnar: &Columnar, start: &Snapshot) {
         self.tally.tally.record_fallbacks();
-        let mut builder = HistoryBuilder::new(self.allocator);
-        builder.note(START_NOTE.to_owned());
+        let builder = builder(self.allocator, start);
         let moments = Moments::of(columnar, builder.samples());
         self.history = Some(Box::new(FreeHistory { builder, moments }));
     }

@@ -100,7 +100,7 @@ fn serve(
     let mut allocator = start(&machine, &recorded, policy, (&demands.start, seed), &mut memory)?;
     let mut replay = Replay::new(&mut allocator);
     if let Some(columnar) = history_of {
-        replay.record_history(columnar);
+        replay.record_history(columnar, &recording.start);
     }
     let mut chunks = demands.chunks()?;
     let mut done = 0;

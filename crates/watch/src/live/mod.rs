@@ -4,12 +4,14 @@ mod curves;
 mod scan;
 
 use std::collections::{BTreeMap, VecDeque};
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use pageblock_doctor::checkup::{Rates, Sample, Signs, checkup};
 use pageblock_doctor::flight::{self, FileText, Sampler};
 use pageblock_doctor::forecast::{self, FrameTable, KINDS, Kind};
+use pageblock_doctor::proc::page_size::uninitialised_frames;
 use pageblock_doctor::proc::tree::Tree;
 use pageblock_recorder::{FallbackEvents, Plan, Session};
 
@@ -264,7 +266,18 @@ impl Live {
         if self.log.is_none() {
             missing.push("the kernel's log".to_owned());
         }
+        if let Some(found) = sample.uninitialised() {
+            missing.push(format!("{} MiB of memory (not initialised yet)", found.kbytes() / 1024));
+        }
         missing
+    }
+}
+
+/// Returns the frames of each zone that can be uninitialised; none where all memory is the zones'.
+fn later(sample: &Sample) -> Vec<Range<u64>> {
+    match sample.uninitialised() {
+        Some(_) => sample.zones.iter().map(uninitialised_frames).collect(),
+        None => Vec::new(),
     }
 }
 
@@ -295,6 +308,9 @@ impl Source for Live {
         let when = flight::time(wall_ms)[11..19].to_owned();
         let sample = self.sample(now_ms);
         let fallbacks = self.read_fallbacks(now_ms);
+        if let Ok(scan) = &mut self.scan {
+            scan.set_later(later(&sample));
+        }
         self.read_map(now_ms)?;
         let rates = self.samples.back().and_then(|last| Rates::between(last, &sample).ok());
         let (verdict, notes) = self.notes(&sample, &when);

@@ -1,5 +1,6 @@
 //! The map of this machine, a part at a time: reading what every frame is used for takes longer than a moment.
 
+use std::ops::Range;
 use std::time::Duration;
 
 use pageblock_doctor::forecast::{FrameTable, KINDS, Kind, Movable, Rules, Run, Sink};
@@ -30,6 +31,8 @@ pub(super) struct Scan {
     rules: Rules,
     /// The frames of memory, where the machine says them: some kernels have words for holes that say nothing.
     memory: Vec<(u64, u64)>,
+    /// The frames of each zone that can be uninitialised.
+    later: Vec<Range<u64>>,
     /// Every pageblock of every zone.
     pub(super) cells: Vec<Option<Cell>>,
     /// Which of them only pages hold that may be free on per-CPU lists.
@@ -58,6 +61,7 @@ impl Scan {
             order,
             rules,
             memory,
+            later: Vec::new(),
             cells: vec![None; blocks],
             unsure: vec![false; blocks],
             next: (0, 0),
@@ -65,6 +69,11 @@ impl Scan {
             lap_began_ms: 0,
             lap_ms: 0,
         }
+    }
+
+    /// Sets the frames of each zone that can be uninitialised; none where all memory is the zones'.
+    pub(super) fn set_later(&mut self, later: Vec<Range<u64>>) {
+        self.later = later;
     }
 
     /// Returns the share of pageblocks that this lap has read, in percent.
@@ -139,7 +148,10 @@ impl Scan {
         for (kinds, block) in sink.kinds.iter_mut().zip(span.first + from..) {
             let frames = (block << self.order, (block + 1) << self.order);
             let holds = |memory: &(u64, u64)| memory.0 < frames.1 && frames.0 < memory.1;
-            if !self.memory.is_empty() && !self.memory.iter().any(holds) {
+            let later = self.later.get(zone);
+            let is_later = later.is_some_and(|l| l.start <= frames.0 && frames.1 <= l.end)
+                && u64::from(kinds[Kind::KernelOrFree as usize]) == pages;
+            if is_later || (!self.memory.is_empty() && !self.memory.iter().any(holds)) {
                 kinds[Kind::Hole as usize] +=
                     std::mem::take(&mut kinds[Kind::KernelOrFree as usize]);
             }
