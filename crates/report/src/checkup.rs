@@ -49,6 +49,9 @@ fn answer(of: &Checkup) -> String {
     let managed: u64 = of.zones.iter().map(|zone| zone.managed).sum();
     let mib = |pages: u64| pages * of.page_kb / 1024;
     let mut text = format!("{version}: {} MiB of {} MiB free\n", mib(of.free), mib(managed));
+    if let Some([from, to]) = &of.examined {
+        text += &format!("Examined:      {from} to {to}\n");
+    }
     let order = usize::from(of.pageblock_order);
     let share = |order: usize| of.unusable.get(order).map_or(0, |&share| percent(share));
     let large = format!("{} % of free memory is in blocks below {}", share(order), size(of, order));

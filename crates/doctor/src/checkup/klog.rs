@@ -27,7 +27,7 @@ const RECORD: usize = 8192;
 const RECORDS: usize = 1 << 20;
 
 /// What was found in a log.
-#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize)]
+#[derive(Clone, PartialEq, Debug, Default, Serialize)]
 pub struct Signs {
     /// The lines of the log.
     pub lines: usize,
@@ -41,6 +41,61 @@ pub struct Signs {
     pub cma_pages: u64,
     /// Lines of XFS about a possible deadlock of memory allocation.
     pub xfs_deadlock: u64,
+    /// Tasks that the OOM killer ended.
+    pub kills: u64,
+    /// The last of them.
+    pub last_kill: Option<Kill>,
+}
+
+/// A task that the OOM killer ended.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+pub struct Kill {
+    /// Seconds since boot, where the line has them.
+    pub at_s: Option<f64>,
+    /// The task.
+    pub task: String,
+    /// Whether a memory cgroup was at its limit, and not the machine.
+    pub of_cgroup: bool,
+    /// The line of the log.
+    pub line: usize,
+}
+
+impl Kill {
+    /// Reads the line that tells a kill.
+    fn read(text: &str, line: usize) -> Option<Self> {
+        let (before, rest) = text.split_once("Killed process ")?;
+        // `4242 (name) total-vm:...`, and a name may hold brackets.
+        let name = rest.split_once('(')?.1;
+        let task = name.split_once(") ").or_else(|| name.split_once("),")).map(|(name, _)| name);
+        let task = task.or_else(|| name.strip_suffix(')'))?;
+        let of_cgroup = before.to_ascii_lowercase().contains("memory cgroup");
+        Some(Self { at_s: seconds(text), task: task.to_owned(), of_cgroup, line })
+    }
+
+    /// Says how long before an uptime it was.
+    #[must_use]
+    pub fn ago(&self, uptime: Option<f64>) -> String {
+        match uptime.zip(self.at_s).map(|(now, at)| now - at) {
+            Some(ago) if ago >= 0.0 => format!("{} ago", length(ago)),
+            _ => "at a time that the log does not tell".to_owned(),
+        }
+    }
+}
+
+/// Returns the time at which a line was logged, in seconds since boot: `[  123.456789] `.
+fn seconds(line: &str) -> Option<f64> {
+    let (inside, _) = line.split_once('[')?.1.split_once(']')?;
+    inside.trim().parse().ok().filter(|seconds: &f64| seconds.is_finite() && *seconds >= 0.0)
+}
+
+/// Returns a length of time as people say it.
+pub(crate) fn length(seconds: f64) -> String {
+    match seconds {
+        s if s < 120.0 => format!("{s:.0} s"),
+        s if s < 7200.0 => format!("{:.0} minutes", s / 60.0),
+        s if s < 172_800.0 => format!("{:.0} hours", s / 3600.0),
+        s => format!("{:.0} days", s / 86_400.0),
+    }
 }
 
 /// Failures of one kind.
@@ -85,7 +140,11 @@ impl Signs {
                 }),
             }
         }
-        for line in log.lines() {
+        for (number, line) in (1..).zip(log.lines()) {
+            if let Some(kill) = Kill::read(line, number) {
+                signs.kills += 1;
+                signs.last_kill = Some(kill);
+            }
             if line.contains("cma_alloc:") && line.contains("alloc failed") {
                 signs.add_cma(line);
             }
@@ -148,9 +207,9 @@ pub(super) fn read(tree: &Tree) -> Result<String, Missing> {
             Ok(0) => break,
             Ok(bytes) => {
                 let text = String::from_utf8_lossy(&record[..bytes]);
-                // level,sequence,microseconds,flags;message, and then lines of its properties after a blank.
-                let message = text.split_once(';').map_or("", |(_, message)| message);
-                log.extend([message.lines().next().unwrap_or_default(), "\n"]);
+                // Lines of its properties follow.
+                let line = text.lines().next().and_then(line_of_record);
+                log.extend([line.as_deref().unwrap_or_default(), "\n"]);
             }
             // The oldest record was overwritten meanwhile.
             Err(error) if error.kind() == ErrorKind::BrokenPipe => {}
@@ -160,4 +219,37 @@ pub(super) fn read(tree: &Tree) -> Result<String, Missing> {
         }
     }
     Ok(log)
+}
+
+/// Returns a record of `/dev/kmsg` as `dmesg` prints it: `level,sequence,microseconds,flags;message`. Lines of its
+/// properties begin with a blank.
+pub(crate) fn line_of_record(record: &str) -> Option<String> {
+    let (head, message) = record.split_once(';').filter(|_| !record.starts_with(' '))?;
+    let us: u64 = head.split(',').nth(2).and_then(|us| us.parse().ok()).unwrap_or(0);
+    Some(format!("[{:5}.{:06}] {message}", us / 1_000_000, us % 1_000_000))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn kills_are_told_with_their_time() {
+        let log = "[   12.5] make invoked oom-killer: gfp_mask=0x140cca(GFP_HIGHUSER_MOVABLE), order=0\n\
+                   [  100.250000] Out of memory: Killed process 4242 (tail (old)) total-vm:93848kB, anon-rss:1kB\n\
+                   [  400.000000] Memory cgroup out of memory: Killed process 7 (java) total-vm:1kB\n";
+        let signs = Signs::find(log);
+        let kill = signs.last_kill.unwrap();
+        assert_eq!(
+            (signs.kills, kill.task.as_str(), kill.of_cgroup, kill.line),
+            (2, "java", true, 3)
+        );
+        assert_eq!(kill.ago(Some(412.0)), "12 s ago");
+        assert_eq!(kill.ago(Some(4000.0)), "60 minutes ago");
+        assert_eq!(kill.ago(None), "at a time that the log does not tell");
+        // 4.18 and before.
+        let old = "Jun  1 10:00:00 host kernel: Killed process 99 (mysqld) total-vm:1kB";
+        let kill = Signs::find(old).last_kill.unwrap();
+        assert_eq!((kill.task.as_str(), kill.at_s, kill.of_cgroup), ("mysqld", None, false));
+    }
 }

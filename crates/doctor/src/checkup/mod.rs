@@ -12,7 +12,8 @@ use serde::Serialize;
 
 pub use self::finding::{Command, Finding, Severity};
 pub use self::health::ZoneHealth;
-pub use self::klog::{Failures, Signs};
+pub use self::klog::{Failures, Kill, Signs};
+pub(crate) use self::klog::{length, line_of_record};
 pub use self::rates::Rates;
 pub use self::sample::{Pressure, Sample, ZoneName};
 pub use self::settings::{FolioSize, HugePages, Hugetlb};
@@ -54,6 +55,8 @@ pub enum Hurts {
 pub struct Checkup {
     /// The kernel's version.
     pub version: Option<String>,
+    /// The times of the two moments in UTC, where a flight file has them.
+    pub examined: Option<[String; 2]>,
     /// The size of a page in kB.
     pub page_kb: u64,
     /// The order of a pageblock.
@@ -110,6 +113,7 @@ pub fn checkup(first: &Sample, second: Option<&Sample>) -> Checkup {
     let orders = zones.iter().map(|zone| zone.free_blocks.len()).max().unwrap_or(0);
     Checkup {
         version: sample.version_text.clone(),
+        examined: first.time.clone().zip(sample.time.clone()).map(|(from, to)| [from, to]),
         page_kb: sample.page_kb,
         pageblock_order,
         fragmented,
@@ -152,8 +156,16 @@ fn hurts(sample: &Sample, rates: Option<&Rates>, log: Option<&Signs>) -> (Hurts,
             now.push(format!("{:.1} faults/s get no huge page", rates.thp_fallback));
         }
     }
+    if let Some(rates) = rates.filter(|rates| rates.oom_kills > 0.0) {
+        let kills = rates.oom_kills * rates.seconds;
+        now.push(format!("the OOM killer ended {kills:.0} tasks in these {:.0} s", rates.seconds));
+    }
     if !now.is_empty() {
         return (Hurts::Yes, now);
+    }
+    let killed = killed(sample, log);
+    if !killed.is_empty() {
+        return (Hurts::Did, killed);
     }
     let failures: u64 =
         log.map_or(0, |log| log.of(Class::Fragmentation, 0..=63).map(|f| f.count).sum());
@@ -164,6 +176,28 @@ fn hurts(sample: &Sample, rates: Option<&Rates>, log: Option<&Signs>) -> (Hurts,
         Some(_) => (Hurts::No, Vec::new()),
         None if sample.vmstat.is_empty() => (Hurts::Unknown, vec!["no /proc/vmstat".to_owned()]),
         None => (Hurts::Unknown, vec!["rates need two samples (--interval, --later)".to_owned()]),
+    }
+}
+
+/// Returns what is known of tasks that the OOM killer ended before the samples.
+fn killed(sample: &Sample, log: Option<&Signs>) -> Vec<String> {
+    if let Some(kill) = log.and_then(|log| log.last_kill.as_ref()) {
+        let whose = if kill.of_cgroup { " of a cgroup at its limit" } else { "" };
+        return vec![format!(
+            "the OOM killer ended {}{whose} {}",
+            kill.task,
+            kill.ago(sample.uptime)
+        )];
+    }
+    let counted = sample.counter("oom_kill");
+    match (counted, log) {
+        (0, _) => Vec::new(),
+        (_, Some(_)) => vec![format!(
+            "the OOM killer ended {counted} tasks since boot, before the first line of the log"
+        )],
+        (_, None) => {
+            vec![format!("the OOM killer ended {counted} tasks since boot; the log tells when")]
+        }
     }
 }
 

@@ -35,6 +35,12 @@ pub struct Rates {
     pub folio_fallback: f64,
     /// Pages that were swapped out.
     pub swapped_out: f64,
+    /// Huge pages that khugepaged allocated, and those that it could not.
+    pub collapse_alloc: f64,
+    /// See `collapse_alloc`.
+    pub collapse_failed: f64,
+    /// hugetlb pages that were made.
+    pub hugetlb_made: f64,
     /// hugetlb pages that could not be made.
     pub hugetlb_failed: f64,
     /// Times that somebody wrote to `drop_caches`.
@@ -104,6 +110,9 @@ impl Rates {
             folio_alloc: folio("anon_fault_alloc"),
             folio_fallback: folio("anon_fault_fallback"),
             swapped_out: one("pswpout"),
+            collapse_alloc: one("thp_collapse_alloc"),
+            collapse_failed: one("thp_collapse_alloc_failed"),
+            hugetlb_made: one("htlb_buddy_alloc_success"),
             hugetlb_failed: one("htlb_buddy_alloc_fail"),
             dropped_caches: one("drop_pagecache") + one("drop_slab"),
             oom_kills: one("oom_kill"),

@@ -9,6 +9,7 @@ use std::path::Path;
 use rustix::fs::OFlags;
 
 use super::frame::{Event, EventKind};
+use crate::checkup::line_of_record;
 use crate::log::{Kind, begins};
 
 /// The lines that are kept before a failure.
@@ -129,18 +130,11 @@ impl Kmsg {
             }
             let Some(end) = self.part.iter().rposition(|&byte| byte == b'\n') else { continue };
             let whole = String::from_utf8_lossy(&self.part[..end]).into_owned();
-            lines.extend(whole.lines().filter_map(line));
+            lines.extend(whole.lines().filter_map(line_of_record));
             self.part.drain(..=end);
         }
         Ok(lines)
     }
-}
-
-/// Returns a record as a line: `level,sequence,microseconds,flags;message`. Lines of its properties begin with a blank.
-fn line(record: &str) -> Option<String> {
-    let (head, message) = record.split_once(';').filter(|_| !record.starts_with(' '))?;
-    let us: u64 = head.split(',').nth(2).and_then(|us| us.parse().ok()).unwrap_or(0);
-    Some(format!("[{:5}.{:06}] {message}", us / 1_000_000, us % 1_000_000))
 }
 
 #[cfg(test)]
@@ -182,7 +176,7 @@ mod tests {
 
     #[test]
     fn records_are_lines() {
-        assert_eq!(line("4,7,1500000,-;a; b").as_deref(), Some("[    1.500000] a; b"));
-        assert_eq!(line(" SUBSYSTEM=usb;x"), None);
+        assert_eq!(line_of_record("4,7,1500000,-;a; b").as_deref(), Some("[    1.500000] a; b"));
+        assert_eq!(line_of_record(" SUBSYSTEM=usb;x"), None);
     }
 }

@@ -278,6 +278,61 @@ fn p4_kcompactd_in_a_loop_and_at_work() {
     assert_eq!(names(&two(&machine, &later)), [""; 0]);
 }
 
+/// A machine after a kill says so, and when that was.
+#[test]
+fn an_oom_kill_is_told_with_its_time() {
+    let machine = Machine::quiet();
+    let uptime = fs::read_to_string(machine.path("proc/uptime")).unwrap();
+    let now: f64 = uptime.split_whitespace().next().unwrap().parse().unwrap();
+    let kill = |ago: f64| {
+        format!("[{:12.6}] Out of memory: Killed process 4242 (tail) total-vm:9kB\n", now - ago)
+    };
+    machine.log(&kill(12.0));
+    let checkup = one(&machine);
+    assert_eq!((checkup.hurts, checkup.severity()), (Hurts::Did, Some(Severity::Warning)));
+    assert_eq!(checkup.why, ["the OOM killer ended tail 12 s ago"]);
+    assert!(only(&checkup, "oom_kill").evidence[0].starts_with("log line 1: tail was ended 12 s"));
+    machine.log(&kill(4000.0));
+    let checkup = one(&machine);
+    assert_eq!((checkup.hurts, checkup.severity()), (Hurts::Did, Some(Severity::Notice)));
+    assert_eq!(checkup.why, ["the OOM killer ended tail 67 minutes ago"]);
+    // Between the samples: it hurts.
+    let machine = Machine::quiet();
+    let later = machine.later();
+    later.count("oom_kill", 2);
+    let checkup = two(&machine, &later);
+    assert_eq!(checkup.hurts, Hurts::Yes);
+    assert_eq!(checkup.why, ["the OOM killer ended 2 tasks in these 10 s"]);
+    // Before them, and nobody may read the log.
+    fs::remove_file(later.path("sos_commands/kernel/dmesg")).ok();
+    let checkup = one(&later);
+    assert_eq!(checkup.hurts, Hurts::Did);
+    assert_eq!(checkup.why, ["the OOM killer ended 2 tasks since boot; the log tells when"]);
+}
+
+/// Compaction that hugetlb pages cause is not that of faults, which got their pages without it.
+#[test]
+fn p5_hugetlb_pages_that_compact_beside_faults() {
+    let machine = Machine::quiet();
+    machine.thp("enabled", "[always] madvise never\n");
+    machine.thp("defrag", "always defer defer+madvise [madvise] never\n");
+    let later = machine.later();
+    later.count("compact_stall", 580).count("compact_fail", 580).count("thp_fault_alloc", 100);
+    later.count("htlb_buddy_alloc_success", 60).count("htlb_buddy_alloc_fail", 10);
+    let checkup = two(&machine, &later);
+    let found = checkup.findings.iter().find(|finding| finding.name == "direct_compaction");
+    let finding = found.expect("58 requests a second compact");
+    assert!(finding.cause.starts_with("hugetlb pages are asked for"), "{}", finding.cause);
+    assert!(finding.commands.iter().all(|command| !command.run.contains("/defrag")));
+    // Nobody who is counted: not known.
+    let later = machine.later();
+    later.count("compact_stall", 580).count("compact_fail", 100);
+    let checkup = two(&machine, &later);
+    let finding = only(&checkup, "direct_compaction");
+    assert!(finding.cause.starts_with("not known"), "{}", finding.cause);
+    runs(finding, "mm_compaction_try_to_compact_pages", None);
+}
+
 #[test]
 fn p5_faults_that_compact_and_requests_that_do() {
     let machine = Machine::quiet();

@@ -8,8 +8,6 @@ use crate::class::Confidence;
 const BUSY: f64 = 50.0;
 /// Pages scanned a second from which kswapd is busy, where its CPU time is not known.
 const SCANNED: f64 = 50_000.0;
-/// The share of requests that compact in vain, in percent, from which more compaction is no advice before it is tried.
-const IN_VAIN: f64 = 80.0;
 /// The share of scanned pages that reclaim frees when it goes well.
 const EFFICIENT: f64 = 0.3;
 
@@ -113,79 +111,6 @@ pub(super) fn kcompactd(facts: &Facts<'_>) -> Option<Finding> {
         commands,
         does_nothing: vec![
             nothing("a lower vm.extfrag_threshold", "lower means more compaction, not less"),
-            nothing("a larger vm.min_free_kbytes", "it keeps more memory free, not larger blocks"),
-        ],
-    })
-}
-
-/// Returns the command by which page faults compact less.
-fn quieter(facts: &Facts<'_>, defrag: &str) -> Option<Command> {
-    let file = "/sys/kernel/mm/transparent_hugepage/defrag";
-    let quieter = match defrag {
-        "always" if facts.sample.at_least((4, 11)) => "defer+madvise",
-        "always" | "madvise" | "defer+madvise" if facts.sample.at_least((4, 6)) => "defer",
-        _ => return None,
-    };
-    Some(Command {
-        run: format!("echo {quieter} > {file}"),
-        undo: Some(format!("echo {defrag} > {file}")),
-        risk: "fewer huge pages at first; khugepaged makes them later",
-    })
-}
-
-/// Requests compact memory themselves, and wait for it.
-pub(super) fn direct_compaction(facts: &Facts<'_>) -> Option<Finding> {
-    let rates = facts.rates.filter(|rates| rates.compact_stall >= 1.0)?;
-    let fails = 100.0 * rates.compact_fail / rates.compact_stall;
-    let huge = &facts.sample.huge;
-    let (enabled, defrag) = (huge.enabled.as_deref(), huge.defrag.as_deref());
-    let mut evidence = vec![format!(
-        "{:.1} requests/s compact memory themselves, {fails:.0} % of them in vain",
-        rates.compact_stall
-    )];
-    // Which settings let a fault compact.
-    let by_faults = matches!(
-        (enabled, defrag),
-        (Some("always"), Some("always"))
-            | (Some("always" | "madvise"), Some("madvise" | "defer+madvise"))
-    ) || (enabled == Some("madvise") && defrag == Some("always"));
-    let faults = rates.thp_alloc + rates.thp_fallback;
-    let by_faults = by_faults && faults > 0.0;
-    // A request for a hugetlb page that fails has compacted, several times before it gives up.
-    let by_hugetlb = !by_faults && rates.hugetlb_failed >= 1.0;
-    let mut commands = Vec::new();
-    let cause = if by_faults {
-        let (enabled, defrag) = (enabled.unwrap_or_default(), defrag.unwrap_or_default());
-        evidence.push(format!(
-            "transparent_hugepage: enabled={enabled}, defrag={defrag}; {faults:.1} faults/s ask for a huge page"
-        ));
-        commands.extend(quieter(facts, defrag));
-        "page faults compact memory to get huge pages"
-    } else if by_hugetlb {
-        evidence.push(format!("{:.1} hugetlb pages/s could not be made", rates.hugetlb_failed));
-        "hugetlb pages are asked for that cannot be made"
-    } else {
-        let risk = "kcompactd uses CPU time in the background";
-        if facts.sample.sysctl("compaction_proactiveness").is_none_or(|now| now < 40) {
-            commands.extend(facts.sysctl("compaction_proactiveness", 40, ((5, 9), 20), risk));
-        }
-        "requests of order 1 and more (sockets, slabs, drivers) find no block; huge-page faults may not compact here"
-    };
-    if fails >= IN_VAIN {
-        let run = "pageblock forecast --remedies (as root): whether more compaction, or less cache, would give blocks";
-        commands.insert(0, Command { run: run.to_owned(), undo: None, risk: "none: it reads" });
-    }
-    let hurts = rates.compact_stall >= 20.0 || rates.pressure_some.is_some_and(|some| some >= 5.0);
-    Some(Finding {
-        name: "direct_compaction",
-        severity: if hurts { Severity::Critical } else { Severity::Warning },
-        confidence: if by_faults { Confidence::High } else { Confidence::Medium },
-        symptom: "latency spikes: requests wait while they compact memory".to_owned(),
-        evidence,
-        cause: cause.to_owned(),
-        commands,
-        does_nothing: vec![
-            nothing("vm.extfrag_threshold=500", "that is the default"),
             nothing("a larger vm.min_free_kbytes", "it keeps more memory free, not larger blocks"),
         ],
     })

@@ -234,3 +234,44 @@ pub(super) fn cma_busy(facts: &Facts<'_>) -> Option<Finding> {
         does_nothing: vec![nothing("a larger cma=", "there was room; pages in it could not leave")],
     })
 }
+
+/// The time after which a kill is only good to know, seconds.
+const RECENT_S: f64 = 3600.0;
+
+/// The OOM killer ended tasks, as the log says.
+pub(super) fn killed(facts: &Facts<'_>) -> Option<Finding> {
+    let log = facts.sample.log.as_ref()?;
+    let kill = log.last_kill.as_ref()?;
+    let ago = facts.sample.uptime.zip(kill.at_s).map(|(now, at)| now - at);
+    let recent = ago.is_none_or(|ago| ago <= RECENT_S);
+    let evidence = vec![format!(
+        "log line {}: {} was ended {}, the last of {}",
+        kill.line,
+        kill.task,
+        kill.ago(facts.sample.uptime),
+        log.kills
+    )];
+    let cause = if kill.of_cgroup {
+        "a memory cgroup was at its limit; the machine may have memory"
+    } else {
+        "nothing could be reclaimed for a request that had to be served"
+    };
+    Some(Finding {
+        name: "oom_kill",
+        severity: if recent { Severity::Warning } else { Severity::Notice },
+        confidence: Confidence::High,
+        symptom: "the OOM killer ended tasks".to_owned(),
+        evidence,
+        cause: cause.to_owned(),
+        commands: vec![Command {
+            run: "dmesg | pageblock explain: which memory the request could use, and what had it"
+                .to_owned(),
+            undo: None,
+            risk: "none: it reads",
+        }],
+        does_nothing: vec![nothing(
+            "echo 1 > /proc/sys/vm/compact_memory",
+            "compaction joins free memory; it does not make more of it",
+        )],
+    })
+}

@@ -1,5 +1,6 @@
 //! The patterns that the doctor knows. Each looks at the facts and returns a finding, or nothing.
 
+mod compaction;
 mod daemons;
 mod failures;
 mod huge;
@@ -23,13 +24,13 @@ pub(super) struct Facts<'a> {
 }
 
 /// Every pattern, in the order of docs/doctor.md.
-const PATTERNS: [fn(&Facts<'_>) -> Option<Finding>; 15] = [
+const PATTERNS: [fn(&Facts<'_>) -> Option<Finding>; 16] = [
     failures::burst,
     failures::fragmentation,
     huge::hugetlb,
     daemons::kswapd,
     daemons::kcompactd,
-    daemons::direct_compaction,
+    compaction::direct_compaction,
     huge::coverage,
     failures::very_large,
     settings::large_cache,
@@ -39,6 +40,7 @@ const PATTERNS: [fn(&Facts<'_>) -> Option<Finding>; 15] = [
     settings::defrag_mode,
     settings::monitor,
     settings::shortage,
+    failures::killed,
 ];
 
 /// Returns what is found, the worst first.
