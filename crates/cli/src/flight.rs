@@ -130,6 +130,8 @@ fn show(args: &ShowArgs) -> anyhow::Result<Verdict> {
 
 fn verdict(timeline: &Timeline) -> Verdict {
     match timeline.events.iter().map(|event| event.kind).max() {
+        // What cannot be read may have had any.
+        None if !timeline.damage.is_empty() => Verdict::No,
         None => Verdict::Yes,
         Some(EventKind::Stall) => Verdict::No,
         Some(EventKind::Failure | EventKind::Oom) => Verdict::Status(FAILED),

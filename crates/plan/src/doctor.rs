@@ -41,11 +41,21 @@ pub fn samples(
 ) -> Result<Option<(Sample, Option<Sample>)>> {
     if let Some(file) = &asked.flight {
         let flight = Flight::open(file)?;
-        let last = flight::last_ms(&flight)?;
+        let (first, last) = flight::span(&flight)?;
         let to = asked.to.map_or(last, |when| when.ms(last));
-        let from = asked.from.map_or(to.saturating_sub(FLIGHT_MS), |when| when.ms(last));
+        let minute = to.saturating_sub(FLIGHT_MS).max(first.min(to));
+        let from = asked.from.map_or(minute, |when| when.ms(last));
+        let time = flight::time;
+        for (name, at) in [("--to", to), ("--from", from)] {
+            // Times have no fractions of a second.
+            if at + 999 < first || at > last + 999 {
+                let file = file.display();
+                bail!("{name} {}: {file} covers {} to {}", time(at), time(first), time(last));
+            }
+        }
+        let (from, to) = (from.max(first), to.min(last));
         if from >= to {
-            bail!("--from {} is not before --to {}", flight::time(from), flight::time(to));
+            bail!("--from {} is not before --to {}", time(from), time(to));
         }
         let (first, second) = flight::pair(&flight, from, to)?;
         return Ok(Some((first, Some(second))));

@@ -21,7 +21,7 @@ Reads files of /proc and /sys and writes FILE alone: at most 1 MB an hour, under
 
 const SHOW_HELP: &str = "\
 A TIME is in UTC (2026-11-23T18:40:00Z, 18:40:00 of the last day) or before the last sample (-10m).
-Exit status: 0 where nothing happened, 1 for stalls, 3 for failed allocations and OOM, 2 for wrong usage or input.";
+Exit status: 0 where nothing happened, 1 for stalls and for parts that cannot be read, 3 for failed allocations and OOM, 2 for wrong usage or input.";
 
 const BUNDLE_HELP: &str = "\
 By default of the last failure, else the last stall, else the last five minutes. It has no names of this host or its disks

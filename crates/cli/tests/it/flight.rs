@@ -91,6 +91,14 @@ fn a_failure_is_recorded_kept_and_explained() {
     assert!(
         examined.stdout.contains("1 allocation failures or OOM reports") || examined.status <= 3
     );
+    let times = examined.stdout.lines().find_map(|line| line.strip_prefix("Examined:      "));
+    assert!(times.is_some_and(|times| times.contains("Z to 20")), "{}", examined.stdout);
+    for when in ["--to 2001-01-01T00:00:00Z", "--from 2001-01-01T00:00:00Z"] {
+        refuses(
+            &format!("doctor --flight {} {when}", ring.display()),
+            &format!("error: {when}: {} covers 20", ring.display()),
+        );
+    }
 }
 
 #[test]

@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use super::frame::{EventKind, FileText};
 use super::read::Flight;
-use super::timeline::{Happened, Moments, Timeline, moments, timeline};
+use super::timeline::{Happened, Moments, Timeline, damaged, moments, none, timeline};
 use crate::checkup::{Checkup, Sample, checkup};
 use crate::error::Error;
 use crate::explain::{Explanation, explain};
@@ -107,12 +107,17 @@ fn of_memory(cmdline: &str) -> String {
 /// # Errors
 /// If the file cannot be read or has no sample.
 pub fn bundle(flight: &Flight, at: Option<u64>) -> Result<Bundle, Error> {
-    let (mut events, mut last_ms) = (Vec::new(), 0);
+    let (mut events, mut first_ms, mut last_ms) = (Vec::new(), None, 0);
     flight.each(&mut |moment| {
         last_ms = moment.wall_ms();
+        first_ms = first_ms.or(Some(last_ms));
         events.extend(moment.events.iter().map(|event| Happened::new(moment, event)));
         true
     })?;
+    let covered = first_ms.unwrap_or(0).saturating_sub(AROUND_MS)..=last_ms + AROUND_MS;
+    if let Some(at) = at.filter(|at| !covered.contains(at)) {
+        return Err(none(flight, at, at)?);
+    }
     let event = match at {
         Some(at) => {
             let apart = |event: &&Happened| event.wall_ms.abs_diff(at);
@@ -128,14 +133,18 @@ pub fn bundle(flight: &Flight, at: Option<u64>) -> Result<Bundle, Error> {
         None => (last_ms.saturating_sub(LATELY_MS), last_ms),
     };
     let event = event.cloned();
-    let Moments { first: before, second: after, mut log } = moments(flight, first, second)?;
+    let Moments { first: before, second: after, mut log, damage } = moments(flight, first, second)?;
     // Lines of failures long before are another bundle's.
     log.retain(|(time, _)| *time >= first.saturating_sub(ROWS_MS));
     let log: String = log.into_iter().map(|(_, lines)| lines).collect();
     let read = |files: &BTreeMap<String, FileText>, log| {
         Sample::read(&flight.tree(files.clone(), log), true)
     };
-    let samples = [read(&before.1, None), read(&after.1, Some(log.as_str()))];
+    let mut samples = [read(&before.1, None), read(&after.1, Some(log.as_str()))];
+    for (sample, (wall_ms, _)) in samples.iter_mut().zip([&before, &after]) {
+        sample.time = Some(super::time(*wall_ms));
+    }
+    samples[1].missing.extend(damaged(flight, &damage));
     let changed = samples[1].vmstat.iter().filter_map(|(name, &now)| {
         let then = *samples[0].vmstat.get(name)?;
         (then != now).then(|| (name.clone(), then, now))

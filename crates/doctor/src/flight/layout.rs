@@ -143,6 +143,31 @@ impl<'a> Iterator for Records<'a> {
     }
 }
 
+/// How often a slot's bytes are hashed at most to find a record.
+const HASHED: usize = 64;
+
+/// Tells whether a whole record of a slot begins somewhere after a place, which is then no end but damage. What was in the
+/// slot before has another number.
+pub(super) fn later_record(slot: &[u8], sequence: u64, at: usize) -> bool {
+    let mut budget = HASHED * slot.len();
+    for start in at..slot.len().saturating_sub(RECORD_HEADER) {
+        let header = &slot[start..start + RECORD_HEADER];
+        let length = u32_at(header, 0);
+        let size = (length & !KEY) as usize;
+        let Some(bytes) = slot.get(start + RECORD_HEADER..start + RECORD_HEADER + size) else {
+            continue;
+        };
+        if size == 0 || size > budget {
+            continue;
+        }
+        budget -= size;
+        if u64_at(header, 4) == check(sequence, length, bytes) {
+            return true;
+        }
+    }
+    false
+}
+
 fn u32_at(bytes: &[u8], at: usize) -> u32 {
     bytes[at..at + 4].try_into().map_or(0, u32::from_le_bytes)
 }

@@ -5,6 +5,7 @@
 
 mod bundle;
 mod codec;
+mod damage;
 mod frame;
 mod kmsg;
 mod layout;
@@ -23,13 +24,14 @@ use std::path::Path;
 use std::time::{Duration, UNIX_EPOCH};
 
 pub use self::bundle::{Around, Bundle, bundle};
+pub use self::damage::Damage;
 pub use self::frame::{Event, EventKind, FileText, Frame};
 pub use self::read::{Extent, Flight, Moment};
 pub use self::recorder::{Now, Plan, Recorded, Recorder, Seen, kept};
 pub use self::ring::Ring;
 pub use self::sampler::Sampler;
 pub use self::timeline::{Happened, Row, Timeline, pair, timeline};
-pub use self::when::{When, first_ms, last_ms};
+pub use self::when::{When, first_ms, last_ms, span};
 
 /// The size of a ring by default: at 1 MB an hour, a day.
 pub const RING_BYTES: u64 = 24 << 20;

@@ -7,6 +7,7 @@ use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
 use super::codec::Unpacker;
+use super::damage::{Damage, Damaged};
 use super::frame::{Event, FileText, State};
 use super::layout::{Records, SLOT_HEADER, Shape, sequence};
 use crate::error::Error;
@@ -57,8 +58,8 @@ pub struct Extent {
     pub samples: u64,
     /// The bytes of their records.
     pub bytes: u64,
-    /// What could not be read, and why.
-    pub damage: Vec<String>,
+    /// What could not be read, when that was, and why.
+    pub damage: Vec<Damage>,
 }
 
 impl Flight {
@@ -84,14 +85,21 @@ impl Flight {
     /// If the file cannot be read. What is damaged is in the result.
     pub fn each(&self, see: &mut dyn FnMut(&Moment<'_>) -> bool) -> Result<Extent, Error> {
         let mut extent = Extent::default();
-        for (_, number) in slots(&self.file, self.shape, &self.path)? {
+        let mut damaged = Damaged::default();
+        for (sequence, number) in slots(&self.file, self.shape, &self.path)? {
             let bytes = slot(&self.file, self.shape, number, &self.path)?;
-            match each_of(&bytes, &mut extent, see) {
-                Ok(true) => {}
-                Ok(false) => break,
-                Err(why) => extent.damage.push(format!("part {number}: {why}")),
+            damaged.begin(number, sequence, &bytes);
+            let seen = &mut |moment: &Moment<'_>| {
+                damaged.readable(moment.wall_ms());
+                see(moment)
+            };
+            match each_of(&bytes, &mut extent, seen) {
+                Ok(Some(end)) => damaged.end(number, &bytes, end),
+                Ok(None) => break,
+                Err(why) => damaged.lost(format!("part {number}: {why}")),
             }
         }
+        extent.damage = damaged.found();
         Ok(extent)
     }
 
@@ -105,16 +113,16 @@ impl Flight {
     }
 }
 
-/// Calls a function with the moments of a slot; false if it wants no more.
+/// Calls a function with the moments of a slot; returns where they end, `None` if it wants no more.
 fn each_of(
     slot: &[u8],
     extent: &mut Extent,
     see: &mut dyn FnMut(&Moment<'_>) -> bool,
-) -> Result<bool, String> {
-    let Some(records) = Records::of(slot) else { return Ok(true) };
+) -> Result<Option<usize>, String> {
+    let Some(mut records) = Records::of(slot) else { return Ok(Some(slot.len())) };
     let mut state = State::default();
     let mut unpacker = None;
-    for (is_key, bytes) in records {
+    for (is_key, bytes) in records.by_ref() {
         if is_key {
             unpacker = Some(Unpacker::new().map_err(|error| error.to_string())?);
         }
@@ -124,10 +132,10 @@ fn each_of(
         extent.samples += 1;
         extent.bytes += bytes.len() as u64;
         if !see(&Moment { state: &state, log: &log, events: &events, is_key }) {
-            return Ok(false);
+            return Ok(None);
         }
     }
-    Ok(true)
+    Ok(Some(records.at()))
 }
 
 /// Returns the time of a slot's first sample.

@@ -4,10 +4,12 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
+use super::damage::Damage;
 use super::frame::{Event, EventKind, FileText};
 use super::read::{Extent, Flight, Moment};
 use crate::checkup::{Checkup, Rates, Sample, checkup};
 use crate::error::Error;
+use crate::proc::tree::Missing;
 
 /// What happened in a flight file, by the row.
 #[derive(Clone, Debug, Serialize)]
@@ -32,7 +34,7 @@ pub struct Timeline {
     pub events: Vec<Happened>,
     /// The rows.
     pub rows: Vec<Row>,
-    /// What could not be read.
+    /// What could not be read, and when that was.
     pub damage: Vec<String>,
 }
 
@@ -145,7 +147,7 @@ pub fn timeline(flight: &Flight, from: u64, to: u64, row_ms: u64) -> Result<Time
         true
     };
     let Extent { bytes, damage, .. } = flight.each(see)?;
-    let Some(first) = first else { return Err(none(flight, from, to)) };
+    let Some(first) = first else { return Err(none(flight, from, to)?) };
     Ok(Timeline {
         file: flight.path().display().to_string(),
         from: super::time(first),
@@ -157,28 +159,52 @@ pub fn timeline(flight: &Flight, from: u64, to: u64, row_ms: u64) -> Result<Time
         longest_gap_s: gap_ms as f64 / 1000.0,
         events,
         rows,
-        damage,
+        damage: damage.iter().map(ToString::to_string).collect(),
     })
 }
 
-fn none(flight: &Flight, from: u64, to: u64) -> Error {
-    let why = match (from, to) {
-        (0, u64::MAX) => "no whole sample in it".to_owned(),
-        _ => format!("no sample from {} to {}", super::time(from), super::time(to)),
-    };
-    Error::Unusable { path: flight.path().to_owned(), why }
+/// Returns the error of a time without a sample, which says what time the file covers.
+pub(super) fn none(flight: &Flight, from: u64, to: u64) -> Result<Error, Error> {
+    let (first, last) = super::span(flight)?;
+    let time = super::time;
+    let why = format!(
+        "no sample from {} to {}; it covers {} to {}",
+        time(from),
+        time(to),
+        time(first),
+        time(last)
+    );
+    Ok(Error::Unusable { path: flight.path().to_owned(), why })
 }
 
-/// Returns the samples at the last moments up to two times, the second with the log of all moments up to it. The first
-/// moment of the file stands for times before it.
+/// Returns the samples at the last moments up to two times, the second with the log of all moments up to it.
 ///
 /// # Errors
-/// If the file cannot be read or has no sample.
+/// If the file cannot be read, does not cover the times, or has no sample between them.
 pub fn pair(flight: &Flight, first_ms: u64, second_ms: u64) -> Result<(Sample, Sample), Error> {
-    let Moments { first, second, log } = moments(flight, first_ms, second_ms)?;
-    let first = Sample::read(&flight.tree(first.1, None), false);
+    let (begin, end) = super::span(flight)?;
+    if first_ms < begin || second_ms > end {
+        return Err(none(flight, first_ms, second_ms)?);
+    }
+    let Moments { first, second, log, damage } = moments(flight, first_ms, second_ms)?;
+    if first.0 == second.0 {
+        return Err(none(flight, first_ms, second_ms)?);
+    }
+    let read = |(wall_ms, files): (u64, _), log: Option<&str>| {
+        let mut sample = Sample::read(&flight.tree(files, log), log.is_some());
+        sample.time = Some(super::time(wall_ms));
+        sample
+    };
     let log: String = log.into_iter().map(|(_, lines)| lines).collect();
-    Ok((first, Sample::read(&flight.tree(second.1, Some(&log)), true)))
+    let mut later = read(second, Some(&log));
+    later.missing.extend(damaged(flight, &damage));
+    Ok((read(first, None), later))
+}
+
+/// Returns what a file lacks as files that are missing.
+pub(super) fn damaged(flight: &Flight, damage: &[Damage]) -> Vec<Missing> {
+    let file = flight.path().display().to_string();
+    damage.iter().map(|damage| Missing { file: file.clone(), why: damage.to_string() }).collect()
 }
 
 /// The files at two moments, with their times, and the lines of the log of all moments up to the second.
@@ -186,13 +212,14 @@ pub(super) struct Moments {
     pub(super) first: (u64, BTreeMap<String, FileText>),
     pub(super) second: (u64, BTreeMap<String, FileText>),
     pub(super) log: Vec<(u64, String)>,
+    pub(super) damage: Vec<Damage>,
 }
 
-/// Finds the last moments up to two times; see [`pair`].
+/// Finds the last moments up to two times. The first moment of the file stands for times before it.
 pub(super) fn moments(flight: &Flight, first_ms: u64, second_ms: u64) -> Result<Moments, Error> {
     // Texts are made of two moments only, so these are found first.
     let (mut first, mut second, mut number, mut log) = (0, 0, 0, Vec::new());
-    flight.each(&mut |moment| {
+    let extent = flight.each(&mut |moment| {
         if moment.wall_ms() > second_ms && number > 0 {
             return false;
         }
@@ -214,6 +241,7 @@ pub(super) fn moments(flight: &Flight, first_ms: u64, second_ms: u64) -> Result<
         number += 1;
         number <= second
     })?;
-    let second = found.pop().ok_or_else(|| none(flight, 0, u64::MAX))?;
-    Ok(Moments { first: found.pop().unwrap_or_else(|| second.clone()), second, log })
+    let Some(second) = found.pop() else { return Err(none(flight, first_ms, second_ms)?) };
+    let first = found.pop().unwrap_or_else(|| second.clone());
+    Ok(Moments { first, second, log, damage: extent.damage })
 }

@@ -61,17 +61,26 @@ impl When {
     }
 }
 
+/// Returns the times of the first and the last sample, milliseconds since 1970.
+///
+/// # Errors
+/// If the file cannot be read or has no sample.
+pub fn span(flight: &Flight) -> Result<(u64, u64), Error> {
+    let mut span = None;
+    flight.each(&mut |moment| {
+        let now = moment.wall_ms();
+        span = Some(span.map_or((now, now), |(first, _)| (first, now)));
+        true
+    })?;
+    span.ok_or_else(|| none(flight))
+}
+
 /// Returns the time of the last sample, milliseconds since 1970.
 ///
 /// # Errors
 /// If the file cannot be read or has no sample.
 pub fn last_ms(flight: &Flight) -> Result<u64, Error> {
-    let mut last = None;
-    flight.each(&mut |moment| {
-        last = Some(moment.wall_ms());
-        true
-    })?;
-    last.ok_or_else(|| none(flight))
+    span(flight).map(|(_, last)| last)
 }
 
 /// Returns the time of the first sample, milliseconds since 1970.

@@ -6,7 +6,8 @@ use std::path::{Path, PathBuf};
 
 use pageblock_doctor::checkup::{Hurts, checkup};
 use pageblock_doctor::flight::{
-    EventKind, FileText, Flight, Frame, Now, Plan, Recorder, Ring, bundle, kept, pair, timeline,
+    Damage, EventKind, FileText, Flight, Frame, Now, Plan, Recorder, Ring, bundle, kept, pair,
+    timeline,
 };
 
 const START_MS: u64 = 1_700_000_000_000;
@@ -292,7 +293,77 @@ fn a_stall_is_an_event_and_doctor_reads_rates_between_two_moments() {
     let rates = hurts.rates.unwrap();
     assert!((rates.compact_stall - 50.0).abs() < 0.01 && (rates.seconds - 40.0).abs() < 0.01);
     let (first, second) = pair(&flight, START_MS + 200_000, START_MS + 290_000).unwrap();
-    assert_eq!(checkup(&first, Some(&second)).hurts, Hurts::No);
+    let examined = checkup(&first, Some(&second));
+    assert_eq!(examined.hurts, Hurts::No);
+    let times = ["2023-11-14T22:16:40Z", "2023-11-14T22:18:10Z"].map(str::to_owned);
+    assert_eq!(examined.examined, Some(times));
+    // Another time than that of the file is none of it.
+    for (from, to) in
+        [(0, 1000), (START_MS - 5000, START_MS + 50_000), (START_MS, START_MS + 300_000)]
+    {
+        let error = pair(&flight, from, to).map(|_| ()).expect_err("outside").to_string();
+        assert!(
+            error.contains("it covers 2023-11-14T22:13:20Z to 2023-11-14T22:18:19Z"),
+            "{error}"
+        );
+    }
+    let error = bundle(&flight, Some(START_MS + 900_000)).expect_err("outside").to_string();
+    assert!(error.contains("it covers"), "{error}");
+}
+
+/// The times of the samples that can be read, in seconds, and what cannot.
+fn readable(path: &Path) -> (Vec<u64>, Vec<Damage>) {
+    let mut times = Vec::new();
+    let extent = Flight::open(path)
+        .unwrap()
+        .each(&mut |moment| {
+            times.push((moment.wall_ms() - START_MS) / 1000);
+            true
+        })
+        .unwrap();
+    (times, extent.damage)
+}
+
+#[test]
+fn samples_that_are_damaged_are_told_with_their_time() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("whole");
+    let mut ring = Ring::open(&path, Some(1 << 20)).unwrap();
+    for frame in &frames(1500) {
+        ring.append(frame).unwrap();
+    }
+    drop(ring);
+    let (all, none) = readable(&path);
+    assert_eq!((all.len(), none), (1500, vec![]));
+    let bytes = fs::read(&path).unwrap();
+    let slot = |n: usize| 4096 + n * (64 << 10);
+    let damaged = folder.path().join("damaged");
+    // A bit of a sample, of the length of one, of a part's header; a part's second half that did not reach the disk.
+    let half = slot(2) + (32 << 10)..slot(3);
+    let flips = [slot(2) + 30_000, slot(2) + 16, slot(2) + 3].map(|at| (at..at + 1, 0x10));
+    for (n, (range, flip)) in flips.into_iter().chain([(half, 0)]).enumerate() {
+        let mut bytes = bytes.clone();
+        bytes[range].iter_mut().for_each(|byte| *byte = if flip > 0 { *byte ^ flip } else { 0 });
+        fs::write(&damaged, &bytes).unwrap();
+        let (read, found) = readable(&damaged);
+        let [Damage { from_ms: Some(from), to_ms: Some(to), .. }] = found[..] else {
+            panic!("{n}: {found:?}");
+        };
+        let lost: Vec<u64> = all.iter().copied().filter(|time| !read.contains(time)).collect();
+        let seconds = |ms: u64| (ms - START_MS) / 1000;
+        assert_eq!((seconds(from) + 1, seconds(to) - 1), (lost[0], *lost.last().unwrap()), "{n}");
+        let text = found[0].to_string();
+        assert!(text.contains(" unreadable, 2023-11-14T22:"), "{text}");
+        // Whoever reads the file says so.
+        let made = timeline(&Flight::open(&damaged).unwrap(), 0, u64::MAX, 60_000).unwrap();
+        assert_eq!(made.damage, std::slice::from_ref(&text));
+        let flight = Flight::open(&damaged).unwrap();
+        let (first, second) = pair(&flight, START_MS, to + 5000).unwrap();
+        let examined = checkup(&first, Some(&second));
+        assert!(examined.missing.iter().any(|missing| missing.why == text), "{n}");
+        let made = bundle(&flight, None).unwrap();
+        assert!(made.checkup.missing.iter().any(|missing| missing.why == text), "{n}");
+    }
 }
 
 #[test]
