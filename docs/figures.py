@@ -1,21 +1,23 @@
 #!/usr/bin/env python3
 """Runs the commands whose output README and docs/ quote, and compares or rewrites what they quote.
 
-A marker stands above each quoted block of a command line that runs `pageblock`:
+A marker stands above each quoted block of a command line that runs `pageblock`, or of a session of Python (`>>>`):
 
     <!-- run -->                  its output is compared by CI
     <!-- run before a release --> it takes more than 30 seconds of CPU time
     <!-- not run: REASON -->      it needs a real kernel, another machine, or something else that a script lacks
 
-A line `(...)` in a block stands for lines that are left out, `(...)` within a line for text. Standard error is part of the
-output. The commands of a block share a folder that has the repository's files in it.
+A line `(rows omitted)` or `(...)` in a block stands for lines that are left out, `(...)` within a line for text. Standard error is part of the
+output. The commands of a block share a folder that has the repository's files in it, the statements of a session one interpreter.
 
-    docs/figures.py --program target/release/pageblock [--all] [--write] [FILE...]
+    docs/figures.py --program target/release/pageblock [--python PYTHON] [--all] [--write] [FILE...]
 
 Exit status: 0 if everything agrees, 1 if not, 2 for wrong usage.
 """
 
 import argparse
+import difflib
+import json
 import os
 import re
 import resource
@@ -27,9 +29,24 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 LEFT_OUT = "(...)"
+LEFT_OUT_ROWS = (LEFT_OUT, "(rows omitted)")
 MARKER = re.compile(r"^<!-- (run|run before a release|not run: .+) -->$")
 # A quoted command line that runs the program; others, such as `cat`, may stand beside it.
-COMMAND = re.compile(r"^\$ (.*\| *)?pageblock ")
+COMMAND = re.compile(r"^\$ (.*\| *)?pageblock |^>>> ")
+# Runs the statements of a session and prints what each printed, as JSON.
+SESSION = """
+import contextlib, doctest, io, json, sys, traceback
+names, printed = {"__name__": "__main__"}, []
+for example in doctest.DocTestParser().get_examples(sys.stdin.read()):
+    out = io.StringIO()
+    with contextlib.redirect_stdout(out):
+        try:
+            exec(compile(example.source, "<session>", "single"), names)
+        except Exception as error:
+            print("".join(["Traceback (most recent call last):\\n  (...)\\n", *traceback.format_exception_only(error)]), end="")
+    printed.append(out.getvalue())
+print(json.dumps(printed))
+"""
 
 
 @dataclass
@@ -51,9 +68,22 @@ class Block:
     lines: "list[str]"
     marker: "str | None"
 
+    @property
+    def is_session(self) -> bool:
+        return self.lines[0].startswith(">>> ")
+
     def steps(self) -> "list[Step]":
         steps: "list[Step]" = []
         continued = False
+        if self.is_session:
+            for line in self.lines:
+                if line.startswith(">>> "):
+                    steps.append(Step(line[4:], [line]))
+                elif line.startswith("... ") and not steps[-1].output:
+                    steps[-1].typed.append(line)
+                else:
+                    steps[-1].output.append(line)
+            return steps
         for line in self.lines:
             if continued:
                 steps[-1].typed.append(line)
@@ -107,6 +137,15 @@ def run(command: str, folder: Path, program: Path) -> "list[str]":
     return result.stdout.rstrip("\n").split("\n") if result.stdout.strip() else []
 
 
+def run_session(block: Block, folder: Path, python: Path) -> "list[list[str]]":
+    """Runs the statements of a session and returns what each prints."""
+    result = subprocess.run(
+        [python, "-I", "-c", SESSION], cwd=folder, input="\n".join(block.lines) + "\n", text=True, check=True, stdout=subprocess.PIPE,
+        env={**os.environ, "PAGEBLOCK_CACHE": str(folder / ".cache")},
+    )
+    return [text.rstrip("\n").split("\n") if text.strip() else [] for text in json.loads(result.stdout)]
+
+
 def pattern(line: str) -> "re.Pattern[str]":
     """Returns what a quoted line stands for."""
     parts = (re.escape(part) for part in line.rstrip().split(LEFT_OUT))
@@ -117,7 +156,7 @@ def agrees(quoted: "list[str]", printed: "list[str]") -> bool:
     """Reports whether a quotation is what was printed, but for what it leaves out."""
     at, free = 0, False
     for line in quoted:
-        if line.strip() == LEFT_OUT:
+        if line.strip() in LEFT_OUT_ROWS:
             free = True
             continue
         wanted = pattern(line)
@@ -141,7 +180,7 @@ def rewritten(quoted: "list[str]", printed: "list[str]") -> "list[str] | None":
     new: "list[str]" = []
     at, free = 0, False
     for line in quoted:
-        if line.strip() == LEFT_OUT:
+        if line.strip() in LEFT_OUT_ROWS:
             free = True
             continue
         cut = line.split(LEFT_OUT)[0] if LEFT_OUT in line else None
@@ -149,16 +188,16 @@ def rewritten(quoted: "list[str]", printed: "list[str]") -> "list[str] | None":
         if found is None:
             return None
         if found > at or free:
-            new.append(LEFT_OUT)
+            new.append(LEFT_OUT_ROWS[1])
         same = pattern(line).fullmatch(printed[found])
         new.append(line if same else printed[found] if cut is None else printed[found][: len(cut)].rstrip() + " " + LEFT_OUT)
         at, free = found + 1, False
     if free or at < len(printed):
-        new.append(LEFT_OUT)
+        new.append(LEFT_OUT_ROWS[1])
     return new
 
 
-def check(block: Block, program: Path) -> "tuple[bool, list[str] | None]":
+def check(block: Block, program: Path, python: "Path | None") -> "tuple[bool, list[str] | None]":
     """Runs a block. Returns whether all agrees, and the lines that it should have."""
     agreed, lines, whole = True, [], True
     with tempfile.TemporaryDirectory() as name:
@@ -168,8 +207,9 @@ def check(block: Block, program: Path) -> "tuple[bool, list[str] | None]":
                 (folder / entry.name).symlink_to(entry)
         (folder / ".bin").mkdir()
         (folder / ".bin/pageblock").symlink_to(program)
-        for step in block.steps():
-            printed = run(step.command, folder, program)
+        printed_by_session = run_session(block, folder, python) if block.is_session and python else []
+        for at, step in enumerate(block.steps()):
+            printed = printed_by_session[at] if block.is_session else run(step.command, folder, program)
             quoted = step.output
             while quoted and not quoted[-1].strip():
                 quoted = quoted[:-1]
@@ -181,13 +221,15 @@ def check(block: Block, program: Path) -> "tuple[bool, list[str] | None]":
             lines += [*step.typed, *(new or []), *step.output[len(quoted):]]
             if not good:
                 print(f"{block.path.relative_to(ROOT)}:{block.first + 1}: $ {step.command}")
-                print("".join(f"  quoted:  {line}\n" for line in quoted) + "".join(f"  printed: {line}\n" for line in printed[:60]))
+                shown = difflib.unified_diff(quoted, printed if new is None else new, "quoted", "printed", lineterm="", n=0)
+                print("".join(f"  {line}\n" for line in shown))
     return agreed, lines if whole else None
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--program", type=Path, required=True, help="the program that is run")
+    parser.add_argument("--python", type=Path, help="an interpreter with the package; without it sessions of Python are not run")
     parser.add_argument("--all", action="store_true", help="run those that take long, too")
     parser.add_argument("--write", action="store_true", help="rewrite what does not agree")
     parser.add_argument("files", type=Path, nargs="*", help="documents; by default README.md and all of docs/")
@@ -204,11 +246,11 @@ def main() -> int:
             if block.marker is None:
                 print(f"{place}: no marker stands above this block; allowed: <!-- run -->, <!-- run before a release -->, <!-- not run: REASON -->")
                 bad += 1
-            elif block.marker.startswith("not run") or (block.marker != "run" and not options.all):
+            elif block.marker.startswith("not run") or (block.marker != "run" and not options.all) or (block.is_session and not options.python):
                 skipped += 1
             else:
                 before = resource.getrusage(resource.RUSAGE_CHILDREN)
-                agreed, new = check(block, program)
+                agreed, new = check(block, program, options.python)
                 after = resource.getrusage(resource.RUSAGE_CHILDREN)
                 seconds = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
                 print(f"{place}: {'agrees' if agreed else 'differs'}, {seconds:.1f} s of CPU time", flush=True)
