@@ -31,6 +31,8 @@ ROOT = Path(__file__).resolve().parent.parent
 LEFT_OUT = "(...)"
 LEFT_OUT_ROWS = (LEFT_OUT, "(rows omitted)")
 MARKER = re.compile(r"^<!-- (run|run before a release|not run: .+) -->$")
+# What the tables of data frames are drawn with.
+BOX = set("┌─┬┐│┆╞═╪╡└┴┘")
 # A quoted command line that runs the program; others, such as `cat`, may stand beside it.
 COMMAND = re.compile(r"^\$ (.*\| *)?pageblock |^>>> ")
 # Runs the statements of a session and prints what each printed, as JSON.
@@ -43,7 +45,7 @@ for example in doctest.DocTestParser().get_examples(sys.stdin.read()):
         try:
             exec(compile(example.source, "<session>", "single"), names)
         except Exception as error:
-            print("".join(["Traceback (most recent call last):\\n  (...)\\n", *traceback.format_exception_only(error)]), end="")
+            print("".join(traceback.format_exception_only(error)), end="")
     printed.append(out.getvalue())
 print(json.dumps(printed))
 """
@@ -171,8 +173,11 @@ def agrees(quoted: "list[str]", printed: "list[str]") -> bool:
 
 
 def label(line: str) -> str:
-    """Returns what stays where figures change: the words before them."""
-    return re.split(r"\s{2,}|[-+]?\d", line.strip())[0]
+    """Returns what stays where figures change: the words before them; of a line that a table draws, its corner."""
+    line = line.strip()
+    if line and set(line) <= BOX:
+        return line[0]
+    return re.split(r"\s{2,}|[-+]?\d", line)[0]
 
 
 def rewritten(quoted: "list[str]", printed: "list[str]") -> "list[str] | None":

@@ -137,7 +137,7 @@ choices! {
         LargestThenSmallestM = "largest_then_smallest_m",
         /// From 6.15: claim from the largest down, else steal from the smallest up.
         ClaimThenSteal = "claim_then_steal",
-        /// ChengYi He, 2015 (seed 5): the largest, but the smallest if none is over `hybrid_threshold`.
+        /// ChengYi He, 2015: the largest, but the smallest if none is over `hybrid_threshold`.
         Hybrid = "hybrid",
     }
     /// What a fallback does with the pageblock and with the rest of the block that it splits.

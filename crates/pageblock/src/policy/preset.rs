@@ -120,11 +120,11 @@ macro_rules! presets {
 presets! {
     /// migrate reserve, no watermark scale; the base of Android kernels of 2015
     V3_10 = "linux-3.10";
-    /// 3.10 with ChengYi He's fallback of 2015 (seed 5; from its cover letter)
+    /// 3.10 with ChengYi He's fallback of 2015 (from its cover letter)
     V3_10_CHENG = "linux-3.10-cheng", V3_10 {
         fallback_pick: FallbackPick::Hybrid,
     };
-    /// kswapd's reclaim is bounded (the baseline of seed 3)
+    /// kswapd's reclaim is bounded (the baseline of the fair zone allocator's series)
     V3_11 = "linux-3.11", V3_10 {};
     /// fair zone allocator; kswapd balances to the high watermark
     V3_12 = "linux-3.12", V3_11 {
@@ -191,7 +191,7 @@ presets! {
     V4_19 = "linux-4.19", V4_15 {
         pcp_batch: PcpBatch::M1,
     };
-    /// before fragmentation avoidance (the baseline of seed 1)
+    /// before fragmentation avoidance (the baseline of its series)
     V4_20 = "linux-4.20", V4_19 {};
     /// watermark boost; fragmentation avoidance present but never set
     V5_0 = "linux-5.0", V4_20 {
@@ -219,9 +219,9 @@ presets! {
         move_to: MoveTo::Tail,
         untouched_to: UntouchedTo::Tail,
     };
-    /// as 5.10; what seed 2 was made for
+    /// as 5.10; the baseline of high-order CPU lists
     V5_13 = "linux-5.13", V5_10 {};
-    /// CPU lists for orders 1 to 3 and huge pages (seed 2)
+    /// CPU lists for orders 1 to 3 and huge pages
     V5_14 = "linux-5.14", V5_13 {
         pcp_orders: PcpOrders::CostlyAndThp,
         pcp_high: PcpHigh::LowWmark,
@@ -262,9 +262,9 @@ presets! {
     };
     /// compaction targets: no block with a free page of the wanted order
     V6_8 = "linux-6.8", V6_7 {};
-    /// the last before freelist hygiene (the baseline of seed 4)
+    /// the last before freelist hygiene (the baseline of its series)
     V6_9 = "linux-6.9", V6_8 {};
-    /// freelist hygiene: a list has the type of its blocks (seed 4)
+    /// freelist hygiene: a list has the type of its blocks
     V6_10 = "linux-6.10", V6_9 {
         claim_rule: ClaimRule::TypesAgree,
         retype: Retype::Together,
