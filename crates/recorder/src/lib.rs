@@ -13,6 +13,7 @@ mod fallbacks;
 mod finish;
 mod frames;
 mod open_files;
+mod owner;
 mod probes;
 mod ring;
 mod salvage;

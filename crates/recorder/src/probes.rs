@@ -5,6 +5,7 @@ use std::io::Write;
 use std::path::Path;
 
 use crate::error::{Error, read};
+use crate::owner::Owner;
 
 /// The group of the probes in a recording.
 pub(crate) const GROUP: &str = "pageblock";
@@ -80,8 +81,8 @@ pub struct Probes {
 }
 
 /// Returns the group of a process's probes while it records.
-pub(crate) fn group_of(pid: u32) -> String {
-    format!("{GROUP}_{pid}")
+pub(crate) fn group_of(owner: Owner) -> String {
+    format!("{GROUP}_{}", owner.name('_'))
 }
 
 /// Returns the probes that this kernel may take, without setting them.
@@ -99,9 +100,9 @@ pub(crate) fn possible(root: &Path) -> Result<Probes, Error> {
 }
 
 /// Sets probes for this process; what cannot be set is left out.
-pub(crate) fn set(root: &Path) -> Result<Probes, Error> {
+pub(crate) fn set(root: &Path, own: Owner) -> Result<Probes, Error> {
     let functions = functions(root)?;
-    let group = group_of(std::process::id());
+    let group = group_of(own);
     let mut probes = Probes { taken: takes_probes(root), ..Probes::default() };
     for silent in &SILENT {
         let set =
@@ -159,7 +160,7 @@ fn define(root: &Path, line: &str) -> bool {
 }
 
 /// Removes the probes of processes for which `gone` holds; returns their names, and whether each was removed.
-pub(crate) fn remove(root: &Path, gone: impl Fn(u32) -> bool) -> Vec<(String, bool)> {
+pub(crate) fn remove(root: &Path, gone: impl Fn(Owner) -> bool) -> Vec<(String, bool)> {
     let text = std::fs::read_to_string(root.join("kprobe_events")).unwrap_or_default();
     let mut removed = Vec::new();
     for line in text.lines() {
@@ -167,9 +168,9 @@ pub(crate) fn remove(root: &Path, gone: impl Fn(u32) -> bool) -> Vec<(String, bo
         else {
             continue;
         };
-        let pid = name.1.strip_prefix(GROUP).and_then(|rest| rest.strip_prefix('_'));
-        let pid = pid.and_then(|rest| rest.split('/').next()?.parse().ok());
-        if pid.is_some_and(&gone) {
+        let owner = name.1.strip_prefix(GROUP).and_then(|rest| rest.strip_prefix('_'));
+        let owner = owner.and_then(|rest| Owner::parse(rest.split('/').next()?, '_'));
+        if owner.is_some_and(&gone) {
             removed.push((name.1.to_owned(), define(root, &format!("-:{}", name.1))));
         }
     }

@@ -1,12 +1,13 @@
 //! An instance of tracefs: events, buffers, marks, and what was left behind by recorders that were killed.
 
-use std::fs;
+use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 
-use crate::error::{Error, read, write};
+use crate::error::{Error, read, set};
+use crate::owner::{Life, Owner};
 use crate::probes::{self, Probes};
 
-/// The names of instances begin so; the process id follows.
+/// The names of instances begin so; their owner follows.
 const PREFIX: &str = "pageblock-";
 
 /// Tracepoints without which nothing can be replayed.
@@ -79,6 +80,9 @@ pub(crate) const GROUPS: [Group; 6] = [
 pub struct Tracefs {
     root: PathBuf,
     pub(crate) dir: PathBuf,
+    owner: Owner,
+    /// An open file of the instance: as long as there is one, nobody can remove the instance.
+    held: Option<File>,
 }
 
 /// What a recorder that does not run any more left on.
@@ -149,10 +153,12 @@ impl Tracefs {
     /// # Errors
     /// If there is no tracefs, or it cannot be written.
     pub fn create() -> Result<Self, Error> {
-        let root = mount()?;
-        let dir = root.join("instances").join(format!("{PREFIX}{}", std::process::id()));
+        let (root, owner) = (mount()?, Owner::own()?);
+        let dir = root.join("instances").join(format!("{PREFIX}{}", owner.name('-')));
         fs::create_dir(&dir).map_err(Error::making(&dir))?;
-        let this = Self { root, dir };
+        let mut this = Self { root, dir, owner, held: None };
+        let held = this.dir.join("tracing_on");
+        this.held = Some(File::open(&held).map_err(Error::io(&held))?);
         this.set("tracing_on", "0")?;
         Ok(this)
     }
@@ -168,16 +174,22 @@ impl Tracefs {
         for entry in fs::read_dir(&instances).map_err(Error::io(&instances))? {
             let name = entry.map_err(Error::io(&instances))?.file_name();
             let name = name.to_string_lossy().into_owned();
-            let pid = name.strip_prefix(PREFIX).and_then(|pid| pid.parse::<u32>().ok());
-            if pid.is_some_and(|pid| !Path::new(&format!("/proc/{pid}")).exists()) {
-                // Nothing is switched off in it first: a recorder of another container has a process id that is
-                // not seen here, and the kernel refuses to remove an instance that is read.
-                let removed = remove(&instances.join(&name));
-                left.push(Left { name, removed });
-            }
+            let owner = name.strip_prefix(PREFIX).and_then(|owner| Owner::parse(owner, '-'));
+            // Nothing is switched off in it first: the kernel refuses to remove an instance that its recorder holds,
+            // also one whose processes are not seen here.
+            let removed = match owner.map(|owner| owner.life(Path::new("/proc"))) {
+                None | Some(Life::Runs) => continue,
+                Some(Life::Gone) => remove(&instances.join(&name)),
+                Some(Life::Unknown) => fs::remove_dir(instances.join(&name)).is_ok(),
+            };
+            left.push(Left { name, removed });
         }
         // After the instances, which use them.
-        let gone = |pid: u32| !Path::new(&format!("/proc/{pid}")).exists();
+        let gone = |owner: Owner| match owner.life(Path::new("/proc")) {
+            Life::Runs => false,
+            Life::Gone => true,
+            Life::Unknown => !instances.join(format!("{PREFIX}{}", owner.name('-'))).exists(),
+        };
         let probes = probes::remove(&root, gone).into_iter();
         left.extend(
             probes.map(|(name, removed)| Left { name: format!("the probe {name}"), removed }),
@@ -186,7 +198,7 @@ impl Tracefs {
     }
 
     fn set(&self, file: &str, value: &str) -> Result<(), Error> {
-        write(&self.dir.join(file), value)
+        set(&self.dir.join(file), value)
     }
 
     /// Switches tracing on or off.
@@ -220,8 +232,8 @@ impl Tracefs {
 
     /// Sets and enables probes.
     pub(crate) fn probe(&self) -> Result<Probes, Error> {
-        let probes = probes::set(&self.root)?;
-        let group = probes::group_of(std::process::id());
+        let probes = probes::set(&self.root, self.owner)?;
+        let group = probes::group_of(self.owner);
         for event in &probes.events {
             self.set(&format!("events/{group}/{event}/enable"), "1")?;
         }
@@ -230,7 +242,7 @@ impl Tracefs {
 
     /// Returns the format of a probe of this process.
     pub(crate) fn probe_format(&self, event: &str) -> Result<String, Error> {
-        self.format(&format!("{}/{event}", probes::group_of(std::process::id())))
+        self.format(&format!("{}/{event}", probes::group_of(self.owner)))
     }
 
     /// Takes the call site of the events that matter from now on.
@@ -310,9 +322,9 @@ impl Drop for Tracefs {
         // Each step is tried whatever became of the one before: nothing may stay switched on.
         let _ = self.set("tracing_on", "0");
         let _ = self.set("events/enable", "0");
+        drop(self.held.take());
         remove(&self.dir);
-        let own = std::process::id();
-        probes::remove(&self.root, |pid| pid == own);
+        probes::remove(&self.root, |owner| owner == self.owner);
     }
 }
 

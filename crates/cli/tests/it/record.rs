@@ -12,9 +12,12 @@ fn program(folder: &Path, arguments: &str) -> Ran {
 }
 
 fn instance_of(pid: u32) -> bool {
-    ["/sys/kernel/tracing", "/sys/kernel/debug/tracing"]
-        .iter()
-        .any(|tracefs| Path::new(tracefs).join(format!("instances/pageblock-{pid}")).exists())
+    ["/sys/kernel/tracing", "/sys/kernel/debug/tracing"].iter().any(|tracefs| {
+        let instances = std::fs::read_dir(Path::new(tracefs).join("instances"));
+        let mut names = instances.into_iter().flatten().filter_map(Result::ok);
+        let begin = format!("pageblock-{pid}-");
+        names.any(|entry| entry.file_name().to_string_lossy().starts_with(&begin))
+    })
 }
 
 /// Reports whether the marks of the start state are in the files of a recording under way.
@@ -102,6 +105,47 @@ fn a_machine_is_recorded_and_left_as_it_was() {
     assert!(matches!(status, Some(0 | 130)), "{status:?}");
     assert!(!instance_of(begun.id()));
     a_command_that_does_not_exist_leaves_nothing(folder);
+    a_recorder_killed_in_a_container_is_found(folder);
+}
+
+/// The first process of a container has the number of the machine's first process, which runs.
+#[expect(clippy::disallowed_methods, reason = "the recorder works in real time")]
+fn a_recorder_killed_in_a_container_is_found(folder: &Path) {
+    let started = Command::new("unshare")
+        .current_dir(folder)
+        .args(["-pf", "--mount-proc", env!("CARGO_BIN_EXE_pageblock"), "record"])
+        .args(["--buffer-size", "8192", "-o", "n"])
+        .spawn();
+    let Ok(mut container) = started else {
+        eprintln!("skipped: there is no unshare");
+        return;
+    };
+    let raw = folder.join("n.partial/trace.raw");
+    let began = Instant::now();
+    while !has_marks(&raw) && began.elapsed() < Duration::from_secs(60) {
+        if container.try_wait().expect("it is a child").is_some() {
+            eprintln!("skipped: no namespace of process ids can be made here");
+            return;
+        }
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    assert!(instance_of(1));
+    let clean = |expect: bool| {
+        let cleaned = program(folder, "record --clean");
+        assert_eq!(cleaned.status, 0, "{}", cleaned.stderr);
+        assert_eq!(instance_of(1), expect, "{}", cleaned.stderr);
+        cleaned.stderr
+    };
+    let told = clean(true);
+    assert_eq!(told, "", "its recorder runs");
+    let id = container.id();
+    let children = std::fs::read_to_string(format!("/proc/{id}/task/{id}/children"));
+    let recorder = children.expect("it is a child").trim().to_owned();
+    Command::new("kill").args(["-KILL", &recorder]).status().expect("there is such a command");
+    container.wait().expect("it is a child");
+    assert!(instance_of(1), "as after SIGKILL");
+    let told = clean(false);
+    assert!(told.contains("which a killed recorder had left on"), "{told}");
 }
 
 fn a_command_that_does_not_exist_leaves_nothing(folder: &Path) {

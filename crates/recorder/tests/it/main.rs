@@ -32,15 +32,16 @@ fn plan(folder: &Path) -> Plan {
 }
 
 fn instances() -> Vec<PathBuf> {
-    let own = format!("pageblock-{}", std::process::id());
+    let own = format!("pageblock-{}-", std::process::id());
     let mounts = ["/sys/kernel/tracing", "/sys/kernel/debug/tracing"].map(Path::new);
     // The same instance may be seen at both.
-    mounts
-        .map(|at| at.join("instances").join(&own))
-        .into_iter()
-        .find(|p| p.exists())
-        .into_iter()
-        .collect()
+    let found = mounts.into_iter().find_map(|at| {
+        let entries = std::fs::read_dir(at.join("instances")).ok()?.filter_map(Result::ok);
+        let paths = entries.map(|entry| entry.path());
+        let is_own = |path: &PathBuf| path.file_name().unwrap().to_string_lossy().starts_with(&own);
+        Some(paths.filter(is_own).collect::<Vec<_>>()).filter(|found| !found.is_empty())
+    });
+    found.unwrap_or_default()
 }
 
 /// Does what allocates and frees memory.
