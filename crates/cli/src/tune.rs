@@ -14,14 +14,27 @@ use crate::{Verdict, interrupt, output};
 
 /// The interpreter that is used instead of python3.
 const PYTHON: &str = "PAGEBLOCK_PYTHON";
+/// Takes the current folder out of what is imported, where Python put it first: what lies there may be anybody's. `sys` is
+/// built in.
+const SAFE: &str = "import sys; sys.path[:] = [path for path in sys.path if path]; ";
+/// Does the same in Python from 3.11 on, and in the processes that it starts.
+const SAFE_PATH: (&str, &str) = ("PYTHONSAFEPATH", "1");
 /// Leaves with a status of its own where the package, or what it needs for this, is missing.
-const PROBE: &str = "import sys, importlib.util as u; sys.exit(0 if all(map(u.find_spec, ('pageblock', 'optuna'))) else 9)";
+const PROBE: &str = "import importlib.util as u; sys.exit(0 if all(map(u.find_spec, ('pageblock', 'optuna'))) else 9)";
+/// Runs the package as `python3 -m pageblock` does.
+const RUN: &str =
+    "import runpy; runpy.run_module('pageblock', run_name='__main__', alter_sys=True)";
 
 pub(crate) fn run(args: &TuneArgs) -> anyhow::Result<Verdict> {
     let request = Value::Object(request(args)?).to_string();
     let python = env::var_os(PYTHON).unwrap_or_else(|| OsString::from("python3"));
     let shown = output::in_line(&Path::new(&python).display().to_string());
-    let probe = Command::new(&python).args(["-c", PROBE]).stdin(Stdio::null()).status();
+    let command = |code: &str| {
+        let mut command = Command::new(&python);
+        command.env(SAFE_PATH.0, SAFE_PATH.1).arg("-c").arg(format!("{SAFE}{code}"));
+        command
+    };
+    let probe = command(PROBE).stdin(Stdio::null()).status();
     if !probe.with_context(|| shown.clone())?.success() {
         bail!(
             "{shown} has no package pageblock with Optuna, which does the search: pip install 'pageblock[tune]' (docs/python.md), or name an \
@@ -29,8 +42,8 @@ pub(crate) fn run(args: &TuneArgs) -> anyhow::Result<Verdict> {
         );
     }
     // Ctrl-C reaches the interpreter too, which says what is done.
-    interrupt::watch_quietly()?;
-    let status = Command::new(&python).args(["-m", "pageblock", &request]).status();
+    interrupt::watch_quietly();
+    let status = command(RUN).arg(&request).status();
     let status = status.with_context(|| shown.clone())?;
     match status.code().map(u8::try_from) {
         Some(Ok(0)) => Ok(Verdict::Yes),
