@@ -1,14 +1,32 @@
 //! Leaves out of a recording what names commands, files or the host, and keeps what a replay reads.
 
-use std::collections::BTreeMap;
+mod events;
+mod slabs;
+mod tasks;
 
 use crate::error::Error;
 use crate::files::{Attachments, STATIC};
-use crate::record::What;
 use crate::recording::Recording;
 
+pub(crate) use events::strip;
+
 /// Settings that are kept, by the beginning of their path.
-const SETTINGS: [&str; 4] = ["proc/sys/vm/", "sys/kernel/mm/", "pageblock/", "events/"];
+const SETTINGS: [&str; 13] = [
+    "proc/sys/vm/",
+    "sys/kernel/mm/",
+    "pageblock/recorder.json",
+    // Formats of the kernel's own events: those of probes have names that their users gave.
+    "events/cma/",
+    "events/compaction/",
+    "events/ftrace/",
+    "events/huge_memory/",
+    "events/kmem/",
+    "events/migrate/",
+    "events/oom/",
+    "events/page_isolation/",
+    "events/pageblock/",
+    "events/vmscan/",
+];
 /// Files of a state that are kept.
 const STATE: [&str; 8] = [
     "snapshot.txt",
@@ -20,86 +38,9 @@ const STATE: [&str; 8] = [
     "slabinfo",
     "kpagecount",
 ];
-/// Arguments of events whose values are names.
-const NAMES: [&str; 5] = ["comm", "filename", "file", "name", "task"];
-/// The beginnings of names of kernel threads, which a reader of a recording needs and which tell nothing.
-const THREADS: [&str; 12] = [
-    "kswapd",
-    "kcompactd",
-    "khugepaged",
-    "ksoftirqd/",
-    "migration/",
-    "kworker/",
-    "kthreadd",
-    "swapper/",
-    "rcu_",
-    "jbd2",
-    "oom_reaper",
-    "ksmd",
-];
-
-/// Replaces names in events.
-#[derive(Default)]
-pub(crate) struct Anonymiser {
-    names: BTreeMap<String, usize>,
-}
-
-impl Anonymiser {
-    /// Returns a name for a name: the same for the same.
-    fn name(&mut self, name: &str) -> String {
-        if let Some(thread) = kernel_thread(name) {
-            return thread.to_owned();
-        }
-        let next = self.names.len() + 1;
-        format!("command-{}", self.names.entry(name.to_owned()).or_insert(next))
-    }
-
-    /// Removes the names in an event.
-    pub(crate) fn strip(&mut self, what: &mut What) {
-        match what {
-            What::Marker(text) if !is_mark(text) => *text = "marker".into(),
-            What::Other(other) if NAMES.iter().any(|key| has_key(&other.args, key)) => {
-                other.args = without_names(&other.args).into();
-            }
-            _ => {}
-        }
-    }
-}
-
-/// Returns the part of a kernel thread's name that is not a workqueue's or a disk's; `None` for other names.
-fn kernel_thread(name: &str) -> Option<&str> {
-    let start = THREADS.iter().find(|start| name.starts_with(**start))?;
-    let rest = &name[start.len()..];
-    let end = rest.find(|c: char| !c.is_ascii_alphanumeric() && c != ':').unwrap_or(rest.len());
-    Some(&name[..start.len() + end])
-}
-
-fn is_mark(text: &str) -> bool {
-    matches!(text, "S0" | "S1" | "S2" | "E0" | "E1" | "E2")
-}
-
-fn has_key(args: &str, key: &str) -> bool {
-    args.split(' ').any(|word| word.strip_prefix(key).is_some_and(|rest| rest.starts_with('=')))
-}
-
-/// Removes the values of arguments that are names; a value ends before the next `key=`.
-fn without_names(args: &str) -> String {
-    let mut kept = String::new();
-    let mut dropping = false;
-    for word in args.split(' ') {
-        if let Some((key, _)) = word.split_once('=') {
-            dropping = NAMES.contains(&key);
-            if dropping {
-                kept += &format!(" {key}=-");
-            }
-        }
-        if !dropping {
-            kept.push(' ');
-            kept += word;
-        }
-    }
-    kept.trim_start().to_owned()
-}
+/// How a snapshot begins; the second if it was taken while the machine ran.
+const HEAD: &[u8] = b"# page-allocator snapshot v1";
+const HOST: &[u8] = b"# page-allocator snapshot v1 (host)";
 
 /// Removes from the files what names commands, files or the host.
 pub(crate) fn anonymous_files(
@@ -112,15 +53,18 @@ pub(crate) fn anonymous_files(
         let path = format!("{side}/slabinfo");
         if files.files.contains_key(&path) {
             let text = String::from_utf8_lossy(&files.content(&path)?).into_owned();
-            files.insert(path, without_cgroups(&text).as_bytes())?;
+            files.insert(path, slabs::anonymous(&text).as_bytes())?;
+        }
+        let path = format!("{side}/snapshot.txt");
+        if files.files.contains_key(&path) {
+            let text = files.content(&path)?;
+            files.insert(path, &without_comments(&text))?;
         }
     }
     files.insert(format!("{STATIC}proc/version"), kernel.as_bytes())?;
     recording.kernel.text = kernel;
     recording.name = "anonymous".to_owned();
-    let mut names = Anonymiser::default();
-    let anonymous = |(&pid, name): (&u32, &String)| (pid, names.name(name));
-    recording.comms = recording.comms.iter().map(anonymous).collect();
+    recording.comms = tasks::anonymous(&recording.comms);
     files.insert_comms(&recording.comms)
 }
 
@@ -130,15 +74,18 @@ fn is_kept(path: &str) -> bool {
     state("start/") || state("end/") || path.strip_prefix(STATIC).is_some_and(setting)
 }
 
-/// Removes the names of memory cgroups, which old kernels write in parentheses after a cache's name.
-fn without_cgroups(slabinfo: &str) -> String {
-    let line = |line: &str| match (line.find('('), line.find(')')) {
-        (Some(open), Some(close)) if open < close && !line.starts_with(['#', ' ']) => {
-            format!("{}{}\n", &line[..open], &line[close + 1..])
+/// Removes the comments of a snapshot; of the first line stays what its reader asks for.
+fn without_comments(snapshot: &[u8]) -> Vec<u8> {
+    let mut kept = Vec::with_capacity(snapshot.len());
+    for (number, line) in snapshot.split_inclusive(|&b| b == b'\n').enumerate() {
+        if !line.starts_with(b"#") {
+            kept.extend(line);
+        } else if number == 0 {
+            let start = if line.starts_with(HOST) { HOST } else { HEAD };
+            kept.extend(start.iter().chain(b"\n"));
         }
-        _ => format!("{line}\n"),
-    };
-    slabinfo.lines().map(line).collect()
+    }
+    kept
 }
 
 #[cfg(test)]
@@ -146,34 +93,29 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_of_commands_go_and_those_of_kernel_threads_stay() {
-        let mut names = Anonymiser::default();
-        let all =
-            ["secret", "kworker/1:2-mm_percpu_wq", "bash", "secret", "jbd2/vda1-8", "kswapd0"];
+    fn comments_of_a_snapshot_go_and_its_kind_stays() {
+        let of = |text: &str| String::from_utf8(without_comments(text.as_bytes())).unwrap();
         assert_eq!(
-            all.map(|name| names.name(name)),
-            ["command-1", "kworker/1:2", "command-2", "command-1", "jbd2", "kswapd0"]
+            of("# page-allocator snapshot v1: of alice's laptop\nzone x\n# bob\nfree y"),
+            "# page-allocator snapshot v1\nzone x\nfree y"
+        );
+        assert_eq!(
+            of("# page-allocator snapshot v1 (host): on carol\nzone x\n"),
+            "# page-allocator snapshot v1 (host)\nzone x\n"
         );
     }
 
     #[test]
-    fn values_that_are_names_go() {
-        assert_eq!(
-            without_names("pid=1 comm=my secret app oom_score_adj=3"),
-            "pid=1 comm=- oom_score_adj=3"
-        );
-        assert_eq!(
-            without_names("scan_pfn=0x1 filename=/home/a b is_shmem=0"),
-            "scan_pfn=0x1 filename=- is_shmem=0"
-        );
-        assert!(!has_key("order=3 mode=sync", "comm"));
-    }
-
-    #[test]
-    fn cgroups_go_from_slabinfo() {
-        assert_eq!(
-            without_cgroups("# name (x)\ndentry(12:docker-3f) 1 2\ninode 3 4\n"),
-            "# name (x)\ndentry 1 2\ninode 3 4\n"
-        );
+    fn formats_of_others_probes_go() {
+        assert!(is_kept("static/events/kmem/mm_page_alloc/format"));
+        assert!(is_kept("start/snapshot.txt"));
+        for path in [
+            "static/events/kprobes/my_secret/format",
+            "static/proc/cmdline",
+            "notes.txt",
+            "start/ps",
+        ] {
+            assert!(!is_kept(path), "{path}");
+        }
     }
 }
