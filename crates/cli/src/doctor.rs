@@ -12,7 +12,7 @@ use crate::{Verdict, interrupt, output};
 const HURTS: u8 = 3;
 
 pub(crate) fn run(args: &DoctorArgs) -> anyhow::Result<Verdict> {
-    interrupt::watch_quietly()?;
+    interrupt::watch_quietly();
     let asked = DoctorRequest {
         root: args.root.clone(),
         later: args.later.clone(),

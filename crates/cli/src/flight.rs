@@ -1,13 +1,12 @@
 //! `pageblock flight`: a flight recorder, and what it recorded.
 
-use std::io::Write;
-use std::path::Path;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use anyhow::{Context, bail};
 use pageblock_doctor::flight::{
     self, Bundle, EventKind, Flight, Now, Plan, Recorded, Recorder, Timeline,
 };
+use pageblock_files::Access;
 use pageblock_report::flight as print;
 use pageblock_report::json::to_json;
 
@@ -33,7 +32,7 @@ fn record(args: &FlyArgs) -> anyhow::Result<Verdict> {
     if args.interval.is_zero() {
         bail!("--interval: a time from 0.5s to 24h; not 0");
     }
-    interrupt::watch_quietly()?;
+    interrupt::watch_quietly();
     let keep = if args.on_failure { usize::try_from(args.keep)? } else { 0 };
     let bytes = args.size.map(|mib| mib << 20);
     let plan = Plan { root: args.root.clone(), ring: args.ring.clone(), bytes, keep };
@@ -148,18 +147,12 @@ fn bundle(args: &BundleArgs) -> anyhow::Result<Verdict> {
     };
     match &args.out {
         Some(path) => {
-            write(path, &output::printable(&text)).with_context(|| path.display().to_string())?;
+            let text = output::printable(&text);
+            pageblock_files::write(path, text.as_bytes(), Access::Private)
+                .with_context(|| path.display().to_string())?;
             output::note(&format!("{}: read it before it is sent\n", path.display()));
         }
         None => output::print(&text)?,
     }
     Ok(Verdict::Yes)
-}
-
-fn write(path: &Path, text: &str) -> anyhow::Result<()> {
-    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
-    let mut file = tempfile::NamedTempFile::new_in(folder.unwrap_or(Path::new(".")))?;
-    file.write_all(text.as_bytes())?;
-    file.persist(path)?;
-    Ok(())
 }

@@ -17,7 +17,7 @@ use crate::{Verdict, interrupt, output};
 const COLUMNS: usize = 80;
 
 pub(crate) fn run(args: &ForecastArgs) -> anyhow::Result<Verdict> {
-    interrupt::watch_quietly()?;
+    interrupt::watch_quietly();
     let root = args.snapshot.as_deref().unwrap_or(Path::new("/"));
     let compactor = args.verify.then(compactor).transpose()?;
     let Some(before) = take(root)? else { return Ok(Verdict::Interrupted) };

@@ -23,7 +23,7 @@ pub(crate) fn run(command: &GuestCommand) -> anyhow::Result<Verdict> {
     let format = RunFormat::new(args.json, false)?;
     let asked = asked(args);
     let mut plan = guest::plan(&asked)?;
-    interrupt::watch_quietly()?;
+    interrupt::watch_quietly();
     guest::settle(&mut plan, &asked, terminal().as_ref())?;
     announce(&plan);
     let foretold = match args.predict {

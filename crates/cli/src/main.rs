@@ -70,7 +70,7 @@ fn main() -> ExitCode {
         Ok(args) => args,
         Err(error) => return usage(&error),
     };
-    match run(args) {
+    match interrupt::install().and_then(|()| run(args)) {
         Ok(Verdict::Yes) => ExitCode::SUCCESS,
         Ok(Verdict::No) => ExitCode::from(1),
         Ok(Verdict::Status(status)) => ExitCode::from(status),

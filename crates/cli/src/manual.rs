@@ -5,6 +5,8 @@ use std::path::Path;
 use anyhow::Context;
 use clap::CommandFactory;
 use clap_complete::Shell;
+use clap_mangen::Man;
+use pageblock_files::Access;
 
 use crate::Verdict;
 use crate::args::Args;
@@ -23,7 +25,22 @@ pub(crate) fn completions(shell: Shell) -> anyhow::Result<Verdict> {
 pub(crate) fn man(folder: &Path) -> anyhow::Result<Verdict> {
     let place = || folder.display().to_string();
     std::fs::create_dir_all(folder).with_context(place)?;
-    clap_mangen::generate_to(Args::command(), folder).with_context(place)?;
+    let mut program = Args::command().disable_help_subcommand(true);
+    program.build();
+    write_pages(&program, folder)?;
     output::print(&format!("manual pages in {}\n", output::in_line(&place())))?;
     Ok(Verdict::Yes)
+}
+
+/// Writes the page of a command, and those of its subcommands.
+fn write_pages(command: &clap::Command, folder: &Path) -> anyhow::Result<()> {
+    for part in command.get_subcommands().filter(|part| !part.is_hide_set()) {
+        write_pages(part, folder)?;
+    }
+    let page = Man::new(command.clone());
+    let path = folder.join(page.get_filename());
+    let mut text = Vec::new();
+    page.render(&mut text)
+        .and_then(|()| pageblock_files::write(&path, &text, Access::Shared))
+        .with_context(|| path.display().to_string())
 }

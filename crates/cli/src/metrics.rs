@@ -1,11 +1,11 @@
 //! `pageblock metrics`: the state of memory for Prometheus.
 
-use std::io::Write;
 use std::path::Path;
 
 use anyhow::{Context, bail};
 use pageblock_doctor::checkup::{Sample, checkup};
 use pageblock_doctor::proc::tree::Tree;
+use pageblock_files::Access;
 use pageblock_report::metrics::metrics;
 
 use crate::args::MetricsArgs;
@@ -22,21 +22,10 @@ pub(crate) fn run(args: &MetricsArgs) -> anyhow::Result<Verdict> {
     }
     let text = metrics(&sample, &checkup(&sample, None));
     match &args.out {
-        Some(path) => write(path, &text).with_context(|| path.display().to_string())?,
+        // The collector runs as another user, and may read at any time.
+        Some(path) => pageblock_files::write(path, text.as_bytes(), Access::Everyone)
+            .with_context(|| path.display().to_string())?,
         None => output::print(&text)?,
     }
     Ok(Verdict::Yes)
-}
-
-/// Writes a file whole or not at all: the collector may read it at any time.
-fn write(path: &Path, text: &str) -> anyhow::Result<()> {
-    use std::os::unix::fs::PermissionsExt;
-
-    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
-    let mut file = tempfile::NamedTempFile::new_in(folder.unwrap_or(Path::new(".")))?;
-    file.write_all(text.as_bytes())?;
-    // The collector runs as another user.
-    file.as_file().set_permissions(std::fs::Permissions::from_mode(0o644))?;
-    file.persist(path)?;
-    Ok(())
 }

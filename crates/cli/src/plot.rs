@@ -20,7 +20,7 @@ pub(crate) fn run(args: &PlotArgs) -> anyhow::Result<Verdict> {
     if let Some((path, _)) = file {
         pageblock_measure::file::can_save(path).context("--out")?;
     }
-    interrupt::watch()?;
+    interrupt::watch();
     let Pictured { subjects, runs, .. } = subjects::load(&args.of.sources()?, false, &terminal())?;
     let opened = subjects.iter().map(Opened::of).collect::<Result<Vec<_>, _>>()?;
     let opened: Vec<Opened> = opened.into_iter().flatten().collect();

@@ -68,7 +68,7 @@ pub(crate) fn run(args: &RecordArgs) -> anyhow::Result<Verdict> {
 /// Makes a recording of what a killed recorder left behind.
 fn save_left(args: &RecordArgs, partial: &Path) -> anyhow::Result<Verdict> {
     let out = args.out.clone().map_or_else(|| whole_name(partial), Ok)?;
-    interrupt::watch_quietly()?;
+    interrupt::watch_quietly();
     let bar = Progress::new("writing", 0, "bytes");
     let done =
         salvage(partial, &out, &interrupt::requested, &mut |done, all| show(&bar, done, all));
@@ -113,7 +113,7 @@ fn announce(plan: &Plan, preview: &Preview) {
 
 /// Records, from the start state to the summary.
 fn make(args: &RecordArgs, plan: Plan) -> anyhow::Result<Verdict> {
-    interrupt::watch_quietly()?;
+    interrupt::watch_quietly();
     let save = interrupt::flag_of_usr1(args.ring.is_some())?;
     let mut session = match Session::start(plan, &interrupt::requested) {
         Err(Error::Stopped) => {

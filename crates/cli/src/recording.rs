@@ -41,7 +41,7 @@ fn info(args: &LookArgs) -> anyhow::Result<Verdict> {
 fn stats(args: &LookArgs) -> anyhow::Result<Verdict> {
     let session = Session::recorded(&args.recording, &args.capture.options()?, &terminal())?;
     let Session { recording, columnar, .. } = &session;
-    interrupt::watch()?;
+    interrupt::watch();
     let bar = Progress::new("counting", columnar.events, "events");
     let mut progress = |done| bar.set(done);
     let of = contents::statistics(recording, columnar, &mut progress, &interrupt::requested)?;
@@ -56,7 +56,7 @@ fn stats(args: &LookArgs) -> anyhow::Result<Verdict> {
 
 fn stacks(args: &LookArgs) -> anyhow::Result<Verdict> {
     let session = Session::recorded(&args.recording, &args.capture.options()?, &terminal())?;
-    interrupt::watch()?;
+    interrupt::watch();
     let bar = Progress::new("counting", session.columnar.events, "events");
     let mut finder = CallSiteFinder::default();
     for (number, record) in (0..).zip(session.columnar.records_from(0)?) {

@@ -34,7 +34,7 @@ pub(crate) fn run(args: RepeatArgs) -> anyhow::Result<Verdict> {
     if let Some(path) = &jobs.save {
         pageblock_measure::run::can_save(path).context("--save")?;
     }
-    interrupt::watch()?;
+    interrupt::watch();
     let repeated = jobs.run(terminal().as_ref())?;
     let (mut text, mut verdict) = (String::new(), Verdict::Yes);
     for (at, again) in &repeated {

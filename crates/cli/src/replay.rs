@@ -12,7 +12,7 @@ use crate::{Verdict, compare, interrupt, output};
 
 pub(crate) fn run(plan: &ReplayPlan) -> anyhow::Result<Verdict> {
     let mut session = Session::open(&plan.recording, &plan.capture, &terminal())?;
-    interrupt::watch()?;
+    interrupt::watch();
     let own = recorded_preset(&session.recording);
     let policies = replays::with_recorded(plan.policies.clone(), plan.has_baseline, own);
     let replayed = replays::replays(&mut session, own, &policies, plan.wanted, plan.seeds)?;

@@ -9,7 +9,7 @@ use crate::{Verdict, interrupt, output};
 
 pub(crate) fn run(args: &ReportArgs) -> anyhow::Result<Verdict> {
     pageblock_measure::file::can_save(&args.out)?;
-    interrupt::watch()?;
+    interrupt::watch();
     let Pictured { title, subjects, comparisons, .. } =
         subjects::load(&args.of.sources()?, true, &terminal())?;
     let page = Page { title, command: command_line(), subjects, comparisons };

@@ -11,7 +11,7 @@ use crate::progress::terminal;
 use crate::{Verdict, compare, interrupt, output};
 
 pub(crate) fn run(plan: RunPlan) -> anyhow::Result<Verdict> {
-    interrupt::watch()?;
+    interrupt::watch();
     let jobs = Arc::new(plan.jobs);
     let mut runs: Vec<Run> = jobs.run(terminal().as_ref())?.into_values().collect();
     if runs.len() < jobs.list.len() {

@@ -24,7 +24,7 @@ pub(crate) fn run(args: &SweepArgs) -> anyhow::Result<Verdict> {
     let folder = args.out.clone().unwrap_or_else(|| beside(&args.file));
     let mut journal = Journal::open(&folder, cells)?;
     let before = journal.done();
-    interrupt::watch_quietly()?;
+    interrupt::watch_quietly();
     let whole = run_all(&mut journal, at_a_time, terminal().as_ref())?;
     let (done, all) = (journal.done(), journal.len());
     let place = output::in_line(&folder.display().to_string());

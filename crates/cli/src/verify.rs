@@ -12,7 +12,7 @@ use crate::{Verdict, interrupt, output};
 
 pub(crate) fn run(plan: &VerifyPlan) -> anyhow::Result<Verdict> {
     let mut session = Session::open(&plan.recording, &plan.capture, &terminal())?;
-    interrupt::watch()?;
+    interrupt::watch();
     let own = recorded_preset(&session.recording);
     let (name, policy) = match &plan.policy {
         Some(named) => (named.name.as_str(), named.policy),

@@ -31,7 +31,7 @@ pub(crate) fn run(args: &WatchArgs) -> anyhow::Result<Verdict> {
         bail!("standard input and output are not a terminal; --once prints one screen as text");
     }
     let look = look(args);
-    interrupt::watch_quietly()?;
+    interrupt::watch_quietly();
     let mut sources = match &args.file {
         Some(file) => tapes(args, file, at)?,
         None => match live(args)? {

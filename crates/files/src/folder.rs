@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::{CWD, RenameFlags, renameat_with};
 use rustix::io::Errno;
-use tempfile::{Builder, TempDir};
+use tempfile::TempDir;
 
 use crate::target::folder_of;
 use crate::{Access, made};
@@ -30,10 +30,7 @@ impl NewFolder {
             return Err(ErrorKind::AlreadyExists.into());
         }
         let mut made = made::lock();
-        let temporary = Builder::new()
-            .prefix(".pageblock-")
-            .suffix(".tmp")
-            .rand_bytes(12)
+        let temporary = made::builder()
             .permissions(Permissions::from_mode(access.folder_mode()))
             .tempdir_in(folder_of(path))?;
         made.insert(temporary.path().to_owned());
@@ -71,8 +68,19 @@ impl Drop for NewFolder {
     }
 }
 
+/// Makes a folder under a name that nothing has, to be written where it stands.
+///
+/// # Errors
+/// [`ErrorKind::AlreadyExists`], or if it cannot be made.
+pub fn new_folder(path: &Path, access: Access) -> io::Result<()> {
+    DirBuilder::new().mode(access.folder_mode()).create(path)
+}
+
 /// Renames to a name that nothing has; an empty folder is something.
-fn rename_new(from: &Path, to: &Path) -> io::Result<()> {
+///
+/// # Errors
+/// [`ErrorKind::AlreadyExists`], or if it cannot be renamed.
+pub fn rename_new(from: &Path, to: &Path) -> io::Result<()> {
     match renameat_with(CWD, from, CWD, to, RenameFlags::NOREPLACE) {
         // A file system that cannot.
         Err(Errno::INVAL | Errno::NOSYS) if fs::symlink_metadata(to).is_err() => {

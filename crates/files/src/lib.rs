@@ -16,9 +16,9 @@ mod place;
 mod target;
 mod whole;
 
-pub use folder::{NewFolder, part, part_folder};
-pub use made::remove_unfinished;
-pub use place::{in_place, own_folder};
+pub use folder::{NewFolder, new_folder, part, part_folder, rename_new};
+pub use made::{remove_abandoned, remove_unfinished};
+pub use place::in_place;
 pub use whole::{NewFile, can_write, write};
 
 /// Who may read a new file. A file that is replaced keeps its mode.
@@ -26,6 +26,8 @@ pub use whole::{NewFile, can_write, write};
 pub enum Access {
     /// Whom the process's umask allows.
     Shared,
+    /// Everybody, whatever the umask is (0644): another user's program reads it.
+    Everyone,
     /// Its owner alone (0600, folders 0700): it holds what only root may read, or whole recordings.
     Private,
 }
@@ -34,13 +36,14 @@ impl Access {
     const fn file_mode(self) -> u32 {
         match self {
             Self::Shared => 0o666,
+            Self::Everyone => 0o644,
             Self::Private => 0o600,
         }
     }
 
     const fn folder_mode(self) -> u32 {
         match self {
-            Self::Shared => 0o777,
+            Self::Shared | Self::Everyone => 0o777,
             Self::Private => 0o700,
         }
     }

@@ -1,14 +1,55 @@
 //! What this run made and has not finished.
 
 use std::collections::BTreeSet;
-use std::path::PathBuf;
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use tempfile::Builder;
+
+use crate::target::is_own;
+
+/// What names of temporary files begin and end with, and how many random letters are between.
+const PREFIX: &str = ".pageblock-";
+const SUFFIX: &str = ".tmp";
+const LETTERS: usize = 12;
+/// A younger file may belong to a run that is about to lock it.
+const YOUNG: Duration = Duration::from_secs(60);
 
 static MADE: Mutex<BTreeSet<PathBuf>> = Mutex::new(BTreeSet::new());
 
 /// Locks the list. It is held while a temporary file is made or renamed, so that the list says what is there.
 pub(crate) fn lock() -> MutexGuard<'static, BTreeSet<PathBuf>> {
     MADE.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Returns what makes a temporary file or folder under a random name.
+pub(crate) fn builder() -> Builder<'static, 'static> {
+    let mut builder = Builder::new();
+    builder.prefix(PREFIX).suffix(SUFFIX).rand_bytes(LETTERS);
+    builder
+}
+
+/// Removes what killed runs of this program left in a folder that is this program's own, such as its cache: temporary files by
+/// their names, which no process holds a lock of.
+pub fn remove_abandoned(own: &Path) {
+    let Ok(entries) = fs::read_dir(own) else { return };
+    for path in entries.filter_map(|entry| Some(entry.ok()?.path())).filter(|path| is_named(path)) {
+        let Ok(meta) = fs::symlink_metadata(&path) else { continue };
+        let age = meta.modified().ok().and_then(|modified| modified.elapsed().ok());
+        let is_abandoned = meta.is_file() && is_own(&meta) && age.is_some_and(|age| age > YOUNG);
+        if is_abandoned && File::open(&path).is_ok_and(|file| file.try_lock().is_ok()) {
+            // Another run may have removed it first.
+            let _ = fs::remove_file(&path);
+        }
+    }
+}
+
+fn is_named(path: &Path) -> bool {
+    let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+    let letters = name.strip_prefix(PREFIX).and_then(|name| name.strip_suffix(SUFFIX));
+    letters.is_some_and(|l| l.len() == LETTERS && l.bytes().all(|b| b.is_ascii_alphanumeric()))
 }
 
 /// Removes every file and folder that this run made and has not finished. To be called when the program ends at once, such as
@@ -18,8 +59,8 @@ pub fn remove_unfinished() {
     for path in std::mem::take(&mut *made) {
         // Nothing can be done about what cannot be removed: the program ends.
         let _ = match path.is_dir() {
-            true => std::fs::remove_dir_all(&path),
-            false => std::fs::remove_file(&path),
+            true => fs::remove_dir_all(&path),
+            false => fs::remove_file(&path),
         };
     }
     // Held until the process is gone.

@@ -1,12 +1,12 @@
-//! Files that are changed in place, and folders that are this user's alone.
+//! Files that are changed in place.
 
-use std::fs::{self, DirBuilder, File, OpenOptions};
-use std::io::{self, Error, ErrorKind};
-use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
+use std::fs::{File, OpenOptions};
+use std::io;
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
 use crate::Access;
-use crate::target::{Target, folder_of, is_of_another, is_own, refused, resolve};
+use crate::target::{Target, folder_of, is_of_another, refused, resolve};
 
 /// Opens a regular file to read and write it in place, or makes one. Returns whether this call made it: no other file may be
 /// removed after an error.
@@ -31,24 +31,5 @@ pub fn in_place(path: &Path, access: Access) -> io::Result<(File, bool)> {
     match file.metadata()?.is_file() {
         true => Ok((file, false)),
         false => Err(refused("no regular file")),
-    }
-}
-
-/// Makes a folder that this user alone reads and writes, or checks that it is one: for a name that others could take.
-///
-/// # Errors
-/// [`ErrorKind::PermissionDenied`] if it is another's, a link, or open to others.
-pub fn own_folder(path: &Path) -> io::Result<()> {
-    match DirBuilder::new().mode(Access::Private.folder_mode()).create(path) {
-        Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
-        made => return made,
-    }
-    let meta = fs::symlink_metadata(path)?;
-    match meta.is_dir() && is_own(&meta) && meta.mode() & 0o077 == 0 {
-        true => Ok(()),
-        false => {
-            let why = "it is not a folder of this user alone (0700)";
-            Err(Error::new(ErrorKind::PermissionDenied, why))
-        }
     }
 }

@@ -5,7 +5,7 @@ use std::io::{self, ErrorKind, Write};
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
-use tempfile::{Builder, TempPath};
+use tempfile::TempPath;
 
 use crate::Access;
 use crate::made;
@@ -65,20 +65,26 @@ impl NewFile {
         replaces: bool,
     ) -> io::Result<(File, Self)> {
         let mut made = made::lock();
-        let file = Builder::new()
-            .prefix(".pageblock-")
-            .suffix(".tmp")
-            .rand_bytes(12)
+        let file = made::builder()
             .permissions(Permissions::from_mode(access.file_mode()))
             .tempfile_in(folder_of(&target))?;
         made.insert(file.path().to_owned());
         let (file, temporary) = file.into_parts();
+        // Tells other processes that the file is being written. On a file system without locks that of a killed run
+        // stays.
+        let _ = file.try_lock();
         drop(made);
         let new = Self { temporary: Some(temporary), target, replaces };
-        if let Some(mode) = mode {
+        if let Some(mode) = mode.or((access == Access::Everyone).then_some(access.file_mode())) {
             file.set_permissions(Permissions::from_mode(mode))?;
         }
         Ok((file, new))
+    }
+
+    /// Returns where the file is while it is being written, for other programs that write it.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        self.temporary.as_deref().unwrap_or(&self.target)
     }
 
     /// Gives a file its name, now that all of it is written.

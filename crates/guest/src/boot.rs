@@ -6,6 +6,8 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
+use pageblock_files::Access;
+
 use crate::error::Error;
 use crate::message::Message;
 
@@ -66,7 +68,7 @@ pub fn run(
     look: &mut dyn FnMut(Option<&Message>) -> bool,
 ) -> Result<Vec<Message>, Error> {
     for file in [files.console, files.report] {
-        File::create(file).map_err(Error::at(file))?;
+        pageblock_files::write(file, b"", Access::Shared).map_err(Error::at(file))?;
     }
     let program = Path::new(command.get_program()).to_owned();
     command.stdout(Stdio::null()).stderr(Stdio::piped());

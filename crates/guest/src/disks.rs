@@ -1,9 +1,10 @@
 //! The files of a guest's disks: holes until the guest writes them.
 
 use std::collections::BTreeSet;
-use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+
+use pageblock_files::{Access, NewFile};
 
 use crate::error::Error;
 use crate::job::{Disks, Filesystem};
@@ -24,9 +25,12 @@ pub(crate) fn make(
     let mut list = Vec::new();
     let mut add = |name: &str, mib: u64| -> Result<PathBuf, Error> {
         let path = folder.join(name);
+        let made_new = NewFile::create(&path, Access::Private).and_then(|(file, new)| {
+            file.set_len(mib << 20)?;
+            new.finish(&file)
+        });
+        made_new.map_err(Error::at(&path))?;
         made.insert(path.clone());
-        let file = File::create(&path).map_err(Error::at(&path))?;
-        file.set_len(mib << 20).map_err(Error::at(&path))?;
         list.push(path.clone());
         Ok(path)
     };
@@ -94,12 +98,13 @@ pub(crate) fn tool(name: &str) -> PathBuf {
 /// [`Error::Program`] if there is none.
 pub(crate) fn take_recording(folder: &Path) -> Result<(), Error> {
     let (disk, out) = (folder.join("recording.disk"), folder.join("recording.pbrec"));
-    let command = format!("dump /recording.pbrec {}", out.display());
+    let (file, new) = NewFile::create(&out, Access::Private).map_err(Error::at(&out))?;
+    let command = format!("dump /recording.pbrec {}", new.path().display());
     let output = Command::new(tool("debugfs")).arg("-R").arg(command).arg(&disk).output();
     let failed = |why: &str| Error::Program(format!("debugfs {}: {why}", disk.display()));
     let output = output.map_err(|error| failed(&error.to_string()))?;
-    if out.metadata().is_ok_and(|meta| meta.len() > 0) {
-        return Ok(());
+    if file.metadata().is_ok_and(|meta| meta.len() > 0) {
+        return new.finish(&file).map_err(Error::at(&out));
     }
     Err(failed(String::from_utf8_lossy(&output.stderr).lines().last().unwrap_or("no recording")))
 }

@@ -1,7 +1,7 @@
 //! A series of runs: every kernel under every setting, some times each; several guests at a time; what is done stays done.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs::{self, File};
+use std::fs;
 use std::io::BufWriter;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -9,6 +9,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 use std::time::Duration;
 
+use pageblock_files::{Access, NewFile};
 use pageblock_measure::Run;
 use pageblock_measure::prediction::Column;
 use pageblock_simulate::sim::machine_file::MachineSpec;
@@ -235,7 +236,7 @@ impl Plan {
             look(Event::Done(&label, true));
             return Ok(run);
         }
-        fs::write(&asked, &request).map_err(Error::at(&asked))?;
+        pageblock_files::write(&asked, &request, Access::Shared).map_err(Error::at(&asked))?;
         let start =
             Start { plan: self, kernel: one.kernel, folder: &folder, label: &label, hardware };
         let messages = start.run(&job, programs, &modules, amounts.data_mib, halted, look)?;
@@ -309,7 +310,8 @@ pub fn kvm_runs(plan: &Plan, stop: &dyn Fn() -> bool) -> Result<bool, Error> {
         hardware: Hardware::of(&plan.machine),
     };
     let files = program::files(&plan.own, false)?;
-    let command = start.command(Accelerator::Kvm, &job, &files, &[], Vec::new())?;
+    let command =
+        start.command(Accelerator::Kvm, &job, &files, &[], Vec::new(), &mut BTreeSet::new())?;
     let limits = Limits { whole: PROBE, silence: PROBE };
     match boot::run("KVM", command, start.files().as_files(), limits, &mut |_| !stop()) {
         Ok(_) => Ok(true),
@@ -379,10 +381,12 @@ impl Start<'_> {
             &mut made,
         );
         let result = disks.and_then(|disks| {
-            let command = self.command(self.plan.accelerator, job, programs, modules, disks)?;
+            let accelerator = self.plan.accelerator;
+            let command = self.command(accelerator, job, programs, modules, disks, &mut made)?;
             let shown = format!("{command:?}\n");
             let path = self.folder.join("command");
-            fs::write(&path, shown).map_err(Error::at(&path))?;
+            let written = pageblock_files::write(&path, shown.as_bytes(), Access::Shared);
+            written.map_err(Error::at(&path))?;
             let mut look = |message: Option<&Message>| {
                 message.into_iter().for_each(|message| look(Event::Message(self.label, message)));
                 !halted()
@@ -408,7 +412,6 @@ impl Start<'_> {
             }
             result => result,
         };
-        made.extend(["kernel", "initramfs"].map(|name| self.folder.join(name)));
         for file in made {
             // What is left behind is found and replaced by the next run.
             let _ = fs::remove_file(file);
@@ -416,7 +419,7 @@ impl Start<'_> {
         result
     }
 
-    /// Writes the kernel and the first file system, and returns the command of QEMU.
+    /// Writes the kernel and the first file system, noted in `made`, and returns the command of QEMU.
     fn command(
         &self,
         accelerator: Accelerator,
@@ -424,12 +427,19 @@ impl Start<'_> {
         programs: &[HostFile],
         modules: &[Module],
         disks: Vec<PathBuf>,
+        made: &mut BTreeSet<PathBuf>,
     ) -> Result<Command, Error> {
         let (image, archive) = (self.folder.join("kernel"), self.folder.join("initramfs"));
-        fs::write(&image, &self.kernel.image).map_err(Error::at(&image))?;
-        let file = File::create(&archive).map_err(Error::at(&archive))?;
-        initramfs::write(BufWriter::new(file), programs, modules, job)
-            .map_err(Error::at(&archive))?;
+        let written = pageblock_files::write(&image, &self.kernel.image, Access::Shared);
+        written.map_err(Error::at(&image))?;
+        made.insert(image.clone());
+        let failed = Error::at(&archive);
+        let written = NewFile::create(&archive, Access::Shared).and_then(|(file, new)| {
+            initramfs::write(BufWriter::new(&file), programs, modules, job)?;
+            new.finish(&file)
+        });
+        written.map_err(failed)?;
+        made.insert(archive.clone());
         let Written { console, report } = self.files();
         let hardware = self.hardware.clone();
         let pace = Pace::of(&self.plan.machine.disk);

@@ -1,9 +1,10 @@
-//! JSON files: read with one-line errors, written completely or not at all.
+//! JSON files: read with one-line errors, written whole or not at all.
 
 use std::fs::{self, File};
-use std::io::{ErrorKind, Read, Write};
-use std::path::{Path, PathBuf};
+use std::io::Read;
+use std::path::Path;
 
+use pageblock_files::Access;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
@@ -105,9 +106,7 @@ pub(crate) fn format<T: Serialize + ?Sized>(value: &T) -> String {
     text
 }
 
-/// Writes a value as JSON to a temporary file beside `path` and renames it: a reader sees the old
-/// content or the new, never a part. A symbolic link stays a link; anything but a regular file, such as
-/// a pipe, is written directly.
+/// Writes a value as JSON, whole or not at all (`pageblock_files`).
 pub(crate) fn save<T: Serialize + ?Sized>(path: &Path, value: &T) -> Result<(), Error> {
     save_bytes(path, format(value).as_bytes())
 }
@@ -117,53 +116,15 @@ pub(crate) fn save<T: Serialize + ?Sized>(path: &Path, value: &T) -> Result<(), 
 /// # Errors
 /// [`Error::Write`].
 pub fn save_bytes(path: &Path, bytes: &[u8]) -> Result<(), Error> {
-    let error = |source| Error::Write { path: path.to_owned(), source };
-    let (target, is_special) = target(path);
-    if is_special {
-        return fs::write(&target, bytes).map_err(error);
-    }
-    let temporary = temporary_beside(&target);
-    let written = write_synced(&temporary, bytes).and_then(|()| fs::rename(&temporary, &target));
-    written.map_err(|source| {
-        // The temporary file may not exist; the error to report is the first one.
-        let _ = fs::remove_file(&temporary);
-        error(source)
-    })
+    pageblock_files::write(path, bytes, Access::Shared)
+        .map_err(|source| Error::Write { path: path.to_owned(), source })
 }
 
-/// Checks that a file could be written there, by creating an empty one beside it.
+/// Checks that a file could be written there, by making an empty one beside it.
 ///
 /// # Errors
 /// [`Error::Write`].
 pub fn can_save(path: &Path) -> Result<(), Error> {
-    let error = |source| Error::Write { path: path.to_owned(), source };
-    let (target, is_special) = target(path);
-    if is_special {
-        return Ok(());
-    }
-    if target.is_dir() || target.file_name().is_none() {
-        return Err(error(ErrorKind::IsADirectory.into()));
-    }
-    let temporary = temporary_beside(&target);
-    File::create(&temporary).and_then(|_| fs::remove_file(&temporary)).map_err(error)
-}
-
-/// Returns the target of a path, and whether it exists but is not a regular file.
-fn target(path: &Path) -> (PathBuf, bool) {
-    let target = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
-    let special = fs::metadata(&target).is_ok_and(|meta| !meta.is_file() && !meta.is_dir());
-    (target, special)
-}
-
-fn write_synced(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
-    let mut file = File::create(path)?;
-    file.write_all(bytes)?;
-    file.sync_all()
-}
-
-fn temporary_beside(path: &Path) -> PathBuf {
-    let mut name = std::ffi::OsString::from(".");
-    name.push(path.file_name().unwrap_or_default());
-    name.push(format!(".{}.tmp", std::process::id()));
-    path.with_file_name(name)
+    pageblock_files::can_write(path)
+        .map_err(|source| Error::Write { path: path.to_owned(), source })
 }

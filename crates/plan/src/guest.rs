@@ -4,6 +4,7 @@ use std::fs;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use pageblock_files::Access;
 use pageblock_guest::boot::Limits;
 use pageblock_guest::kernel::Kernel;
 use pageblock_guest::modules;
@@ -91,7 +92,8 @@ pub fn plan(asked: &GuestRequest) -> Result<Plan> {
     if let Some(text) = toml {
         fs::create_dir_all(&asked.out).at(|| asked.out.display())?;
         let path = asked.out.join("machine.toml");
-        fs::write(&path, text).at(|| path.display())?;
+        let written = pageblock_files::write(&path, text.as_bytes(), Access::Shared);
+        written.at(|| path.display())?;
     }
     Ok(Plan {
         workload,

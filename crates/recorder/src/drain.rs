@@ -13,7 +13,7 @@ use rustix::fd::OwnedFd;
 use rustix::io::Errno;
 use rustix::pipe::{SpliceFlags, splice};
 
-use crate::error::{Error, read};
+use crate::error::{Error, part, read};
 use crate::tracefs::Tracefs;
 
 /// How long a thread waits for its buffer to fill, before it reads what there is.
@@ -125,7 +125,7 @@ impl Drain {
 
 fn create(spool: &Spool, segment: u64, cpu: u32) -> Result<(PathBuf, File), Error> {
     let to = file_of(&spool.segment(segment), cpu);
-    let file = File::create_new(&to).map_err(Error::io(&to))?;
+    let file = part(&to)?;
     Ok((to, file))
 }
 

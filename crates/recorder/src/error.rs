@@ -1,8 +1,10 @@
 //! Why a machine cannot be recorded.
 
 use std::fs::File;
-use std::io::{self, Read};
+use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
+
+use pageblock_files::Access;
 
 /// Why a recording cannot be made.
 #[derive(Debug, thiserror::Error)]
@@ -164,9 +166,31 @@ pub(crate) fn read(path: &Path) -> Result<String, Error> {
     }
 }
 
-/// Writes a file.
+/// Writes a file of the kernel, which is there.
+pub(crate) fn set(path: &Path, content: &str) -> Result<(), Error> {
+    let file = File::options().write(true).open(path);
+    file.and_then(|mut file| file.write_all(content.as_bytes())).map_err(Error::io(path))
+}
+
+/// Writes a file in a recorder's own folder, for its user alone.
 pub(crate) fn write(path: &Path, content: impl AsRef<[u8]>) -> Result<(), Error> {
-    std::fs::write(path, content).map_err(Error::io(path))
+    pageblock_files::write(path, content.as_ref(), Access::Private).map_err(Error::io(path))
+}
+
+/// Makes a new file in a recorder's own folder, for its user alone.
+pub(crate) fn part(path: &Path) -> Result<File, Error> {
+    pageblock_files::part(path, Access::Private).map_err(Error::io(path))
+}
+
+/// Makes a new folder in a recorder's own folder, for its user alone.
+pub(crate) fn part_folder(path: &Path) -> Result<(), Error> {
+    pageblock_files::part_folder(path, Access::Private).map_err(Error::io(path))
+}
+
+/// Copies a file into a recorder's own folder.
+pub(crate) fn copy(from: &Path, to: &Path) -> Result<(), Error> {
+    let mut source = File::open(from).map_err(Error::io(from))?;
+    io::copy(&mut source, &mut part(to)?).map(drop).map_err(Error::io(to))
 }
 
 #[cfg(test)]

@@ -50,10 +50,8 @@ impl Remains<'_> {
             return fs::remove_dir_all(self.folder).map_err(Error::io(self.folder));
         }
         let events = self.folder.join("trace.dat");
-        // What an earlier attempt left.
-        let _ = fs::remove_file(&events);
         trace.write(&events, stop)?;
-        fs::rename(self.folder, out).map_err(Error::io(out))?;
+        pageblock_files::rename_new(self.folder, out).map_err(Error::creating(out))?;
         let pages = out.join(PAGES);
         if pages.exists() { fs::remove_dir_all(&pages).map_err(Error::io(&pages)) } else { Ok(()) }
     }

@@ -7,9 +7,11 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant};
 
+use pageblock_files::Access;
+
 use crate::cost::Cost;
 use crate::drain::{Spool, file_of};
-use crate::error::{Error, write};
+use crate::error::{Error, copy, part_folder, write};
 use crate::finish::{Progress, Remains, is_file};
 use crate::salvage::{META, PAGES, partial_of};
 use crate::session::{Session, Summary};
@@ -115,7 +117,7 @@ impl Session {
     fn rotate(&mut self, stop: Stop<'_>) -> Result<(), Error> {
         let number = self.shared.segment.load(Relaxed) + 1;
         let folder = self.spool.segment(number);
-        fs::create_dir(&folder).map_err(Error::io(&folder))?;
+        part_folder(&folder)?;
         self.shared.segment.store(number, Relaxed);
         let stats = loop {
             let stats: Option<Vec<_>> = self.drains.iter().map(|d| d.stats_at(number)).collect();
@@ -176,8 +178,9 @@ impl Session {
         }
         let partial = partial_of(&out);
         let pages = partial.join(PAGES);
-        fs::create_dir(&partial).map_err(Error::creating(&partial))?;
-        fs::create_dir(&pages).map_err(Error::io(&pages))?;
+        let made = pageblock_files::new_folder(&partial, Access::Private);
+        made.map_err(Error::creating(&partial))?;
+        part_folder(&pages)?;
         self.mark_state("E", &partial.join("end"), stop)?;
         self.rotate(stop)?;
         let Some(ring) = &mut self.ring else { return Ok(None) };
@@ -196,8 +199,7 @@ impl Session {
         let shortened = std::mem::take(&mut ring.shortened);
         let json = serde_json::to_string(&self.meta).unwrap_or_default();
         write(&pages.join(META), json)?;
-        let settings = partial.join("static.tar");
-        fs::copy(self.partial.join("static.tar"), &settings).map_err(Error::io(&settings))?;
+        copy(&self.partial.join("static.tar"), &partial.join("static.tar"))?;
         let end = End { stats: since(&stats, &base), names: self.tracefs.saved_names()? };
         let mut summary = Summary::new(&out, bytes, &end);
         summary.kept = Some((covers, shortened));

@@ -3,8 +3,10 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use pageblock_files::Access;
+
 use crate::drain::Spool;
-use crate::error::{Error, read};
+use crate::error::{Error, copy, part_folder, read};
 use crate::finish::{Progress, Remains};
 use crate::ring::{segments, take_start};
 use crate::state::{SNAPSHOT, remove_parts};
@@ -62,7 +64,8 @@ pub fn salvage(
             .and_then(|pages| remove_parts(&partial.join("start")).map(|()| pages))
             .and_then(|pages| remains(&place, pages).make(&out, stop, progress))
     } else {
-        fs::create_dir(&place).map_err(Error::creating(&place))?;
+        let made = pageblock_files::new_folder(&place, Access::Private);
+        made.map_err(Error::creating(&place))?;
         let pages: Vec<PathBuf> = match spool.segmented {
             true => parts
                 .into_iter()
@@ -92,12 +95,11 @@ fn without_end(partial: &Path) -> Result<(), Error> {
 
 /// Copies the start state and the settings.
 fn copy_start(from: &Path, state: &Path, to: &Path) -> Result<(), Error> {
-    let copy = |from: &Path, to: PathBuf| fs::copy(from, &to).map(drop).map_err(Error::io(&to));
     let target = to.join("start");
-    fs::create_dir(&target).map_err(Error::io(&target))?;
+    part_folder(&target)?;
     for entry in fs::read_dir(state).map_err(Error::io(state))? {
         let entry = entry.map_err(Error::io(state))?;
-        copy(&entry.path(), target.join(entry.file_name()))?;
+        copy(&entry.path(), &target.join(entry.file_name()))?;
     }
-    copy(&from.join("static.tar"), to.join("static.tar"))
+    copy(&from.join("static.tar"), &to.join("static.tar"))
 }

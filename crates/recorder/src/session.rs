@@ -6,9 +6,11 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
+use pageblock_files::Access;
+
 use crate::cost::Cost;
 use crate::drain::{Drain, Shared, Spool};
-use crate::error::{Error, read, write};
+use crate::error::{Error, part_folder, read, write};
 use crate::finish::{Progress, Remains};
 use crate::open_files;
 use crate::probes::{GROUP, Probes};
@@ -130,7 +132,8 @@ impl Session {
         if let Some(parent) = partial.parent() {
             fs::create_dir_all(parent).map_err(Error::io(parent))?;
         }
-        fs::create_dir(&partial).map_err(Error::creating(&partial))?;
+        let made = pageblock_files::new_folder(&partial, Access::Private);
+        made.map_err(Error::creating(&partial))?;
         Self::switch_on(plan, partial.clone(), tracefs, &events, stop).map_err(|error| {
             let _ = fs::remove_dir_all(&partial);
             reason(error, stop)
@@ -157,7 +160,7 @@ impl Session {
         meta.inferred = probes.inferred.iter().map(|&what| what.to_owned()).collect();
         tracefs.buffer(buffer_kib(&plan, meta.cpus.len())?)?;
         let pages = partial.join(PAGES);
-        fs::create_dir(&pages).map_err(Error::io(&pages))?;
+        part_folder(&pages)?;
         let json = serde_json::to_string(&meta).unwrap_or_default();
         write(&pages.join(META), json)?;
         let spool = Spool { folder: pages, segmented: plan.ring.is_some() };
@@ -179,7 +182,7 @@ impl Session {
     fn begin(&mut self, events: &[String], stop: Stop<'_>) -> Result<(), Error> {
         let first = self.spool.segment(0);
         if self.spool.segmented {
-            fs::create_dir(&first).map_err(Error::io(&first))?;
+            part_folder(&first)?;
         }
         // The buffer, the file, and both ends of a pipe.
         open_files::allow(4 * self.meta.cpus.len());

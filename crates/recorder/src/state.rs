@@ -4,7 +4,7 @@ use std::fs::{self, File};
 use std::io::{BufWriter, Write};
 use std::path::Path;
 
-use crate::error::{Error, read};
+use crate::error::{Error, part, part_folder, read};
 use crate::frames::{Span, write_frames};
 use crate::stop::{Stop, Stoppable};
 
@@ -30,14 +30,16 @@ const PART: &str = "part";
 
 /// Writes the state of memory into a folder: `snapshot.txt`, and copies of files in `/proc`.
 pub(crate) fn write_state(folder: &Path, stop: Stop<'_>) -> Result<(), Error> {
-    fs::create_dir_all(folder).map_err(Error::io(folder))?;
+    part_folder(folder)?;
     let proc = Path::new("/proc");
     for name in COPIES {
         let path = proc.join(name);
         // Some kernels lack one of them.
         if path.exists() {
             let text = read(&path)?;
-            fs::write(folder.join(name), text).map_err(Error::io(&folder.join(name)))?;
+            let to = folder.join(name);
+            // Without a wait for the disk, which would be part of the recording.
+            part(&to)?.write_all(text.as_bytes()).map_err(Error::io(&to))?;
         }
     }
     let path = proc.join("zoneinfo");
@@ -45,7 +47,7 @@ pub(crate) fn write_state(folder: &Path, stop: Stop<'_>) -> Result<(), Error> {
     // A file has its name only when it is whole: a recorder may be killed at any time.
     let whole = folder.join(SNAPSHOT);
     let to = whole.with_extension(PART);
-    let file = File::create(&to).map_err(Error::io(&to))?;
+    let file = part(&to)?;
     let compressed = zstd::Encoder::new(file, 3).map_err(Error::io(&to))?;
     let mut out = BufWriter::new(compressed);
     let head = "# page-allocator snapshot v1 (host): from /proc/kpageflags and /proc/zoneinfo while the machine ran\n";
@@ -63,7 +65,7 @@ pub(crate) fn write_tables(folder: &Path, stop: Stop<'_>) -> Result<(), Error> {
         let (from, whole) = (Path::new("/proc").join(name), folder.join(format!("{name}.zst")));
         let to = whole.with_extension(PART);
         let source = File::open(&from).map_err(Error::io(&from))?;
-        let file = File::create(&to).map_err(Error::io(&to))?;
+        let file = part(&to)?;
         zstd::stream::copy_encode(Stoppable::new(source, stop), file, 1).map_err(Error::io(&to))?;
         fs::rename(&to, &whole).map_err(Error::io(&whole))?;
     }
@@ -179,7 +181,7 @@ fn lists(part: &str, node: u32, zone: &str) -> String {
 /// Writes `static.tar`: settings of the machine, the events' formats, and what the recorder says of itself.
 pub(crate) fn write_settings(folder: &Path, more: &[(String, Vec<u8>)]) -> Result<(), Error> {
     let to = folder.join("static.tar");
-    let file = File::create(&to).map_err(Error::io(&to))?;
+    let file = part(&to)?;
     let mut tar = tar::Builder::new(file);
     let mut add = |name: &str, content: &[u8]| {
         let mut header = tar::Header::new_gnu();

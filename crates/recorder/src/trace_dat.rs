@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
+use pageblock_files::{Access, NewFile};
 use serde::{Deserialize, Serialize};
 
 use crate::drain::file_of;
@@ -105,14 +106,12 @@ impl Trace {
 
     /// Writes the trace as a file; leaves none where it cannot.
     pub(crate) fn write(self, to: &Path, stop: Stop<'_>) -> Result<(), Error> {
-        let file = File::create_new(to).map_err(Error::io(to))?;
+        let (file, new) = NewFile::create(to, Access::Private).map_err(Error::io(to))?;
         let mut out = BufWriter::with_capacity(1 << 20, file);
-        let written = io::copy(&mut Stoppable::new(self, stop), &mut out)
+        io::copy(&mut Stoppable::new(self, stop), &mut out)
             .and_then(|_| out.into_inner().map_err(io::IntoInnerError::into_error))
-            .and_then(|file| file.sync_all());
-        written.map_err(Error::io(to)).inspect_err(|_| {
-            let _ = std::fs::remove_file(to);
-        })
+            .and_then(|file| new.finish(&file))
+            .map_err(Error::io(to))
     }
 }
 

@@ -1,7 +1,10 @@
 //! A recording's events as columns: of a folder converted once and kept in a cache, of a `.pbrec` the file itself.
 
 use std::collections::{BTreeMap, HashMap};
+use std::fs::File;
 use std::path::{Path, PathBuf};
+
+use pageblock_files::{Access, NewFile};
 
 use crate::error::Error;
 use crate::events::Events;
@@ -65,7 +68,11 @@ impl Recording {
             return Ok(columnar);
         }
         let head = HashMap::from([(SCHEMA_KEY.to_owned(), SCHEMA.to_owned())]);
-        let writer = Writer::new(&path, self, head)?;
+        let failed = |e| Error::io(&path, e);
+        pageblock_files::part_folder(cache_dir, Access::Private).map_err(failed)?;
+        pageblock_files::remove_abandoned(cache_dir);
+        let begun = NewFile::create(&path, Access::Private).map_err(failed)?;
+        let writer = Writer::new(&path, begun, self, head)?;
         writer.write_all(self.events()?, &self.events_file, progress)?;
         Columnar::open(&path)
     }
@@ -90,13 +97,15 @@ pub struct Writer {
 }
 
 impl Writer {
-    /// Starts a file for the events of `target`, between whose snapshots they lie. `head` are texts at its start.
+    /// Starts with a file that was begun for the events of `target`, between whose snapshots they lie. `head` are texts at
+    /// its start.
     pub(crate) fn new(
         path: &Path,
+        begun: (File, NewFile),
         target: &Recording,
         head: HashMap<String, String>,
     ) -> Result<Self, Error> {
-        let writer = EventWriter::create(path, head)?;
+        let writer = EventWriter::create(path, begun, head)?;
         let finder = WindowFinder::new(target);
         let footer = BTreeMap::new();
         let (events, not_understood) = (0, 0);

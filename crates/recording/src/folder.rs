@@ -1,10 +1,10 @@
 //! Writes a recording as a folder of plain and compressed text, which other tools and people can read.
 
 use std::fmt::Write as _;
-use std::fs::{File, Permissions};
 use std::io::{BufWriter, Write};
-use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
+
+use pageblock_files::{Access, NewFolder, part, part_folder};
 
 use crate::error::Error;
 use crate::files::{Attachments, STATIC};
@@ -31,18 +31,10 @@ impl Recording {
     ) -> Result<(), Error> {
         let failed = |e| Error::io(dir, e);
         must_be_new(dir)?;
-        let parent = dir.parent().filter(|parent| !parent.as_os_str().is_empty());
-        let unfinished = tempfile::Builder::new()
-            .prefix(".recording-")
-            .permissions(Permissions::from_mode(0o755))
-            .tempdir_in(parent.unwrap_or(Path::new(".")))
-            .map_err(failed)?;
+        let unfinished = NewFolder::create_new(dir, Access::Private).map_err(failed)?;
         self.write_files(&self.attachments()?, unfinished.path())?;
         self.write_events(&unfinished.path().join("events.tsv.zst"), progress)?;
-        std::fs::rename(unfinished.path(), dir).map_err(failed)?;
-        // The folder was renamed, so there is nothing left to remove.
-        let _ = unfinished.keep();
-        Ok(())
+        unfinished.finish().map_err(failed)
     }
 
     /// Writes what stands beside the events into a folder: the states, settings and names.
@@ -83,7 +75,7 @@ impl Recording {
         progress: &mut dyn FnMut(u64, Option<u64>),
     ) -> Result<(), Error> {
         let failed = |e| Error::io(path, e);
-        let file = BufWriter::new(File::create(path).map_err(failed)?);
+        let file = BufWriter::new(part(path, Access::Private).map_err(failed)?);
         let mut out = zstd::Encoder::new(file, ZSTD_LEVEL).map_err(failed)?;
         out.include_checksum(true).map_err(failed)?;
         let mut lines = HEADER.to_owned();
@@ -108,12 +100,13 @@ fn write_file(dir: &Path, name: &str, content: &[u8]) -> Result<(), Error> {
     let path = dir.join(if large { format!("{name}.zst") } else { name.to_owned() });
     let failed = |e| Error::io(&path, e);
     if let Some(parent) = path.parent() {
-        std::fs::create_dir_all(parent).map_err(failed)?;
+        part_folder(parent, Access::Private).map_err(failed)?;
     }
+    let mut file = part(&path, Access::Private).map_err(failed)?;
     if !large {
-        return std::fs::write(&path, content).map_err(failed);
+        return file.write_all(content).map_err(failed);
     }
-    let mut out = zstd::Encoder::new(File::create(&path).map_err(failed)?, 19).map_err(failed)?;
+    let mut out = zstd::Encoder::new(file, 19).map_err(failed)?;
     out.include_checksum(true).map_err(failed)?;
     out.write_all(content).map_err(failed)?;
     out.finish().map(drop).map_err(failed)

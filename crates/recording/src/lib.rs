@@ -40,7 +40,6 @@ mod zoneinfo;
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU64, Ordering};
 
 pub use capture::CaptureOptions;
 pub use columnar::{Chunks, Columnar, Records, Writer};
@@ -77,19 +76,9 @@ fn find(dir: &Path, name: &str) -> Option<PathBuf> {
     ["", ".zst", ".xz"].iter().map(|end| dir.join(format!("{name}{end}"))).find(|p| p.is_file())
 }
 
-/// Returns a part of a file name that is unique in this process.
-fn unique() -> String {
-    static COUNT: AtomicU64 = AtomicU64::new(0);
-    format!("{}-{}", std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed))
-}
-
-/// Creates a file in the folder for temporary files; it is removed when it is closed.
+/// Creates a file without a name in the folder for temporary files, whose path is returned for messages.
 fn temporary_file() -> Result<(File, PathBuf), Error> {
-    let path = std::env::temp_dir().join(format!("pageblock-{}", unique()));
-    let mut options = File::options();
-    let file = options.read(true).write(true).create_new(true).open(&path);
-    let file = file.map_err(|e| Error::io(&path, e))?;
-    // If an open file cannot be removed it is left behind, which is harmless.
-    let _ = std::fs::remove_file(&path);
-    Ok((file, path))
+    let folder = std::env::temp_dir();
+    let file = tempfile::tempfile_in(&folder).map_err(|e| Error::io(&folder, e))?;
+    Ok((file, folder))
 }

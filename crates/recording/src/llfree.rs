@@ -15,6 +15,7 @@ use std::path::Path;
 use pageblock::frame::{ORDER_LIMIT, Order, Pfn};
 use pageblock::mobility::Migratetype;
 use pageblock::request::Gfp;
+use pageblock_files::{Access, NewFile};
 
 use crate::error::Error;
 use crate::record::{Record, What};
@@ -240,10 +241,9 @@ pub fn write(
     progress: &mut dyn FnMut(u64),
 ) -> Result<Written, Error> {
     crate::pbrec::must_be_new(out)?;
-    let folder = out.parent().filter(|dir| !dir.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    let file = tempfile::NamedTempFile::new_in(folder).map_err(|e| Error::io(folder, e))?;
-    let written = Writer::new(file.as_file(), out)?.write(recording, progress)?;
-    file.persist(out).map_err(|e| Error::io(out, e.error))?;
+    let (file, new) = NewFile::create_new(out, Access::Private).map_err(|e| Error::io(out, e))?;
+    let written = Writer::new(&file, out)?.write(recording, progress)?;
+    new.finish(&file).map_err(|e| Error::io(out, e))?;
     Ok(written)
 }
 

@@ -2,7 +2,9 @@
 
 use std::path::Path;
 
-use crate::anonymise::{Anonymiser, anonymous_files};
+use pageblock_files::Access;
+
+use crate::anonymise::{anonymous_files, strip};
 use crate::columnar::Columnar;
 use crate::error::Error;
 use crate::losses::Losses;
@@ -82,16 +84,17 @@ impl Recording {
             files.remove_folder("end/");
             target.end = None;
         }
-        let mut names = part.anonymous.then(Anonymiser::default);
         if part.anonymous {
             anonymous_files(&mut files, &mut target)?;
         }
-        let mut file = start_file(out, &target, &files)?;
+        // What names nobody is made to be given away.
+        let access = if part.anonymous { Access::Shared } else { Access::Private };
+        let mut file = start_file(out, access, &target, &files)?;
         let records = columnar.records_from(from)?;
         for record in records.take(usize::try_from(to - from).unwrap_or(usize::MAX)) {
             let mut record = record?;
-            if let Some(names) = &mut names {
-                names.strip(&mut record.what);
+            if part.anonymous {
+                strip(&mut record.what);
             }
             file.push(&record)?;
             if file.is_flushed() {

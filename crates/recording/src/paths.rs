@@ -44,6 +44,8 @@ pub(crate) fn check_name(of: &Path, path: &str) -> Result<(), Error> {
 mod tests {
     use std::path::PathBuf;
 
+    use pageblock_files::Access;
+
     use super::*;
     use crate::files::Attachments;
     use crate::pbrec::start_file;
@@ -98,7 +100,7 @@ mod tests {
         let content = zstd::encode_all(&b"escaped\n"[..], 3).unwrap();
         files.files.insert(name.to_owned(), content);
         let out = folder.join("evil.pbrec");
-        let file = start_file(&out, &recording, &files).unwrap();
+        let file = start_file(&out, Access::Private, &recording, &files).unwrap();
         file.write_all(recording.events().unwrap(), &capture, &mut |_, _| {}).unwrap();
         out
     }

@@ -12,6 +12,7 @@ use std::path::Path;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use pageblock::frame::ORDER_LIMIT;
+use pageblock_files::{Access, NewFile};
 
 use crate::columnar::{Columnar, SCHEMA, SCHEMA_KEY, Writer};
 use crate::error::Error;
@@ -78,7 +79,7 @@ impl Recording {
     /// If the recording's files cannot be read, or `out` exists or cannot be written.
     pub fn writer(&self, out: &Path) -> Result<Writer, Error> {
         must_be_new(out)?;
-        start_file(out, self, &self.attachments()?)
+        start_file(out, Access::Private, self, &self.attachments()?)
     }
 
     /// Returns the note that was kept in a `.pbrec` ([`Recording::keep_note`]); `None` if there is none.
@@ -107,8 +108,8 @@ impl Recording {
         packer.include_checksum(true).map_err(failed)?;
         let packed = packer.write_all(note.as_bytes()).and_then(|()| packer.finish());
         let text = STANDARD.encode(packed.map_err(failed)?);
-        match File::options().read(true).write(true).open(&self.events_file) {
-            Ok(mut file) => write_note(&mut file, &text).map_err(failed),
+        match pageblock_files::in_place(&self.events_file, Access::Private) {
+            Ok((mut file, _)) => write_note(&mut file, &text).map_err(failed),
             Err(_) => Ok(false),
         }
     }
@@ -132,6 +133,7 @@ impl Recording {
 /// Starts the file of a recording with these attachments.
 pub(crate) fn start_file(
     out: &Path,
+    access: Access,
     recording: &Recording,
     attachments: &Attachments,
 ) -> Result<Writer, Error> {
@@ -147,7 +149,11 @@ pub(crate) fn start_file(
     if recording.requests_only {
         say(REQUESTS_ONLY, "true".to_owned());
     }
-    let mut conversion = Writer::new(out, recording, head)?;
+    if let Some(dir) = out.parent().filter(|dir| !dir.as_os_str().is_empty()) {
+        std::fs::create_dir_all(dir).map_err(|e| Error::io(dir, e))?;
+    }
+    let begun = NewFile::create_new(out, access).map_err(|e| Error::io(out, e))?;
+    let mut conversion = Writer::new(out, begun, recording, head)?;
     conversion.footer(attachments.texts(true).collect());
     conversion.footer(BTreeMap::from([(NOTE.to_owned(), blank_note())]));
     Ok(conversion)
@@ -155,11 +161,15 @@ pub(crate) fn start_file(
 
 /// Refuses to write over what exists.
 pub(crate) fn must_be_new(out: &Path) -> Result<(), Error> {
-    if out.try_exists().map_err(|e| Error::io(out, e))? {
-        let why = "it exists; allowed: a name that does not exist";
-        return Err(Error::io(out, io::Error::new(io::ErrorKind::AlreadyExists, why)));
+    match std::fs::symlink_metadata(out) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        Err(error) => Err(Error::io(out, error)),
+        // A link counts too, whatever it leads to.
+        Ok(_) => {
+            let why = "it exists; allowed: a name that does not exist";
+            Err(Error::io(out, io::Error::new(io::ErrorKind::AlreadyExists, why)))
+        }
     }
-    Ok(())
 }
 
 /// Reports whether a file is one of columns by its first bytes, or an empty or cut one by its name.

@@ -1,6 +1,7 @@
 //! Encodes events as rows of columns and decodes them.
 
 use std::collections::{BTreeMap, HashMap};
+use std::fs::File;
 use std::ops::Range;
 use std::path::Path;
 
@@ -8,6 +9,7 @@ use pageblock::event::Extfrag;
 use pageblock::frame::{ORDER_LIMIT, Order, Pfn};
 use pageblock::mobility::Migratetype;
 use pageblock::request::Gfp;
+use pageblock_files::NewFile;
 
 use crate::error::Error;
 use crate::gfp::GfpTexts;
@@ -108,9 +110,13 @@ pub(crate) struct EventWriter {
 }
 
 impl EventWriter {
-    /// Starts a table of events; `head` are the texts at its start.
-    pub(crate) fn create(path: &Path, head: HashMap<String, String>) -> Result<Self, Error> {
-        let table = TableWriter::create_with(path, &COLUMNS, head)?;
+    /// Starts a table of events in a file that was begun; `head` are the texts at its start.
+    pub(crate) fn create(
+        path: &Path,
+        begun: (File, NewFile),
+        head: HashMap<String, String>,
+    ) -> Result<Self, Error> {
+        let table = TableWriter::create_with(path, begun, &COLUMNS, head)?;
         let named = (0..).zip(EVENTS).skip(usize::from(op::NAMED));
         let events = named.map(|(at, &name)| (name, at)).collect();
         Ok(Self { table, rows: Rows::default(), gfp: HashMap::new(), events })

@@ -2,6 +2,8 @@
 
 use std::path::Path;
 
+use pageblock_files::Access;
+
 use crate::columnar::{BatchDecoder, SCHEMA, SCHEMA_KEY};
 use crate::error::Error;
 use crate::files::Attachments;
@@ -23,7 +25,7 @@ pub fn salvage(path: &Path, out: &Path, progress: &mut dyn FnMut(u64)) -> Result
         return Err(Error::pbrec(path, "what is left of it does not begin as one"));
     }
     let recording = recording_of(path, &head, Attachments::read(path, &head)?)?;
-    let mut file = start_file(out, &recording, &Attachments::read(path, &head)?)?;
+    let mut file = start_file(out, Access::Private, &recording, &Attachments::read(path, &head)?)?;
     let mut decoding = BatchDecoder::default();
     while let Some(batch) = reader.next_batch() {
         decoding.load(batch)?;

@@ -5,7 +5,6 @@ use std::fs::File;
 use std::io::{BufReader, BufWriter};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::Duration;
 
 use arrow_array::cast::AsArray;
 use arrow_array::types::{
@@ -19,13 +18,10 @@ use arrow_ipc::CompressionType;
 use arrow_ipc::reader::FileReader;
 use arrow_ipc::writer::{FileWriter, IpcWriteOptions};
 use arrow_schema::{ArrowError, DataType, Field, Schema};
+use pageblock_files::{Access, NewFile};
 
 use crate::error::Error;
 use crate::seal::{blank_seal, is_intact, seal};
-
-/// The suffix of a table's name while it is being written.
-const UNFINISHED: &str = ".unfinished";
-const YOUNG: Duration = Duration::from_secs(60);
 
 /// The type of a column's values.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -140,7 +136,7 @@ impl Column {
 /// nothing is left behind.
 pub struct TableWriter {
     path: PathBuf,
-    unfinished: PathBuf,
+    new: NewFile,
     writer: Option<FileWriter<BufWriter<File>>>,
     schema: Arc<Schema>,
     /// The names of each column that has some.
@@ -153,39 +149,30 @@ impl TableWriter {
     /// # Errors
     /// If the file cannot be created.
     pub fn create(path: &Path, columns: &[(&str, ColumnType)]) -> Result<Self, Error> {
-        Self::create_with(path, columns, HashMap::new())
+        if let Some(dir) = path.parent().filter(|dir| !dir.as_os_str().is_empty()) {
+            std::fs::create_dir_all(dir).map_err(|e| Error::io(dir, e))?;
+        }
+        let begun = NewFile::create(path, Access::Private).map_err(|e| Error::io(path, e))?;
+        Self::create_with(path, begun, columns, HashMap::new())
     }
 
-    /// Does the same as [`TableWriter::create`], with texts at the start of the file, which a file that was cut
-    /// still has.
+    /// Does the same as [`TableWriter::create`] in a file that was begun for the path, with texts at its start, which a
+    /// file that was cut still has.
     ///
     /// # Errors
-    /// If the file cannot be created.
+    /// If the file cannot be written.
     pub fn create_with(
         path: &Path,
+        (file, new): (File, NewFile),
         columns: &[(&str, ColumnType)],
         head: HashMap<String, String>,
     ) -> Result<Self, Error> {
-        let dir = path.parent().filter(|dir| !dir.as_os_str().is_empty());
-        if let Some(dir) = dir {
-            std::fs::create_dir_all(dir).map_err(|e| Error::io(dir, e))?;
-        }
-        remove_abandoned(dir.unwrap_or(Path::new(".")));
-        let mut name = path.file_name().unwrap_or_default().to_owned();
-        name.push(format!(".{}{UNFINISHED}", crate::unique()));
-        let unfinished = path.with_file_name(name);
-        let mut options = File::options();
-        let file = options.read(true).write(true).create(true).truncate(true);
-        let file = file.open(&unfinished).map_err(|e| Error::io(&unfinished, e))?;
-        // The lock tells other processes that the file is being written. On a file system without locks the
-        // file of a killed run stays.
-        let _ = file.lock();
         let fields: Vec<_> =
             columns.iter().map(|(name, kind)| Field::new(*name, kind.arrow(), false)).collect();
         let schema = Arc::new(Schema::new_with_metadata(fields, head));
         let names = columns.iter().map(|(_, kind)| kind.names()).collect();
         let path = path.to_owned();
-        let mut table = Self { path, unfinished, writer: None, schema: Arc::clone(&schema), names };
+        let mut table = Self { path, new, writer: None, schema: Arc::clone(&schema), names };
         let options = IpcWriteOptions::default()
             .try_with_compression(Some(CompressionType::ZSTD))
             .map_err(|e| table.error(e))?;
@@ -226,8 +213,8 @@ impl TableWriter {
         let buffered = writer.into_inner().map_err(|e| self.error(e))?;
         let file = buffered.into_inner();
         let mut file = file.map_err(|e| Error::io(&self.path, e.into_error()))?;
-        seal(&mut file).and_then(|()| file.sync_all()).map_err(|e| Error::io(&self.path, e))?;
-        std::fs::rename(&self.unfinished, &self.path).map_err(|e| Error::io(&self.path, e))
+        let sealed = seal(&mut file).and_then(|()| self.new.finish(&file));
+        sealed.map_err(|e| Error::io(&self.path, e))
     }
 
     fn error(&self, error: ArrowError) -> Error {
@@ -235,33 +222,6 @@ impl TableWriter {
             ArrowError::IoError(_, source) => Error::io(&self.path, source),
             error => Error::columnar(&self.path, error),
         }
-    }
-}
-
-/// Removes unfinished tables of killed runs: those that are not locked. A young one may belong to a run that is
-/// about to lock it.
-fn remove_abandoned(dir: &Path) {
-    let Ok(entries) = std::fs::read_dir(dir) else { return };
-    for path in entries.filter_map(|entry| Some(entry.ok()?.path())) {
-        if path.file_name().is_some_and(|n| n.as_encoded_bytes().ends_with(UNFINISHED.as_bytes()))
-            && let Ok(file) = File::open(&path)
-            && age(&file).is_some_and(|age| age > YOUNG)
-            && file.try_lock().is_ok()
-        {
-            // Another run may have removed it first.
-            let _ = std::fs::remove_file(&path);
-        }
-    }
-}
-
-fn age(file: &File) -> Option<Duration> {
-    file.metadata().ok()?.modified().ok()?.elapsed().ok()
-}
-
-impl Drop for TableWriter {
-    fn drop(&mut self) {
-        // After `finish` the file has been renamed, and there is nothing to remove.
-        let _ = std::fs::remove_file(&self.unfinished);
     }
 }
 

@@ -5,6 +5,7 @@ mod bench;
 mod docs;
 mod doctor;
 mod explain;
+mod files;
 mod flight;
 mod gaps;
 mod grid;

@@ -19,7 +19,7 @@ mod template;
 mod timeline;
 mod when;
 
-use std::io::{self, Write};
+use std::io;
 use std::path::Path;
 use std::time::{Duration, UNIX_EPOCH};
 
@@ -62,16 +62,6 @@ fn is_kept_name(path: &Path) -> bool {
             _ => byte.is_ascii_digit(),
         })
         && &name[15..17] == b"Z-"
-}
-
-/// Writes a file whole or not at all.
-fn write_whole(path: &Path, bytes: &[u8]) -> io::Result<()> {
-    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
-    let mut file = tempfile::NamedTempFile::new_in(folder.unwrap_or(Path::new(".")))?;
-    file.write_all(bytes)?;
-    file.as_file().sync_all()?;
-    file.persist(path)?;
-    Ok(())
 }
 
 /// Keeps the memory of this process in RAM: a recorder that waits for its own pages records no stall.

@@ -1,10 +1,11 @@
 //! A ring file that is written.
 
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
+use pageblock_files::Access;
 use rustix::fs::{FallocateFlags, FlockOperation};
 
 use super::codec::Packer;
@@ -34,10 +35,8 @@ impl Ring {
     /// # Errors
     /// If the file cannot be written, is none of a ring, has another size than asked for, or another process writes it.
     pub fn open(path: &Path, bytes: Option<u64>) -> Result<Self, Error> {
-        let mut options = OpenOptions::new();
-        // It is read to find its end.
-        options.read(true).write(true).create(true).truncate(false);
-        let file = options.open(path).map_err(Error::io(path))?;
+        let opened = pageblock_files::in_place(path, Access::Private);
+        let (file, is_made) = opened.map_err(Error::io(path))?;
         let unusable = |why: &str| Error::Unusable { path: path.to_owned(), why: why.to_owned() };
         rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive)
             .map_err(|_| unusable("another process writes this ring"))?;
@@ -45,8 +44,10 @@ impl Ring {
         let wanted = Shape::of(bytes.unwrap_or(super::RING_BYTES));
         if is_new {
             create(&file, wanted).map_err(|source| {
-                // A ring of which a part has no space would end later, unattended.
-                let _ = std::fs::remove_file(path);
+                // A ring of which a part has no space would end later, unattended. What was there before stays.
+                if is_made {
+                    let _ = std::fs::remove_file(path);
+                }
                 Error::Io { path: path.to_owned(), source }
             })?;
         }
@@ -167,7 +168,7 @@ impl Ring {
             }
             text.extend(slot);
         }
-        super::write_whole(path, &text).map_err(Error::io(path))
+        pageblock_files::write(path, &text, Access::Private).map_err(Error::io(path))
     }
 
     /// Returns the file.

@@ -11,8 +11,9 @@ const RINGS: [&str; 9] =
     ["policy", "base", "table", "zone", "percpu", "access", "slowpath", "api", "replay"];
 
 /// The workspace's crates, lowest first.
-const CRATES: [&str; 20] = [
+const CRATES: [&str; 21] = [
     "pageblock",
+    "files",
     "kernel",
     "recording",
     "measure",

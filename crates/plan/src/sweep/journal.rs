@@ -1,10 +1,11 @@
 //! The folder of a sweep: its grid, a journal with a line for each finished run, and the table at the end.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, File};
 use std::io::{BufRead, BufReader, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
+use pageblock_files::Access;
 use serde::{Deserialize, Serialize};
 
 use super::{Cell, Row, table, to_json};
@@ -69,12 +70,8 @@ impl Journal {
             true => read(&head, &cells, &path)?,
             false => Done::default(),
         };
-        let mut file = OpenOptions::new()
-            .create(true)
-            .write(true)
-            .truncate(false)
-            .open(&path)
-            .at(|| path.display())?;
+        let opened = pageblock_files::in_place(&path, Access::Shared);
+        let (mut file, _) = opened.at(|| path.display())?;
         // What was half written goes.
         file.set_len(done.bytes).at(|| path.display())?;
         file.seek(SeekFrom::End(0)).at(|| path.display())?;

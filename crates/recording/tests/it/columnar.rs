@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use pageblock_recording::{Columnar, Recording};
+use pageblock_recording::{Columnar, Part, Recording};
 
 use crate::{TempDir, shared};
 
@@ -45,15 +45,39 @@ fn unfinished_files_of_killed_runs_are_removed_and_those_of_live_runs_are_not() 
         file.set_modified(old).unwrap();
         (path, file)
     };
-    let (killed, _) = left("a.pbrec.12-0.unfinished");
-    let (written, writer) = left("b.pbrec.13-0.unfinished");
+    let (killed, _) = left(".pageblock-a1B2c3D4e5F6.tmp");
+    let (written, writer) = left(".pageblock-b1B2c3D4e5F6.tmp");
     writer.lock().unwrap();
     let (whole, _) = left("c.pbrec");
-    let young = cache.join("d.pbrec.14-0.unfinished");
+    let young = cache.join(".pageblock-d1B2c3D4e5F6.tmp");
     std::fs::write(&young, "").unwrap();
+    let others = [
+        "thesis.unfinished",
+        "e.pbrec.14-0.unfinished",
+        ".pageblock-short.tmp",
+        ".pageblock-f1B2c3D4e5F6.tmp.old",
+    ];
+    let others = others.map(|name| left(name).0);
     recording.columnar(&cache, &mut |_, _| {}).unwrap();
     let are_there = [killed, written, whole, young].map(|path| path.exists());
     assert_eq!(are_there, [false, true, true, true]);
+    assert!(others.iter().all(|path| path.exists()), "files of other programs stay");
+}
+
+#[test]
+fn nothing_is_removed_beside_an_output() {
+    let temp = TempDir::new("beside");
+    let recording = Recording::open(&small_recording(&temp, EVENTS)).unwrap();
+    let old = std::time::SystemTime::now() - std::time::Duration::from_secs(7200);
+    let others = ["thesis.unfinished", ".pageblock-a1B2c3D4e5F6.tmp"].map(|name| {
+        let path = temp.0.join(name);
+        std::fs::File::create(&path).unwrap().set_modified(old).unwrap();
+        path
+    });
+    let columnar = recording.columnar(&temp.0.join("cache"), &mut |_, _| {}).unwrap();
+    let out = temp.0.join("x.pbrec");
+    recording.write_part(&columnar, &Part::default(), &out, &mut |_, _| {}).unwrap();
+    assert!(out.exists() && others.iter().all(|path| path.exists()));
 }
 
 /// Makes a recording of a few lines in a folder of its own.

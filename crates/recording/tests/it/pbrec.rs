@@ -65,6 +65,26 @@ fn packing_twice_gives_the_same_bytes_and_leaves_what_exists() {
 }
 
 #[test]
+fn a_recording_is_its_owners_alone() {
+    use std::os::unix::fs::{MetadataExt, symlink};
+
+    let temp = TempDir::new("packed-modes");
+    let dir = small_recording(&temp, EVENTS);
+    let mode = |path: &Path| std::fs::metadata(path).unwrap().mode() & 0o777;
+    let file = packed(&dir, &temp, "a.pbrec");
+    assert_eq!(mode(&file), 0o600);
+    let folder = temp.0.join("folder");
+    Recording::open(&file).unwrap().write_folder(&folder, &mut |_, _| {}).unwrap();
+    assert_eq!((mode(&folder), mode(&folder.join("start"))), (0o700, 0o700));
+    assert_eq!(mode(&folder.join("start/snapshot.txt")), 0o600);
+    // A link to nothing is something, too.
+    let link = temp.0.join("link.pbrec");
+    symlink("nothing", &link).unwrap();
+    assert!(pack(&dir, &link, &mut |_, _| {}).is_err());
+    assert!(link.is_symlink() && !temp.0.join("nothing").exists());
+}
+
+#[test]
 fn what_cannot_be_packed_leaves_nothing() {
     let temp = TempDir::new("unpackable");
     let dir = small_recording(&temp, &format!("{EVENTS}broken\n"));
