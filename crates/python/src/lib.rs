@@ -8,6 +8,7 @@ mod batch;
 mod error;
 mod events;
 mod examine;
+mod files;
 mod guest;
 mod import;
 mod kernel;
@@ -31,6 +32,8 @@ mod _pageblock {
     use super::events::Events;
     #[pymodule_export]
     use super::examine::{doctor, explain, forecast, report};
+    #[pymodule_export]
+    use super::files::write_text;
     #[pymodule_export]
     use super::guest::guest_run;
     #[pymodule_export]

@@ -106,6 +106,20 @@ fn what_only_root_may_read_is_its_owners_alone_and_modes_stay() {
     assert_eq!((mode(&bundle), mode(&metrics)), (0o640, 0o640));
 }
 
+/// Returns what is being written below a folder.
+fn half_written(folder: &Path) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    for name in names(folder) {
+        let path = folder.join(&name);
+        if name.starts_with(".pageblock-") {
+            found.push(path);
+        } else if path.is_dir() {
+            found.extend(half_written(&path));
+        }
+    }
+    found
+}
+
 /// Starts a command that writes in `folder`, and sends it a signal when it has begun to write.
 #[expect(clippy::disallowed_methods, reason = "a program is watched")]
 fn signalled(folder: &Path, arguments: &[&str], signal: Signal) {
@@ -118,11 +132,7 @@ fn signalled(folder: &Path, arguments: &[&str], signal: Signal) {
         .stderr(Stdio::null())
         .spawn()
         .expect("the program was built");
-    let is_written = || {
-        let all = [folder.to_owned(), folder.join("cache")];
-        let mut all = all.iter().filter(|folder| folder.is_dir()).flat_map(|folder| names(folder));
-        all.any(|name| name.starts_with(".pageblock-"))
-    };
+    let is_written = || !half_written(folder).is_empty();
     let began = Instant::now();
     while !is_written() {
         assert!(began.elapsed() < Duration::from_secs(60), "{arguments:?} writes nothing");
@@ -148,7 +158,7 @@ fn a_signal_leaves_nothing_half_written() {
         signalled(folder.path(), &arguments, Signal::INT);
     }
     assert_eq!(names(folder.path()), ["cache", "capture.txt"]);
-    assert_eq!(names(&folder.path().join("cache")), Vec::<String>::new());
+    assert_eq!(half_written(folder.path()), Vec::<PathBuf>::new());
 }
 
 /// Others can make a folder of any name in the folder for temporary files first.

@@ -9,7 +9,7 @@ from typing import Any
 
 from ._knobs import THP
 from ._objectives import Change, Measure
-from ._pageblock import Error, Kernel, Report, guest_run
+from ._pageblock import Error, Kernel, Report, guest_run, write_text
 
 __all__ = ["CONF", "Trial", "Tuned"]
 
@@ -81,13 +81,13 @@ class Tuned:
     def save(self, folder: Path) -> None:
         """Writes the answer and the report."""
         self.folder = folder
-        (folder / CONF).write_text(self.sysctl_d(), encoding="utf-8")
-        (folder / "report.txt").write_text(f"{self}\n", encoding="utf-8")
+        write_text(folder / CONF, self.sysctl_d())
+        write_text(folder / "report.txt", f"{self}\n")
         answer = {
             "subject": self.subject, "kernel": self.kernel.name, "tuned": self.tuned, "settings": self.settings, "changes": self.to_dicts(),
             "front": [vars(one) for one in self.front], "chosen": self.number, "importance": self.importance,
         }  # fmt: skip
-        (folder / "answer.json").write_text(json.dumps(answer, indent=1) + "\n", encoding="utf-8")
+        write_text(folder / "answer.json", json.dumps(answer, indent=1) + "\n")
 
     def check(
         self,
@@ -115,7 +115,7 @@ class Tuned:
             scale=self.request["scale"], out=out or self.folder / "check", qemu=qemu, program=program, jobs=jobs, timeout=timeout,
         )  # fmt: skip
         report = runs.compare()
-        (self.folder / "check.txt").write_text(report.text, encoding="utf-8")
+        write_text(self.folder / "check.txt", report.text)
         return report
 
     def _head(self) -> "list[str]":

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from ._calls import completed
-from ._pageblock import Error, Kernel
+from ._pageblock import Error, Kernel, write_text
 from ._recordings import Sent, opened, shared
 from ._sweep import sweep
 
@@ -70,7 +70,7 @@ class Replays:
             text = self.journal.read_text(encoding="utf-8")
             # What was half written goes.
             text = text[: text.rfind("\n") + 1]
-            self.journal.write_text(text, encoding="utf-8")
+            write_text(self.journal, text)
             self.done = {row["kernel"]: row for row in map(json.loads, text.splitlines())}
 
     def run(self, kernels: "Sequence[str]", seeds: "Sequence[int]") -> "dict[str, list[Row]]":

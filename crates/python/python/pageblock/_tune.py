@@ -15,7 +15,7 @@ from ._answer import Trial, Tuned
 from ._engines import Engine, engine
 from ._knobs import DEFAULT, MIN_FREE_PART, Knob, space, with_switches
 from ._objectives import Change, Measure, changes, measures
-from ._pageblock import Error, Kernel, Sweep, memory_kib, workloads
+from ._pageblock import Error, Kernel, Sweep, memory_kib, workloads, write_text
 from ._trials import Replays, Runner, Simulations, recorded_kernel
 
 __all__ = ["tune"]
@@ -279,7 +279,7 @@ def _open(folder: Path, head: "dict[str, Any]") -> None:
     path = folder / HEAD
     if not path.exists():
         folder.mkdir(parents=True, exist_ok=True)
-        path.write_text(json.dumps(head, indent=1) + "\n", encoding="utf-8")
+        write_text(path, json.dumps(head, indent=1) + "\n")
         return
     try:
         before = json.loads(path.read_text(encoding="utf-8"))
