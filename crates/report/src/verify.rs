@@ -65,7 +65,7 @@ pub fn gap(gap: &Gap) -> String {
             let have = if *events == 1 { "event was" } else { "events were" };
             format!(
                 "{events} {have} not understood and not replayed (such as the free of a 1 GiB page): \
-                 the memory that they moved stays where it was"
+                 what it moved stays where it was in the replay"
             )
         }
         Gap::MissingEvent { event } => {
