@@ -15,6 +15,7 @@ use super::frames::{self, Run, Sink, Table, Watch};
 use super::kind::{Kind, Rules};
 use super::tally::{Sizes, Tally};
 use crate::error::Error;
+use crate::proc::iomem;
 use crate::proc::page_size::{page_kb, uninitialised, uninitialised_frames};
 use crate::proc::tree::{Missing, Tree};
 use crate::proc::zoneinfo::{self, Zone};
@@ -38,7 +39,9 @@ pub struct Source {
     /// Pageblocks and free blocks by type.
     pub types: Option<PageTypeInfo>,
     /// Whether some memory is not initialised yet.
-    pub is_partial: bool,
+    is_partial: bool,
+    /// The frames of memory, where this user may read them: some kernels have words for holes that look like the kernel's.
+    memory: Vec<(u64, u64)>,
     lists: Option<BuddyInfo>,
     /// The settings of a recording, by path without the first `/`.
     settings: BTreeMap<String, String>,
@@ -108,6 +111,7 @@ impl Source {
             missing.push(Missing { file: "/proc/version".to_owned(), why: why.to_owned() });
         }
         let page_kb = page_kb(|key| number_after(&meminfo, &format!("{key}:")), &zones);
+        let memory = iomem::memory(&tree.read("/proc/iomem").unwrap_or_default(), page_kb);
         let total = number_after(&meminfo, "MemTotal:").unwrap_or(0);
         let uninitialised = uninitialised(total, page_kb, &zones);
         missing.extend(
@@ -138,6 +142,7 @@ impl Source {
             missing,
             types,
             is_partial: uninitialised.is_some(),
+            memory,
             lists,
             settings,
             _unpacked: None,
@@ -218,18 +223,32 @@ impl Source {
             let zone = &self.zones[at];
             let mut sink = make(at, zone);
             let span = (zone.start, zone.end(), 1 << self.sizes.pageblock);
-            let mut known = self.initialised(zone, &mut sink);
+            let mut known = self.real(zone, &mut sink);
             frames::read(&mut flags_table, counts.as_mut(), span, &mut known, watch)?;
             sinks[at] = Some(sink);
         }
         Ok(sinks.into_iter().flatten().collect())
     }
 
-    /// Returns a sink that takes frames of a zone which are not initialised yet for holes.
-    fn initialised<'s, S: Sink>(&self, zone: &Zone, sink: &'s mut S) -> Initialised<'s, S> {
-        let frames = uninitialised_frames(zone);
-        let later = if self.is_partial { frames } else { 0..0 };
-        Initialised { sink, at: zone.start, later, block: 1 << self.sizes.pageblock }
+    /// Returns a sink that takes what is no memory for holes: frames that are not initialised yet, and those that are in
+    /// no range of memory.
+    fn real<'s, S: Sink>(&self, zone: &Zone, sink: &'s mut S) -> Real<'s, S> {
+        let mut absent = Vec::new();
+        let mut at = zone.start;
+        for &(from, to) in &self.memory {
+            absent.push(at..from.clamp(at, zone.end()));
+            at = at.max(to.min(zone.end()));
+        }
+        if !self.memory.is_empty() {
+            absent.push(at..zone.end());
+        }
+        if self.is_partial {
+            let later = uninitialised_frames(zone);
+            absent.iter_mut().for_each(|range| range.end = range.end.min(later.start));
+            absent.push(later);
+        }
+        absent.retain(|range| !range.is_empty());
+        Real { sink, at: zone.start, absent, block: 1 << self.sizes.pageblock }
     }
 
     /// Refuses the tables of kernels that mark only the first frame of a free block.
@@ -278,7 +297,7 @@ impl Source {
         let mut sinks = Vec::new();
         for (number, zone) in self.zones.iter().enumerate() {
             let mut made = make(number, zone);
-            let mut sink = self.initialised(zone, &mut made);
+            let mut sink = self.real(zone, &mut made);
             let mut at = zone.start;
             let first = runs.partition_point(|run| run.0 < zone.start);
             for &(start, frames, kind) in &runs[first..] {
@@ -287,7 +306,7 @@ impl Source {
                 }
                 let end = start.saturating_add(frames).min(zone.end());
                 // Lines cannot overlap.
-                let push = |sink: &mut Initialised<'_, S>, kind: Kind, frames: u64| {
+                let push = |sink: &mut Real<'_, S>, kind: Kind, frames: u64| {
                     // Which page cache is dirty or mapped is not in it.
                     let run = Run { kind, frames, dropped: kind == Kind::File };
                     if frames > 0 {
@@ -312,28 +331,37 @@ impl Source {
     }
 }
 
-/// Takes runs of a pageblock and more that look like the kernel's for holes, among the frames that are initialised later.
-struct Initialised<'s, S> {
+/// Takes runs of a pageblock and more that look like the kernel's for holes, where there is no memory.
+struct Real<'s, S> {
     sink: &'s mut S,
     /// The next frame.
     at: u64,
-    later: Range<u64>,
+    /// The frames without memory, upwards.
+    absent: Vec<Range<u64>>,
     /// The frames of a pageblock.
     block: u64,
 }
 
-impl<S: Sink> Sink for Initialised<'_, S> {
+impl<S: Sink> Sink for Real<'_, S> {
     fn push(&mut self, run: Run) {
-        let start = self.at;
-        self.at += run.frames;
-        let inside = self.at.min(self.later.end).saturating_sub(start.max(self.later.start));
-        if run.kind != Kind::KernelOrFree || inside < self.block {
-            return self.sink.push(run);
+        let end = self.at + run.frames;
+        if run.kind == Kind::KernelOrFree && run.frames >= self.block {
+            for absent in &self.absent {
+                let (from, to) = (absent.start.max(self.at), absent.end.min(end));
+                if from >= to || to - from < self.block {
+                    continue;
+                }
+                if from > self.at {
+                    self.sink.push(Run { frames: from - self.at, ..run });
+                }
+                self.sink.push(Run { kind: Kind::Hole, frames: to - from, ..run });
+                self.at = to;
+            }
         }
-        if inside < run.frames {
-            self.sink.push(Run { frames: run.frames - inside, ..run });
+        if end > self.at {
+            self.sink.push(Run { frames: end - self.at, ..run });
         }
-        self.sink.push(Run { kind: Kind::Hole, frames: inside, ..run });
+        self.at = end;
     }
 
     fn finish(&mut self) {

@@ -101,6 +101,22 @@ fn memory_that_is_not_initialised_holds_nothing() {
     assert_eq!(forecast.map[0].cells.trim_end(), "m.11KmmrKKK");
 }
 
+/// Some kernels have words of 0 for holes, which `/proc/iomem` tells from memory.
+#[test]
+fn holes_that_look_like_the_kernels_hold_nothing() {
+    let mut blocks = BLOCKS.to_vec();
+    blocks.insert(4, BLOCKS[4]);
+    let zone = ZONE.replace("spanned  4096", "spanned  4608");
+    let folder = tempfile::tempdir().unwrap();
+    machine(folder.path(), &zone, &blocks);
+    // Frames 2048 to 2559 are none.
+    let iomem = "00000000-007fffff : System RAM\n00a00000-011fffff : System RAM\n";
+    fs::write(folder.path().join("iomem"), iomem).unwrap();
+    let forecast = made(folder.path()).unwrap();
+    assert_eq!(forecast.map[0].cells.trim_end(), "m.11 Kmmr");
+    assert_eq!((of_order(&forecast, 9).blocks, forecast.held.blocks()), (8, 4));
+}
+
 /// 512 frames without a flag are a free block if they are on per-CPU lists, which only their number tells.
 #[test]
 fn pages_on_cpu_lists_raise_the_upper_bound() {

@@ -94,7 +94,7 @@ impl Live {
         };
         let zones = source.zones.iter().zip(&spans).map(zone).collect();
         let iomem = source.tree.read("/proc/iomem").unwrap_or_default();
-        let memory = scan::memory(&iomem, source.page_kb);
+        let memory = pageblock_doctor::proc::iomem::memory(&iomem, source.page_kb);
         let scan = FrameTable::open(&source.tree)
             .map(|table| Scan::new(table, spans, order, source.rules, memory))
             .map_err(|error| match error {
