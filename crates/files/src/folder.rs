@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::{CWD, RenameFlags, renameat_with};
 use rustix::io::Errno;
-use tempfile::TempDir;
+use tempfile::{Builder, TempDir};
 
 use crate::target::folder_of;
 use crate::{Access, made};
@@ -64,6 +64,39 @@ impl Drop for NewFolder {
             let mut made = made::lock();
             made.remove(temporary.path());
             drop(temporary);
+        }
+    }
+}
+
+/// A folder in the folder for temporary files, for this user alone; it is removed with this.
+#[derive(Debug)]
+pub struct ScratchFolder(Option<TempDir>);
+
+impl ScratchFolder {
+    /// Makes one.
+    ///
+    /// # Errors
+    /// If it cannot be made.
+    pub fn new() -> io::Result<Self> {
+        let mut made = made::lock();
+        let folder = Builder::new().prefix("pageblock-").tempdir()?;
+        made.insert(folder.path().to_owned());
+        Ok(Self(Some(folder)))
+    }
+
+    /// Returns its path.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        self.0.as_ref().map_or(Path::new(""), TempDir::path)
+    }
+}
+
+impl Drop for ScratchFolder {
+    fn drop(&mut self) {
+        if let Some(folder) = self.0.take() {
+            let mut made = made::lock();
+            made.remove(folder.path());
+            drop(folder);
         }
     }
 }

@@ -16,7 +16,7 @@ mod place;
 mod target;
 mod whole;
 
-pub use folder::{NewFolder, new_folder, part, part_folder, rename_new};
+pub use folder::{NewFolder, ScratchFolder, new_folder, part, part_folder, rename_new};
 pub use made::{remove_abandoned, remove_unfinished};
 pub use place::in_place;
 pub use whole::{NewFile, can_write, write};

@@ -6,6 +6,7 @@ use std::io::{BufReader, Read};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use pageblock_files::ScratchFolder;
 use pageblock_recording::KernelVersion;
 
 use crate::error::Error;
@@ -213,7 +214,7 @@ fn download(name: &Path, wanted: &dyn Fn(&str) -> bool) -> Result<Kernel, Error>
     let (mut names, mut found) = (vec![text.into_owned()], Found::default());
     let mut at = 0;
     while let Some(package_name) = names.get(at) {
-        let folder = tempfile::tempdir().map_err(Error::at(name))?;
+        let folder = ScratchFolder::new().map_err(Error::at(name))?;
         let file = fetch(package_name, folder.path()).map_err(|why| no(&why))?;
         let part = package(&file, wanted)?;
         found.images.extend(part.images);

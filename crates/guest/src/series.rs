@@ -9,7 +9,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 use std::time::Duration;
 
-use pageblock_files::{Access, NewFile};
+use pageblock_files::{Access, NewFile, ScratchFolder};
 use pageblock_measure::Run;
 use pageblock_measure::prediction::Column;
 use pageblock_simulate::sim::machine_file::MachineSpec;
@@ -293,7 +293,7 @@ impl Plan {
 pub fn kvm_runs(plan: &Plan, stop: &dyn Fn() -> bool) -> Result<bool, Error> {
     let Some(kernel) = plan.kernels.first() else { return Ok(false) };
     let folder =
-        tempfile::tempdir().map_err(Error::at(Path::new("a folder for temporary files")))?;
+        ScratchFolder::new().map_err(Error::at(Path::new("a folder for temporary files")))?;
     let job = Job {
         load: Load::Boot,
         seed: 0,

@@ -3,8 +3,8 @@
 use std::path::Path;
 use std::sync::Arc;
 
+use pageblock_files::ScratchFolder;
 use pageblock_recording::{CaptureOptions, Columnar, Error, Recording};
-use tempfile::TempDir;
 
 use crate::cache::{self, Cache};
 use crate::error::{Place, Result, bail};
@@ -27,7 +27,7 @@ enum Kept {
     /// In the cache, whose entries stay while this is held.
     In(Cache),
     /// In a folder that is removed with the session: the cache cannot be written, or there is none.
-    ForNow(TempDir),
+    ForNow(ScratchFolder),
 }
 
 impl Kept {
@@ -86,8 +86,7 @@ impl Session {
     }
 
     fn without_cache(recording: Recording, watch: &Arc<dyn Watch>) -> Result<Self> {
-        let temporary = tempfile::Builder::new().prefix("pageblock-").tempdir();
-        let temporary = temporary.at(|| "a folder for temporary files")?;
+        let temporary = ScratchFolder::new().at(|| "a folder for temporary files")?;
         let columnar = columnar(&recording, temporary.path(), watch.as_ref())?;
         Self::with(recording, columnar, Kept::ForNow(temporary), watch)
     }

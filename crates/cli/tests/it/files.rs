@@ -122,11 +122,11 @@ fn half_written(folder: &Path) -> Vec<PathBuf> {
 
 /// Starts a command that writes in `folder`, and sends it a signal when it has begun to write.
 #[expect(clippy::disallowed_methods, reason = "a program is watched")]
-fn signalled(folder: &Path, arguments: &[&str], signal: Signal) {
+fn signalled(folder: &Path, cache: &str, arguments: &[&str], signal: Signal) {
     let mut child = Command::new(env!("CARGO_BIN_EXE_pageblock"))
         .args(arguments)
         .current_dir(folder)
-        .env("PAGEBLOCK_CACHE", folder.join("cache"))
+        .envs([("PAGEBLOCK_CACHE", cache), ("TMPDIR", "."), ("HOME", ""), ("XDG_CACHE_HOME", "")])
         .stdin(Stdio::null())
         .stdout(Stdio::null())
         .stderr(Stdio::null())
@@ -151,11 +151,14 @@ fn a_signal_leaves_nothing_half_written() {
     fs::write(folder.path().join("capture.txt"), line.repeat(1_000_000)).expect("it is ours");
     fs::create_dir(folder.path().join("cache")).expect("a folder");
     for (out, signal) in [("x.pbrec", Signal::INT), ("folder", Signal::TERM)] {
-        signalled(folder.path(), &["recording", "convert", "capture.txt", "-o", out], signal);
+        let arguments = ["recording", "convert", "capture.txt", "-o", out];
+        signalled(folder.path(), "cache", &arguments, signal);
     }
     for command in ["slice", "anonymise"] {
         let arguments = ["recording", command, "capture.txt", "-o", "x.pbrec"];
-        signalled(folder.path(), &arguments, Signal::INT);
+        // In the cache, and where there is none.
+        signalled(folder.path(), "cache", &arguments, Signal::INT);
+        signalled(folder.path(), "", &arguments, Signal::TERM);
     }
     assert_eq!(names(folder.path()), ["cache", "capture.txt"]);
     assert_eq!(half_written(folder.path()), Vec::<PathBuf>::new());

@@ -5,10 +5,10 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 use pageblock::mobility::{Migratetype, Numbering};
+use pageblock_files::ScratchFolder;
 use pageblock_recording::{
     BuddyInfo, Decoding, Input, KernelVersion, PageTypeInfo, PageUse, Recording, Snapshot,
 };
-use tempfile::TempDir;
 
 use super::bounds::Room;
 use super::frames::{self, Run, Sink, Table, Watch};
@@ -46,7 +46,7 @@ pub struct Source {
     /// The settings of a recording, by path without the first `/`.
     settings: BTreeMap<String, String>,
     /// Where the files of a `.pbrec` are as long as they are read.
-    _unpacked: Option<TempDir>,
+    _unpacked: Option<ScratchFolder>,
 }
 
 impl Source {
@@ -59,7 +59,7 @@ impl Source {
             return Self::open_folder(root, None);
         }
         let recording = Recording::open(root)?;
-        let folder = tempfile::tempdir().map_err(Error::io(root))?;
+        let folder = ScratchFolder::new().map_err(Error::io(root))?;
         recording.write_state(folder.path())?;
         let opened = Self::open_folder(folder.path(), Some(recording));
         // The folder is gone when somebody reads its name.

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// What makes, replaces or removes a file.
-const WORDS: [&str; 15] = [
+const WORDS: [&str; 17] = [
     "fs::write(",
     "File::create",
     "File::options",
@@ -18,6 +18,8 @@ const WORDS: [&str; 15] = [
     "DirBuilder",
     "set_permissions(",
     "NamedTempFile",
+    "TempDir",
+    "tempdir(",
     ".persist",
     "generate_to(",
 ];
