@@ -1,7 +1,7 @@
 //! What ARCHITECTURE.md says of the code of the workspace's other crates.
 
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use crate::rings::root;
 use crate::source::{code, rust_files};
@@ -158,4 +158,42 @@ fn every_invariant_names_what_holds_it() {
         found += 1;
     }
     assert!(found > 10, "{found} invariants were found");
+}
+
+/// Returns the documents below a folder.
+fn documents(folder: &Path) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    for entry in fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            found.extend(documents(&path));
+        } else if path.extension().is_some_and(|ending| ending == "md") {
+            found.push(path);
+        }
+    }
+    found
+}
+
+#[test]
+fn every_source_file_that_a_document_names_exists() {
+    let Some(program) = folder("cli") else { return };
+    let top = program.join("../..").canonicalize().unwrap();
+    let files: Vec<_> = ["crates", "examples"]
+        .iter()
+        .flat_map(|name| rust_files(&top.join(name)))
+        .map(|path| path.display().to_string())
+        .collect();
+    let mut wrong = Vec::new();
+    let mut named = 0;
+    let pages = ["README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "GLOSSARY.md"];
+    for page in pages.iter().map(|page| top.join(page)).chain(documents(&top.join("docs"))) {
+        let text = fs::read_to_string(&page).unwrap();
+        for name in text.split('`').skip(1).step_by(2).filter(|name| name.ends_with(".rs")) {
+            named += 1;
+            if !files.iter().any(|file| file.ends_with(&format!("/{name}"))) {
+                wrong.push(format!("{}: {name}", page.display()));
+            }
+        }
+    }
+    assert!(wrong.is_empty() && named > 50, "{named} named; gone:\n{}", wrong.join("\n"));
 }
