@@ -157,7 +157,7 @@ fn at_a_smaller_scale_published_totals_are_not_compared() {
         "{text}"
     );
     assert!(
-        text.contains("Amean fault-base-1 (us)  predicted       662.92   650   0.98 "),
+        text.contains("Amean fault-base-1 (us)  fitted          662.92   650   0.98 "),
         "{text}"
     );
     for json in ["--json", "--json=comparison"] {
@@ -327,7 +327,7 @@ fn invalid_files_of_runs_are_refused_by_name() {
     check(r#"[{"policy": "p"}]"#, "line 1, column 16: [0]: the key `workload` is missing");
     check(
         &good.replacen("\"seed\": 1", "\"seed\": -1", 1),
-        "line 6, column 14: [0].seed: found -1; allowed: a whole number from 0 to ",
+        "line 7, column 14: [0].seed: found -1; allowed: a whole number from 0 to ",
     );
     let name = file("twice.json", &good).display().to_string();
     refuses(
