@@ -166,9 +166,11 @@ impl Demands {
     }
 }
 
-/// Returns what tells one recording from another: the name in the cache, which has its fingerprint.
+/// Returns what tells one columnar form from another: the name in the cache, which has the recording's fingerprint, and
+/// what was made of its events.
 fn identity(source: &Columnar) -> String {
-    source.cache.file_name().unwrap_or_default().to_string_lossy().into_owned()
+    let name = source.cache.file_name().unwrap_or_default().to_string_lossy();
+    format!("{name} {} {:?}", source.events, source.windows)
 }
 
 struct DemandWriter {
