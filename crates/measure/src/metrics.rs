@@ -155,7 +155,8 @@ impl Subject {
 pub fn catalogue(runs: &[Run]) -> Vec<Subject> {
     let pageblock_order = runs.iter().map(Run::pageblock_order).max().unwrap_or(9);
     let of_workload = tables::of_workloads(runs).flat_map(|tables| &tables.measures);
-    let of_workload = of_workload.map(|spec| Subject::new(&*spec.title, spec.metrics()));
+    let of_workload =
+        of_workload.map(|spec| Subject::new(tables::titled(&spec.title, runs), spec.metrics()));
     let unfinished = Subject::new("Runs that did not finish (runs)", unfinished());
     let common = common(runs, pageblock_order);
     std::iter::once(unfinished).chain(of_workload).chain(common).collect()

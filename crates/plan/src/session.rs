@@ -103,6 +103,12 @@ impl Session {
         Ok(Self { recording, columnar, watch: Arc::clone(watch), kept })
     }
 
+    /// Returns what tells the recording from any other, whatever their files are called: its name and its fingerprint.
+    #[must_use]
+    pub fn key(&self) -> String {
+        self.columnar.cache.file_stem().unwrap_or_default().to_string_lossy().into_owned()
+    }
+
     /// Creates a file beside the columnar form; if the cache cannot be written, warns and creates it in a temporary
     /// folder.
     ///

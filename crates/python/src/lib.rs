@@ -47,6 +47,8 @@ mod _pageblock {
     #[pymodule_export]
     use super::simulate::run;
     #[pymodule_export]
+    use super::sweep::build;
+    #[pymodule_export]
     use super::sweep::{Sweep, paired, sweep_grid_of, sweep_run};
     #[pymodule_export]
     use super::table::Table;

@@ -69,6 +69,12 @@ impl Recording {
         &self.session.recording.name
     }
 
+    /// What tells it from any other recording: its name and a digest of its content.
+    #[getter]
+    fn key(&self) -> String {
+        self.session.key()
+    }
+
     /// The version of the recorded kernel.
     #[getter]
     fn kernel(&self) -> &str {

@@ -106,3 +106,9 @@ pub(crate) fn paired(base: Vec<f64>, new: Vec<f64>) -> PyResult<(f64, f64, f64, 
     let (low, high) = result.interval;
     Ok((result.median_ratio, low, high, result.wilcoxon_p))
 }
+
+/// Returns the version with a digest of the sources: what one build kept answers for no other.
+#[pyfunction]
+pub(crate) fn build() -> String {
+    pageblock_plan::program::build()
+}

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 import pageblock
+from pageblock import _recordings
 from pageblock._engines import engine
 from pageblock._trials import Replays
 
@@ -101,6 +102,21 @@ def test_a_recording_is_replayed(tmp_path: Path) -> None:
     assert (tmp_path / "replays.jsonl").read_text(encoding="utf-8").count("\n") >= 1
     with pytest.raises(pageblock.Error, match="there is no knob 'swappiness'; a replay of a recording obeys vm.min_free_kbytes, "):
         pageblock.tune(path, out=tmp_path / "other", objectives="spread", knobs=["swappiness"])
+
+
+def test_a_search_answers_for_no_other_recording_under_the_same_path(tmp_path: Path) -> None:
+    path = tmp_path / "there-6.12"
+    shutil.copytree(Path(__file__).parents[3] / "recordings/debian-6.12-640m", path)
+
+    def search() -> pageblock.Tuned:
+        return pageblock.tune(path, objectives="spread", over="switches", knobs=["placement"], trials=1, batch=1, out=tmp_path / "out")
+
+    search()
+    with (path / "comms.json").open("a") as file:
+        file.write("\n")
+    _recordings._OPENED.clear()  # noqa: SLF001
+    with pytest.raises(pageblock.Error, match="the folder has another search: content is there-6.12-"):
+        search()
 
 
 def test_a_recording_travels_to_the_workers_of_dask(tmp_path: Path) -> None:

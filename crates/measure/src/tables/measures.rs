@@ -74,7 +74,7 @@ mod tests {
             divide,
         };
         MeasuresSpec {
-            title: "Launches".into(),
+            title: "Launches ({origin})".into(),
             samples: "latency".into(),
             rows: vec![
                 row("Latency", "mean-ms", "amean:latency", 1_000_000),
@@ -103,6 +103,7 @@ mod tests {
         };
         let runs = [run("a", 1), run("b", 2)];
         let comparison = SeedComparison::of_runs(&runs, &Options::default()).unwrap();
+        assert!(comparison.sections.iter().any(|s| s.title == "Launches (simulated)"));
         let means = |group: &str, label: &str| {
             let row = comparison.row(group, label).unwrap();
             row.cells.iter().map(|cell| cell.as_ref().unwrap().mean).collect::<Vec<_>>()

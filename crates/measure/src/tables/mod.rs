@@ -76,14 +76,19 @@ pub enum Table {
 
 impl Table {
     /// Puts in the title where the runs come from.
-    fn of_origin(mut self, origin: &str) -> Self {
+    fn of_origin(mut self, runs: &[Run]) -> Self {
         if let Self::Operations(Operations { title, .. })
         | Self::Iterations(Iterations { title, .. }) = &mut self
         {
-            *title = title.replace(ORIGIN, origin);
+            *title = titled(title, runs);
         }
         self
     }
+}
+
+/// Returns a title that says where the runs come from.
+pub(crate) fn titled(title: &str, runs: &[Run]) -> String {
+    title.replace(ORIGIN, &Origin::words(runs))
 }
 
 /// Computes the tables of the runs' workload; tables without data in the runs are omitted.
@@ -96,7 +101,6 @@ pub fn of_runs(runs: &[Run], baseline: usize, stars: StarRule) -> Result<Vec<Tab
         let is_count = |operation: &str| spec.is_count(operation);
         clock::without_emulated_times(table, &is_count, &policies, baseline)
     };
-    let origin = Origin::words(runs);
     let mut tables = Vec::new();
     for spec in of_workloads(runs).flat_map(|tables| &tables.tables) {
         let table = match spec {
@@ -112,7 +116,7 @@ pub fn of_runs(runs: &[Run], baseline: usize, stars: StarRule) -> Result<Vec<Tab
             TableSpec::Iterations(spec) => spec.table(&policies, baseline)?.map(Table::Iterations),
             TableSpec::State(spec) => spec.table(&policies).map(Table::State),
         };
-        tables.extend(table.map(|table| table.of_origin(&origin)));
+        tables.extend(table.map(|table| table.of_origin(runs)));
     }
     Ok(tables)
 }

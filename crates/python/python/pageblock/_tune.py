@@ -15,7 +15,8 @@ from ._answer import Trial, Tuned
 from ._engines import Engine, engine
 from ._knobs import DEFAULT, MIN_FREE_PART, Knob, space, with_switches
 from ._objectives import Change, Measure, changes, measures
-from ._pageblock import Error, Kernel, Sweep, memory_kib, workloads, write_text
+from ._pageblock import Error, Kernel, Sweep, build, memory_kib, workloads, write_text
+from ._recordings import opened
 from ._trials import Replays, Runner, Simulations, recorded_kernel
 
 __all__ = ["tune"]
@@ -82,8 +83,11 @@ def tune(
     head = {
         "of": os.fspath(of), "kernel": base.name, "objectives": [one.name for one in wanted], "over": over, "seeds": seeds,
         "knobs": [knob.name for knob in chosen], "machine": cell.get("machine"), "scale": str(scale), "batch": batch, "seed": seed,
-        "optuna": optuna.__version__,
+        "optuna": optuna.__version__, "program": build(),
     }  # fmt: skip
+    if replayed:
+        # What was replayed of one recording answers for no other under the same path.
+        head["content"] = opened(os.fspath(of)).key
     with engine(executor, jobs) as found:
         _open(folder, head)
         if replayed:
