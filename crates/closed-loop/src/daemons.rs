@@ -2,6 +2,7 @@
 
 use pageblock_replay::watch::Watch;
 use pageblock_vm::Vm;
+use pageblock_vm::compact::kcompactd::PROACTIVE_NS;
 use pageblock_vm::daemon::Daemon;
 
 use crate::pace::Pace;
@@ -13,58 +14,88 @@ struct Threads {
     kcompactd: u64,
 }
 
+/// How often in a whole replay kswapd may wait without having reclaimed anything, and proactive compaction may improve
+/// nothing: 27 minutes and 18 hours, one right after the other. A clock that jumps by years must not have each one done.
+const IDLE_WAITS: u32 = 1 << 14;
+const IDLE_ROUNDS: u32 = 1 << 11;
+
 /// The threads of all nodes.
 pub(crate) struct Daemons {
     threads: Vec<Threads>,
     pace: Pace,
-    now: u64,
+    /// `None` before the first demand: what the machine did since it was booted is in the state at the start.
+    now: Option<u64>,
+    /// How many more of both there may be.
+    idle_waits: u32,
+    idle_rounds: u32,
 }
 
 impl Daemons {
     pub(crate) fn new(nodes: usize, pace: Pace) -> Self {
-        Self { threads: vec![Threads::default(); nodes], pace, now: 0 }
+        let threads = vec![Threads::default(); nodes];
+        Self { threads, pace, now: None, idle_waits: IDLE_WAITS, idle_rounds: IDLE_ROUNDS }
     }
 
     /// Lets them work for so many nanoseconds.
     pub(crate) fn wait(&mut self, vm: &mut Vm<'_, Watch>, ns: u64) {
-        self.until(vm, self.now + ns);
+        self.until(vm, self.now.unwrap_or(0) + ns);
     }
 
     /// Lets them work until a time in nanoseconds.
     pub(crate) fn until(&mut self, vm: &mut Vm<'_, Watch>, now: u64) {
-        let before = self.now;
-        self.now = self.now.max(now);
+        let before = self.now.unwrap_or(now);
+        let now = before.max(now);
+        self.now = Some(now);
         vm.take_work();
         for node in 0..self.threads.len() {
-            self.run_kswapd(vm, node, before);
-            self.run_kcompactd(vm, node, before);
+            self.run_kswapd(vm, node, (before, now));
+            self.run_kcompactd(vm, node, (before, now));
         }
     }
 
-    fn run_kswapd(&mut self, vm: &mut Vm<'_, Watch>, node: usize, before: u64) {
+    fn run_kswapd(&mut self, vm: &mut Vm<'_, Watch>, node: usize, (before, now): (u64, u64)) {
         let at = &mut self.threads[node].kswapd;
         let kswapd = &vm.nodes()[node].kswapd;
         if kswapd.woken && !kswapd.is_running() {
             // A wake ends a nap.
             *at = (*at).min(before);
         }
-        while *at <= self.now {
+        let mut reclaimed = 0;
+        while *at <= now {
             let step = vm.step_kswapd(node, 0);
-            if !goes_on(step, at, before, self.now, self.pace.cost(&vm.take_work())) {
+            let work = vm.take_work();
+            if !goes_on(step, at, before, now, self.pace.cost(&work)) {
                 break;
+            }
+            reclaimed += work.reclaimed;
+            if step != Daemon::Ran && std::mem::take(&mut reclaimed) == 0 {
+                self.idle_waits = self.idle_waits.saturating_sub(1);
+                *at = if self.idle_waits == 0 { (*at).max(now) } else { *at };
             }
         }
     }
 
-    fn run_kcompactd(&mut self, vm: &mut Vm<'_, Watch>, node: usize, before: u64) {
+    fn run_kcompactd(&mut self, vm: &mut Vm<'_, Watch>, node: usize, (before, now): (u64, u64)) {
         let at = &mut self.threads[node].kcompactd;
         if vm.nodes()[node].kcompactd.woken {
             *at = (*at).min(before);
         }
-        while *at <= self.now {
+        let mut napped = false;
+        while *at <= now {
             let step = vm.step_kcompactd(node, 0);
-            if !goes_on(step, at, before, self.now, self.pace.cost(&vm.take_work())) {
+            if !goes_on(step, at, before, now, self.pace.cost(&vm.take_work())) {
                 break;
+            }
+            let Daemon::Nap(ns) = step else {
+                napped = false;
+                continue;
+            };
+            if std::mem::replace(&mut napped, true) {
+                // The check between two naps found nothing to do, and finds the same until something else runs.
+                *at += now.saturating_sub(*at) / ns * ns;
+            } else if ns > PROACTIVE_NS {
+                self.idle_rounds = self.idle_rounds.saturating_sub(1);
+                *at = if self.idle_rounds == 0 { (*at).max(now) } else { *at };
             }
         }
     }

@@ -249,11 +249,11 @@ impl<'m> Machine<'m> {
                 }
             }
             Demand::Bulk { pages } => {
+                // As in the open loop, it ends with the first page that it does not get.
                 for _ in 0..pages {
-                    if let Some(here) = self.alloc(cpu, 0, Gfp::GFP_KERNEL) {
-                        self.own(here, 0, Migratetype::Unmovable);
-                        self.names.keep_unnamed(Content::Fixed(here));
-                    }
+                    let Some(here) = self.alloc(cpu, 0, Gfp::GFP_KERNEL) else { break };
+                    self.own(here, 0, Migratetype::Unmovable);
+                    self.names.keep_unnamed(Content::Fixed(here));
                 }
             }
             Demand::Tick => {

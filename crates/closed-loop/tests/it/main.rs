@@ -98,3 +98,37 @@ fn a_replay_stops_when_it_is_told_to() {
         pageblock_closed_loop::replay(&recording, &demands, ("x", &kernel), 0, &mut |_, _| false);
     assert!(stopped.unwrap().is_none());
 }
+
+/// A clock that jumps by a hundred years does not make the daemons work through them.
+#[test]
+fn one_time_in_the_future_costs_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("jump-6.12");
+    let shipped =
+        PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../recordings/debian-6.12-640m");
+    std::fs::create_dir_all(path.join("start")).unwrap();
+    std::fs::copy(shipped.join("README.md"), path.join("README.md")).unwrap();
+    for file in std::fs::read_dir(shipped.join("start")).unwrap() {
+        let file = file.unwrap();
+        std::fs::copy(file.path(), path.join("start").join(file.file_name())).unwrap();
+    }
+    let events = "9386850200 0 1 M S1\n9386850200 0 1 M S2\n9386850201 0 1 A 21908 1 0 GFP_KERNEL\n\
+                  4503599627370495 0 1 F 21908 1\n9386850203 0 1 A 29299 0 0 GFP_KERNEL\n";
+    std::fs::write(path.join("events.tsv"), events).unwrap();
+    let recording = Recording::open(&path).unwrap();
+    let columnar = recording.columnar(&folder.path().join("cache"), &mut |_, _| {}).unwrap();
+    let demands = open_loop::demands(&recording, &columnar, &mut |_, _| {}).unwrap();
+    // The second has no hopeless nodes: its kswapd tries for ever where it can reclaim nothing.
+    for name in ["linux-6.12", "linux-4.4"] {
+        let kernel = Named::parse(name).unwrap().kernel;
+        let mut calls = 0;
+        let run =
+            pageblock_closed_loop::replay(&recording, &demands, (name, &kernel), 0, &mut |_, _| {
+                calls += 1;
+                true
+            });
+        let run = run.unwrap().unwrap().run;
+        assert_eq!((run.policy.as_str(), calls), (name, 1));
+        assert!(count(&run, "compact_daemon_wake") < 100);
+    }
+}

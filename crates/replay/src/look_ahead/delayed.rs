@@ -111,23 +111,24 @@ pub(super) struct DelayedFinder {
     doubts: Vec<Aside>,
     /// The task of this event, back after others, if it is.
     back: Option<Aside>,
-    /// The type of each pageblock, plus one; 0 where it is not known.
+    /// The type of each pageblock of the start snapshot, plus one; 0 where it is not known.
     types: Vec<u8>,
     pageblock_order: Order,
 }
 
 impl DelayedFinder {
-    pub(super) fn new(pageblock_order: Order) -> Self {
-        Self { pageblock_order, ..Self::default() }
+    /// Creates a finder for the pageblocks below `end`.
+    pub(super) fn new(end: Pfn, pageblock_order: Order) -> Self {
+        let types = vec![0; (end.0 >> pageblock_order) as usize + 1];
+        Self { types, pageblock_order, ..Self::default() }
     }
 
-    /// Sets the type of a frame's pageblock: the list that its pages are freed to.
+    /// Sets the type of a frame's pageblock: the list that its pages are freed to. A frame outside the start
+    /// snapshot, which only damage can name, has none.
     pub(super) fn block_type(&mut self, pfn: Pfn, mt: Migratetype) {
-        let block = (pfn.0 >> self.pageblock_order) as usize;
-        if block >= self.types.len() {
-            self.types.resize(block + 1, 0);
+        if let Some(slot) = self.types.get_mut((pfn.0 >> self.pageblock_order) as usize) {
+            *slot = mt as u8 + 1;
         }
-        self.types[block] = mt as u8 + 1;
     }
 
     /// Sets the type of all pageblocks of a block, or of the one that it lies in.
@@ -299,7 +300,7 @@ mod tests {
     const LIST: (Order, Migratetype) = (0, Unmovable);
 
     fn finder() -> DelayedFinder {
-        let mut finder = DelayedFinder::new(9);
+        let mut finder = DelayedFinder::new(OTHER, 9);
         finder.block_type(BLOCK, Unmovable);
         finder
     }
@@ -318,6 +319,15 @@ mod tests {
     ) -> Option<LateReport> {
         finder.event(event, 0, pid);
         finder.left(how, 0, pid, pfn, LIST)
+    }
+
+    /// One frame number must not decide how much memory is taken.
+    #[test]
+    fn frames_that_the_machine_lacks_have_no_type() {
+        let mut finder = finder();
+        finder.range_type(Pfn((1 << 52) - 1), 10, Unmovable);
+        assert_eq!(finder.type_of(Pfn((1 << 52) - 1)), None);
+        assert_eq!((finder.type_of(BLOCK), finder.types.len()), (Some(Unmovable), 1));
     }
 
     #[test]

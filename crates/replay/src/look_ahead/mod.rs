@@ -102,7 +102,7 @@ impl LookAheadFinder {
         let pending = vec![Pending::default(); start.end_pfn().0 as usize];
         let isolated_by = vec![0; pending.len()];
         let look_ahead = LookAhead::default();
-        let mut delayed = DelayedFinder::new(pageblock_order);
+        let mut delayed = DelayedFinder::new(start.end_pfn(), pageblock_order);
         for block in &start.blocks {
             if let Some(mt) = block.mt {
                 delayed.block_type(block.pfn, mt);

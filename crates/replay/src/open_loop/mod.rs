@@ -129,10 +129,10 @@ impl<'a, 'm> Replay<'a, 'm> {
             }
             Demand::Isolate { pfn, order } => self.isolate(pfn, order),
             Demand::Bulk { pages } => {
+                // The bulk allocator ends with the first page that it does not get.
                 for _ in 0..pages {
-                    if let Some(placed) = self.alloc(cpu, 0, Gfp::GFP_KERNEL, false) {
-                        self.placement.place_unknown(placed);
-                    }
+                    let Some(placed) = self.alloc(cpu, 0, Gfp::GFP_KERNEL, false) else { break };
+                    self.placement.place_unknown(placed);
                 }
             }
             Demand::Drain { pfn } => {

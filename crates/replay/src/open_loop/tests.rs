@@ -53,6 +53,23 @@ fn alloc(replay: &mut Replay<'_, '_>, pfn: u64) -> Pfn {
     replay.placement.frame_of(Pfn(pfn)).unwrap()
 }
 
+/// A number in a recording does not decide how long a replay takes.
+#[test]
+fn a_bulk_request_ends_with_the_last_free_page() {
+    on_machine(&[(1024, 4, Unmovable)], |replay| {
+        push(replay, Demand::Bulk { pages: u32::MAX });
+        push(replay, Demand::Bulk { pages: u32::MAX });
+        let zone = &replay.allocator.zones()[0];
+        assert!(
+            (1024..1040).all(|pfn| !matches!(zone.state(Pfn(pfn)), Some(FrameState::Free { .. })))
+        );
+        for _ in 0..16 {
+            assert!(replay.placement.take_unknown().is_some());
+        }
+        assert!(replay.placement.take_unknown().is_none());
+    });
+}
+
 #[test]
 fn compaction_fills_movable_pageblocks_only() {
     on_machine(&[(1024, 4, Movable), (1536, 9, Unmovable)], |replay| {

@@ -19,7 +19,7 @@ use crate::base::daemon::Daemon;
 use crate::vm::Vm;
 
 /// Nanoseconds between two checks of proactive compaction (`HPAGE_FRAG_CHECK_INTERVAL_MSEC`).
-const PROACTIVE_NS: u64 = 500_000_000;
+pub const PROACTIVE_NS: u64 = 500_000_000;
 /// After a round without improvement the next check comes 64 times later (`COMPACT_MAX_DEFER_SHIFT`).
 const PROACTIVE_BACKOFF: u64 = 64;
 
