@@ -3,7 +3,7 @@
 
 use std::io::{self, Write};
 
-pub(crate) use pageblock_plan::text::{in_line, printable};
+pub(crate) use pageblock_report::text::{in_line, printable};
 
 /// Writes whole lines to standard output.
 pub(crate) fn print(text: &str) -> io::Result<()> {

@@ -4,6 +4,7 @@ use pageblock::frame::Order;
 use pageblock_measure::History;
 use pageblock_measure::history::{Cell, Content};
 use pageblock_measure::index::unusable_free_index;
+use pageblock_report::text::in_line;
 
 use crate::error::Error;
 use crate::subject::Subject;
@@ -11,9 +12,9 @@ use crate::subject::Subject;
 /// A run with the pageblocks of every sample.
 #[derive(Clone, Debug)]
 pub struct Opened {
-    /// The policy, or the recording's name.
+    /// The policy, or the recording's name, as it may be shown.
     pub name: String,
-    /// The workload or the recording.
+    /// The workload or the recording, likewise.
     pub workload: String,
     /// Its history.
     pub history: History,
@@ -41,8 +42,8 @@ impl Opened {
             (0..zone.blocks).map(move |block| (at, (zone.start >> order) + block))
         });
         Ok(Some(Self {
-            name: subject.name.clone(),
-            workload: subject.workload.clone(),
+            name: in_line(&subject.name),
+            workload: in_line(&subject.workload),
             places: places.collect(),
             history: history.clone(),
             cells,

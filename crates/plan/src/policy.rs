@@ -5,9 +5,10 @@ use std::path::Path;
 use pageblock::policy::Policy;
 use pageblock::preset::Preset;
 use pageblock_kernel::{Named, file};
+use pageblock_report::text::in_line;
 
 use crate::error::{Place, Result, bail};
-use crate::text::{in_line, read_text};
+use crate::text::read_text;
 
 /// A policy as the user named it.
 #[derive(Clone, Debug)]

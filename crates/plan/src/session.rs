@@ -5,10 +5,11 @@ use std::sync::Arc;
 
 use pageblock_files::ScratchFolder;
 use pageblock_recording::{CaptureOptions, Columnar, Error, Recording};
+use pageblock_report::text::in_line;
 
 use crate::cache::{self, Cache};
 use crate::error::{Place, Result, bail};
-use crate::text::{in_line, without_os_numbers};
+use crate::text::without_os_numbers;
 use crate::watch::Watch;
 
 /// A recording and its columnar form.

@@ -13,12 +13,12 @@ use pageblock_picture::page::PageComparison;
 use pageblock_picture::{Kind, Subject};
 use pageblock_recording::CaptureOptions;
 use pageblock_replay::{history, machine::recorded_preset};
+use pageblock_report::text::in_line;
 use pageblock_report::{full, replay as print, verify as words};
 
 use crate::error::{Error, Place, Result, bail};
 use crate::policy::NamedPolicy;
 use crate::session::Session;
-use crate::text::in_line;
 use crate::watch::Watch;
 use crate::{compare, grade, replays};
 

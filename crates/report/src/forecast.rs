@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use pageblock_doctor::forecast::{Forecast, Held, MapRow, Range};
 
 use crate::table::Table;
+use crate::text::cell;
 
 /// How a forecast is printed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -224,7 +225,7 @@ pub fn map(of: &Forecast, style: Style) -> String {
 }
 
 fn label_of(row: &MapRow) -> String {
-    format!("{} {} {}", row.node, row.zone, row.gib)
+    format!("{} {} {}", row.node, cell(&row.zone), row.gib)
 }
 
 fn most_common(cells: &[char]) -> char {

@@ -26,5 +26,6 @@ pub mod seeds;
 pub mod summary;
 pub mod table;
 pub mod tables;
+pub mod text;
 pub mod verify;
 pub mod weiner;

@@ -7,6 +7,8 @@
 use pageblock_measure::compare::Column;
 use pageblock_measure::multiops::StatRow;
 
+use crate::text::cell;
+
 /// The field width of thpfioscale and netperf, in the tables of 2018 and 2021.
 pub const FIELD_2018: usize = 12;
 /// The field width of the vmstat monitor.
@@ -137,10 +139,11 @@ impl Table {
             self.field + self.bracket.width(),
         );
         let cells = |row: &MmtestsRow| -> String {
-            row.cells.iter().map(|cell| format!("{:>width$}", self.cell(cell))).collect()
+            row.cells.iter().map(|of| format!("{:>width$}", self.cell(of))).collect()
         };
-        let label =
-            |row: &MmtestsRow| format!("{:statistic$} {:operation$}", row.statistic, row.operation);
+        let label = |row: &MmtestsRow| {
+            format!("{:statistic$} {:operation$}", cell(&row.statistic), cell(&row.operation))
+        };
         let mut text = header;
         for row in &self.rows {
             text += &format!("{}{}\n", label(row), cells(row));
@@ -157,16 +160,19 @@ impl Table {
     }
 }
 
-/// Prints the lines of a header, and returns the width of a column: `cell`, unless a word is wider. The first
+/// Prints the lines of a header, and returns the width of a column: `least`, unless a word is wider. The first
 /// line has the kernels, the second the labels. A label that is too wide continues on further lines after its
 /// commas, which mmtests never does.
-pub(crate) fn print_header(columns: &[Column], label: usize, cell: usize) -> (String, usize) {
+pub(crate) fn print_header(columns: &[Column], label: usize, least: usize) -> (String, usize) {
     let pieces = |column: &Column| -> Vec<String> {
-        let parts = column.label.split_inclusive(',').map(str::to_owned);
-        std::iter::once(column.kernel.clone()).chain(parts).collect()
+        let parts = column.label.split_inclusive(',');
+        std::iter::once(column.kernel.as_str())
+            .chain(parts)
+            .map(|part| cell(part).into_owned())
+            .collect()
     };
     let longest = columns.iter().flat_map(pieces).map(|piece| piece.chars().count()).max();
-    let width = cell.max(longest.unwrap_or(0) + 1);
+    let width = least.max(longest.unwrap_or(0) + 1);
     let wrapped: Vec<Vec<String>> = columns.iter().map(|column| wrap(column, width)).collect();
     let lines = wrapped.iter().map(Vec::len).max().unwrap_or(0);
     let mut text = String::new();
@@ -181,20 +187,21 @@ pub(crate) fn print_header(columns: &[Column], label: usize, cell: usize) -> (St
 }
 
 fn wrap(column: &Column, width: usize) -> Vec<String> {
-    let mut lines = vec![column.kernel.clone()];
+    let mut lines = vec![cell(&column.kernel).into_owned()];
     let mut line = String::new();
-    for part in column.label.split_inclusive(',') {
+    for part in column.label.split_inclusive(',').map(cell) {
         if !line.is_empty() && line.chars().count() + part.chars().count() >= width {
             lines.push(std::mem::take(&mut line));
         }
-        line += part;
+        line += &part;
     }
     lines.push(line);
     lines
 }
 
+/// Returns the characters of the longest text, as a [`cell`].
 pub(crate) fn widest<'a>(texts: impl Iterator<Item = &'a str>) -> usize {
-    texts.map(|text| text.chars().count()).max().unwrap_or(0)
+    texts.map(|text| cell(text).chars().count()).max().unwrap_or(0)
 }
 
 pub(crate) fn print_value(value: Option<f64>, field: usize) -> String {
@@ -257,6 +264,17 @@ mod tests {
                 "Extfrag total        0.00 (   0.00%)           - (      - )\n"
             )
         );
+    }
+
+    /// A width above 65,535 panics in the standard library.
+    #[test]
+    fn a_name_of_any_length_is_printed() {
+        let long = "x".repeat(70_000);
+        let labels = [format!("{long},{long}")];
+        let text = table(&[labels[0].as_str()], &[Cell::default()]);
+        assert_eq!(text.lines().count(), 4);
+        assert_eq!(text.matches("xxx...").count(), 2);
+        assert_eq!(widest(std::iter::once(long.as_str())), 1000);
     }
 
     #[test]

@@ -3,6 +3,7 @@
 use pageblock_measure::compare::Column;
 
 use crate::mmtests::{print_header, print_value, widest};
+use crate::text::cell;
 
 /// A value relative to the baseline.
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -44,9 +45,8 @@ impl RatioTable {
         let label = STATISTIC.len() + 1 + operation;
         let (mut text, _) = print_header(&self.columns, label, self.field + HEADER_BRACKET);
         for (name, cells) in &self.rows {
-            text += &format!("{STATISTIC} {name:operation$}");
-            for cell in cells {
-                let RatioCell { ratio, delta, distance } = cell;
+            text += &format!("{STATISTIC} {:operation$}", cell(name));
+            for RatioCell { ratio, delta, distance } in cells {
                 text += &print_value(Some(*ratio), self.field);
                 text += &format!(" ({delta:.2}%) ({distance:+.2}s)");
             }

@@ -1,5 +1,7 @@
 //! Plain tables: text on the left, numbers on the right, units in the headings.
 
+use crate::text::cell;
+
 /// The alignment of a column.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Align {
@@ -26,14 +28,14 @@ impl Table {
     /// Adds a column of text.
     #[must_use]
     pub fn text(mut self, heading: &str) -> Self {
-        self.headings.push((heading.to_owned(), Align::Left));
+        self.headings.push((cell(heading).into_owned(), Align::Left));
         self
     }
 
     /// Adds a column of numbers; the heading names their unit.
     #[must_use]
     pub fn number(mut self, heading: &str) -> Self {
-        self.headings.push((heading.to_owned(), Align::Right));
+        self.headings.push((cell(heading).into_owned(), Align::Right));
         self
     }
 
@@ -43,7 +45,8 @@ impl Table {
         I: IntoIterator,
         I::Item: ToString,
     {
-        let mut cells: Vec<String> = cells.into_iter().map(|cell| cell.to_string()).collect();
+        let shown = |of: I::Item| cell(&of.to_string()).into_owned();
+        let mut cells: Vec<String> = cells.into_iter().map(shown).collect();
         cells.resize(self.headings.len(), String::new());
         self.rows.push(cells);
     }
@@ -79,6 +82,16 @@ impl Table {
 #[cfg(test)]
 mod tests {
     use super::Table;
+
+    /// A width above 65,535 panics in the standard library.
+    #[test]
+    fn a_cell_of_any_length_is_printed() {
+        let mut table = Table::new().text("command").number(&"h".repeat(70_000));
+        table.row(["c".repeat(70_000), "7".to_owned()]);
+        let text = table.print();
+        assert!(text.lines().all(|line| line.len() == 2002), "{}", text.len());
+        assert!(text.contains("ccc...  ") && text.contains("hhh..."));
+    }
 
     #[test]
     fn text_left_numbers_right() {

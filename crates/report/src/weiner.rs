@@ -6,6 +6,7 @@
 use pageblock_measure::compare::{Comparison, Section};
 
 use crate::mmtests::widest;
+use crate::text::cell;
 
 /// The width of a column in characters.
 const COLUMN: usize = 24;
@@ -41,14 +42,14 @@ pub fn print(columns: &[&str], rows: &[WeinerRow]) -> String {
     }
     text.push('\n');
     for row in rows {
-        text += &format!("{:label$}", row.label);
-        for cell in &row.cells {
-            let cell = match *cell {
+        text += &format!("{:label$}", cell(&row.label));
+        for of in &row.cells {
+            let shown = match *of {
                 Some((value, Some(change))) => format!("{value:10.2} ({change:+9.2}%)"),
                 Some((value, None)) => format!("{value:10.2} ({:>9} )", "-"),
                 None => "-".to_owned(),
             };
-            text += &format!("{cell:>COLUMN$}");
+            text += &format!("{shown:>COLUMN$}");
         }
         text.push('\n');
     }

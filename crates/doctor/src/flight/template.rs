@@ -30,6 +30,8 @@ struct Found {
 
 /// The most digits of a number that fits with two decimals.
 const DIGITS: usize = 17;
+/// The most blanks that fill a column, far above real ones: the standard library pads to at most 65,535 characters.
+const BLANKS: usize = 1000;
 
 impl Template {
     /// Splits a text, in which blanks before a number fill a column, or belong to what is before them.
@@ -41,7 +43,7 @@ impl Template {
         while let Some(first) = rest.chars().next() {
             let blanks = rest.bytes().take_while(|&byte| byte == b' ').count();
             // One blank separates; more fill a column.
-            let fills = blanks == 0 || (columns && blanks > 1);
+            let fills = blanks == 0 || (columns && (2..=BLANKS).contains(&blanks));
             let found = if fills { Found::at(rest, true) } else { None };
             if let Some(found) = found {
                 let width = if found.blanks > 0 { found.blanks + found.bytes } else { 0 };
@@ -148,6 +150,7 @@ mod tests {
         assert!(template.numbers("some avg10=9.95 avg60=0.01 total=99999\n").is_some());
         let (template, _) = Template::of("   count:    990\n", false);
         assert_eq!(template.numbers("   count:    1002\n"), Some(vec![1002]));
+        halves(&format!("a{}5 b{}7", " ".repeat(70_000), " ".repeat(BLANKS)));
         halves("nr_free_pages 12345\nnr_x -5\nboot 007 v6.18.44 1.2.3 99999999999999999999\n");
     }
 

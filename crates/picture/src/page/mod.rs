@@ -12,6 +12,7 @@ use base64::engine::general_purpose::STANDARD;
 use flate2::Compression;
 use flate2::write::ZlibEncoder;
 use pageblock_measure::summary::Summary;
+use pageblock_report::text::is_obeyed;
 use serde::Serialize;
 
 use crate::subject::Subject;
@@ -119,7 +120,7 @@ fn escape(text: &str) -> String {
             '>' => html += "&gt;",
             '"' => html += "&quot;",
             '\'' => html += "&#39;",
-            c if c.is_control() && c != '\n' => html += &format!("\\u{:04x}", u32::from(c)),
+            c if is_obeyed(c) => html += &format!("\\u{:04x}", u32::from(c)),
             c => html.push(c),
         }
     }

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use pageblock_measure::Run;
+use pageblock_report::text::in_line;
 use plotters::prelude::*;
 
 use super::colors::{FAINT, GRID, INK, line};
@@ -12,7 +13,7 @@ use crate::series::short;
 /// One run.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Point {
-    /// The policy.
+    /// The policy, as it may be shown.
     pub name: String,
     /// The letter that stands for it.
     pub letter: char,
@@ -57,7 +58,7 @@ pub fn points(runs: &[Run]) -> Vec<Point> {
         });
         let letter = char::from(b'A' + (at % 26) as u8);
         let work = WORK.iter().filter_map(|name| run.counters.get(name)).sum::<u64>() as f64;
-        found.push(Point { name: run.policy.clone(), letter, huge_name, huge, work });
+        found.push(Point { name: in_line(&run.policy), letter, huge_name, huge, work });
     }
     found
 }

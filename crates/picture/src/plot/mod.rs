@@ -164,8 +164,39 @@ fn write<DB: DrawingBackend>(
 
 /// Returns a name that fits a width of so many letters.
 fn fitted(name: &str, letters: usize) -> String {
-    match name.char_indices().nth(letters) {
-        Some((at, _)) => format!("{}...", &name[..at.saturating_sub(3)]),
-        None => name.to_owned(),
+    if name.chars().nth(letters).is_none() {
+        return name.to_owned();
+    }
+    name.chars().take(letters.saturating_sub(3)).collect::<String>() + "..."
+}
+
+#[cfg(test)]
+mod tests {
+    use pageblock_measure::{Counters, Run};
+
+    use super::*;
+
+    /// A name's letters may have several bytes each.
+    #[test]
+    fn a_long_name_is_cut_between_letters() {
+        assert_eq!(fitted(&"\u{e9}".repeat(9), 9), "\u{e9}".repeat(9));
+        assert_eq!(fitted(&"\u{e9}".repeat(10), 9), "\u{e9}".repeat(6) + "...");
+    }
+
+    /// XML forbids control characters, escaped ones too.
+    #[test]
+    fn a_drawing_has_no_control_characters() {
+        let counters: Counters = [("pgsteal_kswapd", 5)].into_iter().collect();
+        let policy = "a\u{1b}[31m\u{7}\r\n\u{ffff}\u{202e}</text><script>\u{9b}".to_owned();
+        let run = Run { policy, counters, ..Run::default() };
+        let svg = draw(PlotKind::Frontier, Format::Svg, &[], &points(&[run]), 1.0).unwrap();
+        let svg = String::from_utf8(svg).unwrap();
+        let allowed =
+            |c: char| c == '\n' || !(c.is_control() || matches!(c, '\u{ffff}' | '\u{202e}'));
+        assert!(svg.chars().all(allowed), "{svg}");
+        assert!(
+            svg.contains("a\\u001b[31m\\u0007\\u000d\\n\\uffff\\u202e&lt;/text&gt;&lt;script&gt;"),
+            "{svg}"
+        );
     }
 }

@@ -5,6 +5,7 @@ mod map;
 mod memory;
 mod over_time;
 
+use pageblock_report::text::is_obeyed;
 use ratatui::Frame;
 use ratatui::Terminal;
 use ratatui::backend::TestBackend;
@@ -242,10 +243,7 @@ fn note_line(app: &App, note: &Note, width: u16) -> Line<'static> {
 
 /// Returns the beginning of a text that fits into so many columns, without what a terminal would obey.
 fn fitted(text: &str, width: usize) -> String {
-    let obeyed = |c: char| {
-        c.is_control()
-            || matches!(c, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
-    };
+    let obeyed = |c: char| is_obeyed(c) || matches!(c, '\n' | '\t');
     let clean = text.chars().map(|c| if obeyed(c) { '?' } else { c });
     let all: Vec<char> = clean.collect();
     match all.len() <= width {
