@@ -3,6 +3,7 @@
 use std::io::IsTerminal;
 use std::path::Path;
 
+use pageblock_doctor::Explained;
 use pageblock_plan::log;
 use pageblock_report::explain as print;
 
@@ -10,23 +11,21 @@ use crate::args::ExplainArgs;
 use crate::{Verdict, output};
 
 pub(crate) fn run(args: &ExplainArgs) -> anyhow::Result<Verdict> {
-    let bytes = read(&args.file)?;
-    let log = String::from_utf8_lossy(&bytes);
-    let found = pageblock_doctor::explain(&log);
+    let Explained { found, lines } = read(&args.file)?;
     output::print(&match args.json {
         true => serde_json::to_string_pretty(&found)? + "\n",
-        false => print::print(&found, log.lines().count()),
+        false => print::print(&found, lines),
     })?;
     Ok(if found.is_empty() { Verdict::No } else { Verdict::Yes })
 }
 
-fn read(path: &Path) -> anyhow::Result<Vec<u8>> {
+fn read(path: &Path) -> anyhow::Result<Explained> {
     if path != Path::new("-") {
-        return Ok(log::read(path)?);
+        return Ok(log::explain(path)?);
     }
-    let mut stdin = std::io::stdin().lock();
+    let stdin = std::io::stdin().lock();
     if stdin.is_terminal() {
         output::note("explain: paste a log, then press Ctrl-D\n");
     }
-    Ok(log::read_from(&mut stdin, "standard input")?)
+    Ok(log::explain_from(stdin, "standard input")?)
 }

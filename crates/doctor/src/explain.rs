@@ -1,11 +1,13 @@
 //! Explains the reports in a kernel's log.
 
+use std::io::{self, Read};
+
 use serde::Serialize;
 
 use crate::advice::{self, Advice};
 use crate::class::{self, Class, Confidence};
 use crate::gfp::{self, Flags};
-use crate::log::{self, Kind, Report};
+use crate::log::{self, Kind, Logged, Report};
 use crate::watermark::{self, Check};
 
 /// What a report means.
@@ -29,10 +31,35 @@ pub struct Explanation {
     pub missing: Vec<&'static str>,
 }
 
+/// The most reports of one log.
+const REPORTS: usize = 1 << 16;
+
+/// What a log says of memory.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Explained {
+    /// Every report, explained.
+    pub found: Vec<Explanation>,
+    /// The number of the log's lines.
+    pub lines: usize,
+}
+
 /// Explains every report in a log.
+///
+/// # Panics
+/// Never: a text in memory can be read.
 #[must_use]
 pub fn explain(text: &str) -> Vec<Explanation> {
-    log::reports(&log::lines(text)).into_iter().map(explain_report).collect()
+    let read = log::read(text.as_bytes(), usize::MAX).expect("a text in memory can be read");
+    read.reports.into_iter().map(explain_report).collect()
+}
+
+/// Explains every report in a log of any length, of which only the reports are kept.
+///
+/// # Errors
+/// If the log cannot be read, or has more than 65,536 reports.
+pub fn explain_log(log: impl Read) -> io::Result<Explained> {
+    let Logged { reports, lines } = log::read(log, REPORTS)?;
+    Ok(Explained { found: reports.into_iter().map(explain_report).collect(), lines })
 }
 
 fn explain_report(report: Report) -> Explanation {

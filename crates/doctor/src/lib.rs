@@ -18,4 +18,4 @@ pub mod proc;
 pub mod watermark;
 
 pub use error::Error;
-pub use explain::{Explanation, explain};
+pub use explain::{Explained, Explanation, explain, explain_log};

@@ -1,7 +1,7 @@
 //! JSON files: read with one-line errors, written whole or not at all.
 
 use std::fs::{self, File};
-use std::io::Read;
+use std::io::{Cursor, Read};
 use std::path::Path;
 
 use pageblock_files::Access;
@@ -30,15 +30,12 @@ fn read_while(
 ) -> Result<Vec<u8>, Error> {
     let failed = |source| Error::Read { path: path.to_owned(), source };
     let too_long = || Error::TooLong { path: path.to_owned(), kind, limit };
-    let (mut file, is_pipe) = open(path).map_err(failed)?;
-    if file.metadata().is_ok_and(|meta| meta.is_file() && meta.len() > limit) {
+    if fs::metadata(path).is_ok_and(|meta| meta.is_file() && meta.len() > limit) {
         return Err(too_long());
     }
+    let mut file = open(path)?;
     let mut bytes = Vec::new();
     Read::take(&mut file, FIRST_BYTES.min(limit)).read_to_end(&mut bytes).map_err(failed)?;
-    if is_pipe && bytes.is_empty() {
-        return Err(Error::NoWriter { path: path.to_owned() });
-    }
     if goes_on(&bytes) {
         let rest = (limit + 1).saturating_sub(bytes.len() as u64);
         file.take(rest).read_to_end(&mut bytes).map_err(failed)?;
@@ -46,20 +43,33 @@ fn read_while(
     if bytes.len() as u64 > limit { Err(too_long()) } else { Ok(bytes) }
 }
 
-/// Opens a file; returns whether it is a pipe. Opening a pipe without a writer must not block.
-fn open(path: &Path) -> std::io::Result<(File, bool)> {
+/// Opens a file, a device or a pipe to be read from its beginning to its end. A named pipe without a writer is an error
+/// instead of a wait.
+///
+/// # Errors
+/// [`Error::Read`], [`Error::NoWriter`].
+pub fn open(path: &Path) -> Result<impl Read + use<>, Error> {
     use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
 
-    if !fs::metadata(path)?.file_type().is_fifo() {
-        return Ok((File::open(path)?, false));
+    let failed = |source| Error::Read { path: path.to_owned(), source };
+    if !fs::metadata(path).map_err(failed)?.file_type().is_fifo() {
+        let file = File::open(path).map_err(failed)?;
+        return Ok(Cursor::new(Vec::new()).chain(file));
     }
+    // To open a pipe without a writer must not block.
     let file = File::options()
         .read(true)
         .custom_flags(rustix::fs::OFlags::NONBLOCK.bits() as i32)
-        .open(path)?;
+        .open(path)
+        .map_err(failed)?;
     // With a writer, reads block as usual.
-    rustix::fs::fcntl_setfl(&file, rustix::fs::OFlags::empty())?;
-    Ok((file, true))
+    rustix::fs::fcntl_setfl(&file, rustix::fs::OFlags::empty()).map_err(|e| failed(e.into()))?;
+    let mut first = Vec::new();
+    Read::take(&file, 1).read_to_end(&mut first).map_err(failed)?;
+    match first.is_empty() {
+        true => Err(Error::NoWriter { path: path.to_owned() }),
+        false => Ok(Cursor::new(first).chain(file)),
+    }
 }
 
 /// The bytes that are checked for whether a text can be JSON at all.

@@ -1,34 +1,41 @@
 //! A kernel's log.
 
-use std::fs::File;
 use std::io::Read;
 use std::path::Path;
 
+use pageblock_doctor::{Explained, explain_log};
+use pageblock_measure::file;
+
 use crate::error::{Place, Result, bail};
 
-/// The size of a log above which it is refused: a year of a busy machine's kernel messages.
+/// The size of a log above which it is refused: a year of a busy machine's kernel messages. Devices have no end.
 const LIMIT_MIB: u64 = 1024;
 
-/// Reads a log from a file.
+/// Explains the reports in a file. A named pipe without a writer is an error instead of a wait.
 ///
 /// # Errors
 /// If it cannot be read, or is too long.
-pub fn read(path: &Path) -> Result<Vec<u8>> {
-    let name = path.display().to_string();
-    let mut file = File::open(path).at(|| name.clone())?;
-    read_from(&mut file, &name)
+pub fn explain(path: &Path) -> Result<Explained> {
+    explain_from(file::open(path)?, &path.display().to_string())
 }
 
-/// Reads a log; errors name it.
+/// Explains the reports of a log; errors name it.
 ///
 /// # Errors
 /// If it cannot be read, or is too long.
-pub fn read_from(reader: &mut dyn Read, name: &str) -> Result<Vec<u8>> {
-    let mut bytes = Vec::new();
-    let limit = LIMIT_MIB << 20;
-    reader.take(limit + 1).read_to_end(&mut bytes).at(|| name)?;
-    if bytes.len() as u64 > limit {
+pub fn explain_from(reader: impl Read, name: &str) -> Result<Explained> {
+    let mut limited = reader.take((LIMIT_MIB << 20) + 1);
+    let explained = explain_log(&mut limited).at(|| name)?;
+    if limited.limit() == 0 {
         bail!("{name}: a log of more than {LIMIT_MIB} MiB; give the part with the report");
     }
-    Ok(bytes)
+    Ok(explained)
+}
+
+/// Explains the reports of a log that was read.
+///
+/// # Errors
+/// If it has too many reports.
+pub fn explain_bytes(log: &[u8]) -> Result<Explained> {
+    explain_log(log).at(|| "the log")
 }

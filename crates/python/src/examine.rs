@@ -42,12 +42,11 @@ pub(crate) fn explain(py: Python<'_>, log: &Bound<'_, PyAny>) -> PyResult<Report
         _ => Err(log.extract::<PathBuf>()?),
     };
     let (found, lines) = work(py, move |_| {
-        let bytes = match given {
-            Ok(bytes) => bytes,
-            Err(path) => log::read(&path)?,
+        let explained = match given {
+            Ok(bytes) => log::explain_bytes(&bytes)?,
+            Err(path) => log::explain(&path)?,
         };
-        let text = String::from_utf8_lossy(&bytes);
-        Ok((pageblock_doctor::explain(&text), text.lines().count()))
+        Ok((explained.found, explained.lines))
     })?;
     explained(py, &found, lines)
 }

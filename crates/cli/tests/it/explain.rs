@@ -44,3 +44,23 @@ fn a_log_without_a_report_says_what_was_looked_for() {
     assert!(ran.stdout.contains("Looked for: \"page allocation failure\""), "{}", ran.stdout);
     refuses("explain /there/is/no/such/log", "error: /there/is/no/such/log: ");
 }
+
+/// Without a writer there is nothing to wait for.
+#[test]
+fn a_pipe_is_read_and_one_without_a_writer_is_refused() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let pipe = folder.path().join("log").to_str().expect("the path is UTF-8").to_owned();
+    assert!(std::process::Command::new("mkfifo").arg(&pipe).status().expect("it runs").success());
+    refuses(&format!("explain {pipe}"), &format!("error: {pipe}: nothing writes to this pipe"));
+    let log = std::fs::read(report("5.10-arm64-order-5.txt")).expect("it is there");
+    let writer = std::fs::File::options().read(true).write(true).open(&pipe).expect("it opens");
+    let written = std::io::Write::write(&mut &writer, &log).expect("a pipe holds 64 KiB");
+    assert_eq!(written, log.len());
+    let ran = std::thread::spawn(move || pageblock(&format!("explain {pipe}")));
+    // The reader has what was written once it is gone from the pipe; then the last writer leaves.
+    while rustix::io::ioctl_fionread(&writer).expect("it is a pipe") > 0 {
+        std::thread::yield_now();
+    }
+    drop(writer);
+    assert_eq!(ran.join().expect("it ends").status, 0);
+}

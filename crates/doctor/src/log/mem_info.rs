@@ -1,8 +1,30 @@
 //! The state of memory in a report (`show_mem`, `show_free_areas`): numbers in kB as printed.
 
+use std::collections::BTreeMap;
+
 use serde::Serialize;
 
 use super::Line;
+
+/// What a line must have one of to change what is read, unless the lines before it end within a zone
+/// ([`Parser::is_within`]).
+pub(super) const WORDS: [&str; 11] = [
+    "Node",
+    "Free",
+    "DMA",
+    "Normal",
+    "HighMem",
+    "Movable",
+    "Device",
+    "kB",
+    "KB",
+    "active_file",
+    "lowmem_reserve",
+];
+/// The largest `MAX_NUMNODES` that a kernel can be built with: a larger number is damage.
+const NODES: u32 = 1 << 10;
+/// The most reserves of a zone that are kept: a dump has one for each kind of zone.
+const RESERVES: usize = 64;
 
 // What no machine exceeds, 4 PiB: larger numbers are damage, and their sums would overflow.
 const MOST_KB: u64 = 1 << 42;
@@ -139,57 +161,12 @@ impl MemInfo {
         let movable_only = printed(ZoneKind::DMA32) || printed(ZoneKind::Movable);
         printed(ZoneKind::HighMem) || (self.highmem_pages > 0 && !movable_only)
     }
-
-    fn zone(&mut self, node: u32, kind: ZoneKind) -> &mut Zone {
-        let same = |zone: &Zone| (zone.node, zone.kind) == (node, kind);
-        let at = self.zones.iter().position(same).unwrap_or_else(|| {
-            self.zones.push(Zone {
-                node,
-                kind,
-                line: None,
-                list_line: None,
-                free: None,
-                boost: None,
-                min: None,
-                low: None,
-                high: None,
-                reserved_highatomic: None,
-                free_highatomic: None,
-                free_cma: None,
-                managed: None,
-                file: 0,
-                lowmem_reserve: Vec::new(),
-                lists: Vec::new(),
-            });
-            self.zones.len() - 1
-        });
-        &mut self.zones[at]
-    }
-
-    /// Reads the state that some lines have, in whatever way they are wrapped.
-    #[must_use]
-    pub fn parse(lines: &[Line]) -> Self {
-        let mut parser = Parser { info: Self::default(), node: 0, now: Now::Nothing };
-        for line in lines {
-            if let Some(pages) = line.text.strip_suffix("pages HighMem/MovableOnly") {
-                parser.info.highmem_pages = at_most(pages.trim(), MOST_PAGES).unwrap_or(0);
-            }
-            // A type's letters are not always parted from the next number.
-            let text = line.text.replace(')', ") ");
-            for word in text.split_ascii_whitespace() {
-                parser.word(word, line.number);
-            }
-        }
-        let mut info = parser.info;
-        info.zones.retain(|zone| zone.free.is_some() || !zone.lists.is_empty());
-        info.zones.sort_by_key(|zone| (zone.node, zone.kind));
-        info
-    }
 }
 
 /// What the words are about.
-#[derive(Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, Copy, PartialEq, Eq, Default)]
 enum Now {
+    #[default]
     Nothing,
     /// `Node` was read: its number is next.
     Node,
@@ -205,13 +182,64 @@ enum Now {
     Swap,
 }
 
-struct Parser {
+/// Reads the state of memory line by line, in whatever way it is wrapped.
+#[derive(Default)]
+pub(super) struct Parser {
+    zones: BTreeMap<(u32, ZoneKind), Zone>,
+    /// All but the zones.
     info: MemInfo,
     node: u32,
     now: Now,
 }
 
 impl Parser {
+    /// Reads a line.
+    pub(super) fn push(&mut self, line: &Line) {
+        if let Some(pages) = line.text.strip_suffix("pages HighMem/MovableOnly") {
+            self.info.highmem_pages = at_most(pages.trim(), MOST_PAGES).unwrap_or(0);
+        }
+        // A type's letters are not always parted from the next number.
+        let text = line.text.replace(')', ") ");
+        for word in text.split_ascii_whitespace() {
+            self.word(word, line.number);
+        }
+    }
+
+    /// Tells whether a line without any of [`WORDS`] would change what is read of the lines after it.
+    pub(super) fn is_within(&self) -> bool {
+        !matches!(self.now, Now::Nothing | Now::Numbers(_))
+    }
+
+    /// Returns what was read.
+    pub(super) fn finish(self) -> MemInfo {
+        let zones = self.zones.into_values();
+        let zones = zones.filter(|zone| zone.free.is_some() || !zone.lists.is_empty()).collect();
+        MemInfo { zones, ..self.info }
+    }
+
+    /// Returns the zone of this kind on the node that was named last.
+    fn zone(&mut self, kind: ZoneKind) -> &mut Zone {
+        let node = self.node;
+        self.zones.entry((node, kind)).or_insert_with(|| Zone {
+            node,
+            kind,
+            line: None,
+            list_line: None,
+            free: None,
+            boost: None,
+            min: None,
+            low: None,
+            high: None,
+            reserved_highatomic: None,
+            free_highatomic: None,
+            free_cma: None,
+            managed: None,
+            file: 0,
+            lowmem_reserve: Vec::new(),
+            lists: Vec::new(),
+        })
+    }
+
     fn word(&mut self, word: &str, line: usize) {
         if let Now::Lists(kind) = self.now
             && self.list(kind, word, line)
@@ -221,16 +249,15 @@ impl Parser {
         match self.now {
             Now::Node => {
                 self.now = Now::Nothing;
-                if let Ok(node) = word.parse() {
+                if let Some(node) = word.parse().ok().filter(|&node| node < NODES) {
                     self.node = node;
                     return;
                 }
             }
             Now::Zone(kind) if word.starts_with("free:") => {
-                let node = self.node;
-                self.info.repeats |= self.info.zone(node, kind).free.is_some();
+                self.info.repeats |= self.zone(kind).free.is_some();
                 self.now = Now::Numbers(kind);
-                self.info.zone(node, kind).line.get_or_insert(line);
+                self.zone(kind).line.get_or_insert(line);
                 self.number(kind, word);
                 return;
             }
@@ -244,8 +271,10 @@ impl Parser {
             }
             Now::Reserve(kind) => {
                 if let Some(pages) = at_most(word, MOST_PAGES) {
-                    let node = self.node;
-                    self.info.zone(node, kind).lowmem_reserve.push(pages);
+                    let reserve = &mut self.zone(kind).lowmem_reserve;
+                    if reserve.len() < RESERVES {
+                        reserve.push(pages);
+                    }
                     return;
                 }
             }
@@ -284,12 +313,11 @@ impl Parser {
     }
 
     fn number(&mut self, kind: ZoneKind, word: &str) {
-        let node = self.node;
         let Some((key, value)) = word.split_once(':') else { return };
         let kb = value.strip_suffix("kB").or_else(|| value.strip_suffix("KB"));
         // A value without its unit was cut off.
         let Some(kb) = kb.and_then(|kb| at_most(kb, MOST_KB)) else { return };
-        let zone = self.info.zone(node, kind);
+        let zone = self.zone(kind);
         let field = match key {
             "free" => &mut zone.free,
             "boost" => &mut zone.boost,
@@ -311,8 +339,7 @@ impl Parser {
 
     /// Reads a part of a free list, such as `12*64kB` or `(UM)`; returns whether it is one.
     fn list(&mut self, kind: ZoneKind, word: &str, line: usize) -> bool {
-        let node = self.node;
-        let zone = self.info.zone(node, kind);
+        let zone = self.zone(kind);
         if let Some(letters) = word.strip_prefix('(').and_then(|w| w.strip_suffix(')')) {
             let last = zone.lists.last_mut();
             last.into_iter().for_each(|list| list.types = Some(letters.to_owned()));

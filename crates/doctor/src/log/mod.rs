@@ -1,6 +1,7 @@
 //! A kernel's log: its lines without what loggers and mail put around them, and the reports in it.
 
 mod mem_info;
+mod read;
 mod report;
 
 use std::sync::LazyLock;
@@ -8,8 +9,9 @@ use std::sync::LazyLock;
 use regex_lite::Regex;
 
 pub use self::mem_info::{FreeList, MemInfo, Zone, ZoneKind};
+pub use self::read::{Logged, read};
 pub(crate) use self::report::begins;
-pub use self::report::{Kind, Report, reports};
+pub use self::report::{Kind, Report};
 
 /// A line of a log.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -38,43 +40,12 @@ static PREFIX: LazyLock<Regex> = LazyLock::new(|| {
     Regex::new(&format!(r"^(?:\s*(?:{}))+\s?", part.join("|"))).expect("the pattern is valid")
 });
 
-/// Returns the lines of a log; a newline that syslog wrote as `#012` parts lines too.
-#[must_use]
-pub fn lines(log: &str) -> Vec<Line> {
-    let whole = if is_quoted_printable(log) { unquoted(log) } else { plain(log) };
-    let parts = whole.into_iter().flat_map(|(number, line)| {
-        let parts: Vec<String> = line.split("#012").map(str::to_owned).collect();
-        parts.into_iter().map(move |part| (number, part))
-    });
-    let stripped = parts.map(|(number, text)| {
-        let start = PREFIX.find(&text).map_or(0, |prefix| prefix.end());
+/// Returns the lines of a piece of a log; a newline that syslog wrote as `#012` parts lines too.
+fn lines(number: usize, piece: &str) -> impl Iterator<Item = Line> {
+    piece.split("#012").map(move |text| {
+        let start = PREFIX.find(text).map_or(0, |prefix| prefix.end());
         Line { number, text: text[start..].trim_end().to_owned() }
-    });
-    stripped.collect()
-}
-
-fn plain(log: &str) -> Vec<(usize, String)> {
-    (1..).zip(log.lines().map(str::to_owned)).collect()
-}
-
-/// Tells whether a log was copied from the source of a mail, where `=` at a line's end joins it with the next.
-fn is_quoted_printable(log: &str) -> bool {
-    log.contains("=3D") && log.lines().any(|line| line.ends_with('='))
-}
-
-fn unquoted(log: &str) -> Vec<(usize, String)> {
-    let mut lines: Vec<(usize, String)> = Vec::new();
-    let mut joins = false;
-    for (number, line) in (1..).zip(log.lines()) {
-        let part = line.strip_suffix('=');
-        let text = part.unwrap_or(line).replace("=3D", "=").replace("=20", " ").replace("=0A", "");
-        match lines.last_mut().filter(|_| joins) {
-            Some((_, last)) => last.push_str(&text),
-            None => lines.push((number, text)),
-        }
-        joins = part.is_some();
-    }
-    lines
+    })
 }
 
 #[cfg(test)]
@@ -97,13 +68,9 @@ mod tests {
             "> kern  :warn  : [   38.984654] Mem-Info:",
             ">>> [   30.370084] Mem-Info:",
         ] {
-            assert_eq!(lines(line)[0].text.trim(), "Mem-Info:", "{line}");
+            assert_eq!(lines(1, line).next().unwrap().text.trim(), "Mem-Info:", "{line}");
         }
-        let mail =
-            "> Node 0 DMA free:13428kB rese=\nrved_highatomic:0KB ac=\ntive_anon:0kB=\n\n= =3D 5kB";
-        let text: Vec<String> = lines(mail).into_iter().map(|line| line.text).collect();
-        assert_eq!(text[0], "Node 0 DMA free:13428kB reserved_highatomic:0KB active_anon:0kB");
-        assert_eq!(lines("a#012 b\nc").len(), 3);
-        assert_eq!(lines("a#012 b\nc")[2], Line { number: 2, text: "c".into() });
+        let parts: Vec<Line> = lines(2, "a#012 b").collect();
+        assert_eq!((parts.len(), &parts[1]), (2, &Line { number: 2, text: " b".into() }));
     }
 }

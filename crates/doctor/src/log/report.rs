@@ -2,9 +2,10 @@
 
 use std::sync::LazyLock;
 
-use regex_lite::{Captures, Regex};
+use regex_lite::Regex;
 use serde::Serialize;
 
+use super::mem_info::Parser;
 use super::{Line, MemInfo};
 
 /// What a report is about.
@@ -69,27 +70,79 @@ fn pattern(text: &str) -> Regex {
     Regex::new(text).expect("the pattern is valid")
 }
 
-/// Returns the reports of a log in their order.
-#[must_use]
-pub fn reports(lines: &[Line]) -> Vec<Report> {
-    let begins: Vec<(usize, Kind)> =
-        lines.iter().enumerate().filter_map(|(at, line)| Some((at, begins(&line.text)?))).collect();
-    // A state whose first lines were lost.
-    let before = &lines[..begins.first().map_or(lines.len(), |first| first.0)];
-    let mut reports: Vec<Report> = Some(report(Kind::State, before))
-        .filter(|report| report.memory.zones.iter().any(|zone| zone.free.is_some()))
-        .into_iter()
-        .collect();
-    for (n, &(at, kind)) in begins.iter().enumerate() {
-        let end = begins.get(n + 1).map_or(lines.len(), |next| next.0);
-        let mut states = further_states(&lines[at..end]);
-        states.push(end - at);
-        reports.push(report(kind, &lines[at..at + states[0]]));
-        for state in states.windows(2) {
-            reports.push(report(Kind::Dump, &lines[at + state[0]..at + state[1]]));
-        }
+/// What a line must have one of to begin a report, or to say something of one that is not the state of memory.
+pub(super) const MARKS: [&str; 9] = [
+    "page allocation",
+    "oom-killer",
+    "Show Memory",
+    "show-memory-usage",
+    "Mem-Info:",
+    "Mem-info:",
+    MEMCG,
+    "CONSTRAINT_MEMCG",
+    CONSTRAINT,
+];
+const MEMCG: &str = "Memory cgroup out of memory";
+const CONSTRAINT: &str = "oom-kill:constraint=";
+/// The lines of a report that describe the request, before the state of memory.
+const HEAD_LINES: usize = 200;
+
+/// Finds the reports of a log, line by line.
+pub(super) struct Finder {
+    found: Vec<Report>,
+    open: Open,
+}
+
+/// A report that has not ended.
+struct Open {
+    kind: Kind,
+    line: usize,
+    head: Vec<String>,
+    has_header: bool,
+    is_memcg: bool,
+    /// The nodes that the line of an OOM report's constraint allows, if it has that line.
+    constraint: Option<Option<String>>,
+    memory: Parser,
+}
+
+impl Finder {
+    pub(super) fn new() -> Self {
+        // A state whose first lines were lost.
+        Self { found: Vec::new(), open: Open::new(Kind::State, 1) }
     }
-    reports
+
+    /// Tells whether the next line matters even if it has none of [`MARKS`] and of the words of a state.
+    pub(super) fn is_within(&self) -> bool {
+        let Open { head, has_header, memory, .. } = &self.open;
+        (!has_header && head.len() < HEAD_LINES) || memory.is_within()
+    }
+
+    /// Returns how many reports were found.
+    pub(super) fn len(&self) -> usize {
+        self.found.len()
+    }
+
+    /// Reads a line.
+    pub(super) fn push(&mut self, line: &Line) {
+        if let Some(kind) = begins(&line.text) {
+            self.begin(kind, line.number);
+        } else if is_header(&line.text) && self.open.has_header && self.open.kind != Kind::State {
+            // The first lines of a further state were lost.
+            self.begin(Kind::Dump, line.number);
+        }
+        self.open.push(line);
+    }
+
+    fn begin(&mut self, kind: Kind, line: usize) {
+        let before = std::mem::replace(&mut self.open, Open::new(kind, line));
+        self.found.extend(before.finish());
+    }
+
+    /// Returns the reports in their order.
+    pub(super) fn finish(mut self) -> Vec<Report> {
+        self.found.extend(self.open.finish());
+        self.found
+    }
 }
 
 /// Tells whether a line is the header of a state of memory.
@@ -97,19 +150,16 @@ fn is_header(text: &str) -> bool {
     text.contains("Mem-Info:") || text.contains("Mem-info:")
 }
 
-/// Returns where the states of memory in a report begin but for the first: their first lines were lost.
-fn further_states(lines: &[Line]) -> Vec<usize> {
-    let headers = (0..lines.len()).filter(|&at| is_header(&lines[at].text));
-    headers.skip(1).collect()
-}
-
 /// Returns what a line begins.
 pub(crate) fn begins(text: &str) -> Option<Kind> {
-    if let Some(found) = FAILURE.captures(text) {
+    // A search for a text costs a tenth of a pattern.
+    if text.contains("page allocation")
+        && let Some(found) = FAILURE.captures(text)
+    {
         let stalls = found.get(2).is_some_and(|word| word.as_str() != "failure");
         return Some(if stalls { Kind::Stall } else { Kind::Failure });
     }
-    if OOM.is_match(text) {
+    if text.contains("oom-killer") && OOM.is_match(text) {
         return Some(Kind::Oom);
     }
     let dump = text.contains("Show Memory") || text.contains("show-memory-usage");
@@ -119,7 +169,7 @@ pub(crate) fn begins(text: &str) -> Option<Kind> {
 /// Returns the version, which mail may have wrapped to the next line.
 fn version(head: &str) -> Option<String> {
     let lines: Vec<&str> = head.lines().collect();
-    let found = |text: &str| Some(VERSION.captures(text)?.get(1)?.as_str().to_owned());
+    let found = |text: &str| text.contains("ainted").then(|| word(&VERSION, text, 1)).flatten();
     let wrapped = || {
         let pairs = lines.windows(2).filter(|pair| pair[0].contains("ainted"));
         pairs.map(|pair| pair.join(" ")).find_map(|pair| found(&pair))
@@ -127,38 +177,62 @@ fn version(head: &str) -> Option<String> {
     lines.iter().find_map(|line| found(line)).or_else(wrapped)
 }
 
-fn report(kind: Kind, lines: &[Line]) -> Report {
-    // What describes the request may be wrapped, or follow the stack.
-    let before = |line: &&Line| !is_header(&line.text);
-    let head: Vec<&str> =
-        lines.iter().take_while(before).take(200).map(|line| line.text.as_str()).collect();
-    let request = head.iter().take(4).copied().collect::<Vec<_>>().join(" ");
-    let head = head.join("\n");
-    let whole = || lines.iter().map(|line| line.text.as_str());
-    let memcg = kind == Kind::Oom
-        && whole().any(|text| {
-            text.contains("Memory cgroup out of memory") || text.contains("CONSTRAINT_MEMCG")
-        });
-    let word = |found: Option<Captures<'_>>, at| {
-        found.and_then(|found| Some(found.get(at)?.as_str().to_owned()))
-    };
-    let flags = word(MODE.captures(&request), 2);
-    Report {
-        kind: if memcg { Kind::MemcgOom } else { kind },
-        line: lines.first().map_or(1, |line| line.number),
-        task: word(FAILURE.captures(&request), 1).or_else(|| word(OOM.captures(&request), 1)),
-        order: word(ORDER.captures(&request), 1)
-            .and_then(|order| order.parse().ok())
-            .filter(|order| *order <= MOST_ORDER),
-        mode: word(MODE.captures(&request), 1).and_then(|hex| u64::from_str_radix(&hex, 16).ok()),
-        flags: flags.map(|names| names.split_ascii_whitespace().collect()),
-        nodemask: word(NODEMASK.captures(&request), 1),
-        // OOM reports print it at their end.
-        mems_allowed: word(MEMS.captures(&head), 1).or_else(|| {
-            let line = whole().find(|line| line.contains("oom-kill:constraint="))?;
-            word(MEMS.captures(line), 1)
-        }),
-        version: version(&head),
-        memory: MemInfo::parse(lines),
+impl Open {
+    fn new(kind: Kind, line: usize) -> Self {
+        Self {
+            kind,
+            line,
+            head: Vec::new(),
+            has_header: false,
+            is_memcg: false,
+            constraint: None,
+            memory: Parser::default(),
+        }
     }
+
+    fn push(&mut self, line: &Line) {
+        let text = &line.text;
+        self.has_header |= is_header(text);
+        // What describes the request may be wrapped, or follow the stack.
+        if !self.has_header && self.head.len() < HEAD_LINES {
+            self.head.push(text.clone());
+        }
+        self.is_memcg |= text.contains(MEMCG) || text.contains("CONSTRAINT_MEMCG");
+        if self.constraint.is_none() && text.contains(CONSTRAINT) {
+            self.constraint = Some(word(&MEMS, text, 1));
+        }
+        self.memory.push(line);
+    }
+
+    /// Returns the report; `None` for lines before the first one that have no state of memory.
+    fn finish(self) -> Option<Report> {
+        let Self { kind, line, head, is_memcg, constraint, memory, .. } = self;
+        let memory = memory.finish();
+        if kind == Kind::State && memory.zones.iter().all(|zone| zone.free.is_none()) {
+            return None;
+        }
+        let request = head[..head.len().min(4)].join(" ");
+        let head = head.join("\n");
+        let flags = word(&MODE, &request, 2);
+        Some(Report {
+            kind: if is_memcg && kind == Kind::Oom { Kind::MemcgOom } else { kind },
+            line,
+            task: word(&FAILURE, &request, 1).or_else(|| word(&OOM, &request, 1)),
+            order: word(&ORDER, &request, 1)
+                .and_then(|order| order.parse().ok())
+                .filter(|order| *order <= MOST_ORDER),
+            mode: word(&MODE, &request, 1).and_then(|hex| u64::from_str_radix(&hex, 16).ok()),
+            flags: flags.map(|names| names.split_ascii_whitespace().collect()),
+            nodemask: word(&NODEMASK, &request, 1),
+            // OOM reports print it at their end.
+            mems_allowed: word(&MEMS, &head, 1).or(constraint.flatten()),
+            version: version(&head),
+            memory,
+        })
+    }
+}
+
+/// Returns a group of a pattern's first match.
+fn word(pattern: &Regex, text: &str, group: usize) -> Option<String> {
+    Some(pattern.captures(text)?.get(group)?.as_str().to_owned())
 }

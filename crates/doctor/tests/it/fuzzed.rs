@@ -33,10 +33,11 @@ const NAMES: [&str; 19] = [
 
 /// Explains the bytes as a log.
 pub(crate) fn explain(input: &[u8]) {
+    let explained = pageblock_doctor::explain_log(input).expect("it is in memory");
     let log = String::from_utf8_lossy(input);
-    for found in pageblock_doctor::explain(&log) {
-        assert!(found.report.line <= log.lines().count());
-    }
+    assert_eq!(explained.lines, log.lines().count());
+    assert!(explained.found.iter().all(|found| found.report.line <= explained.lines.max(1)));
+    assert_eq!(pageblock_doctor::explain(&log), explained.found);
 }
 
 /// Examines the machine whose files the input holds, each after a line `=== NAME`. What comes after a line `=== later` is

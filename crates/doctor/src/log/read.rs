@@ -1,0 +1,189 @@
+//! Reads a log of any length: only the lines that say something of memory are looked at closely.
+
+use std::io::{self, BufRead, BufReader, Read};
+use std::sync::LazyLock;
+
+use aho_corasick::AhoCorasick;
+use memchr::memmem;
+
+use super::mem_info::WORDS;
+use super::report::{Finder, MARKS, Report};
+
+/// A longer line is read in pieces that end with a blank: reports are found in whatever way they are wrapped.
+const PIECE_BYTES: usize = 16 << 10;
+
+/// The lines that say something have one of these.
+static SAYS: LazyLock<AhoCorasick> = LazyLock::new(|| {
+    AhoCorasick::new(WORDS.iter().chain(&MARKS)).expect("a few short texts make a searcher")
+});
+
+/// What a log has.
+pub struct Logged {
+    /// Its reports in their order.
+    pub reports: Vec<Report>,
+    /// The number of its lines.
+    pub lines: usize,
+}
+
+/// Reads a log.
+///
+/// # Errors
+/// If reading fails, or there are more than `most` reports.
+pub fn read(reader: impl Read, most: usize) -> io::Result<Logged> {
+    let mut reader = BufReader::with_capacity(256 << 10, reader);
+    let (mut log, mut bytes) = (Log::new(), Vec::new());
+    loop {
+        let room = (PIECE_BYTES - bytes.len()) as u64;
+        let read = (&mut reader).take(room).read_until(b'\n', &mut bytes)?;
+        if bytes.is_empty() {
+            return Ok(log.finish());
+        }
+        let ends = bytes.last() == Some(&b'\n');
+        let last = read == 0 || (read as u64) < room;
+        let blank = bytes.iter().rposition(u8::is_ascii_whitespace).map(|at| at + 1);
+        let cut = if ends || last { None } else { blank }.unwrap_or(bytes.len());
+        log.piece(&bytes[..cut], ends);
+        if log.plain.len().max(log.unquoted.len()) > most {
+            let why = format!("more than {most} reports; give a part of the log");
+            return Err(io::Error::new(io::ErrorKind::FileTooLarge, why));
+        }
+        bytes.drain(..cut);
+    }
+}
+
+/// A log as it is read: as it stands, and as one that was copied from the source of a mail, where `=` at a line's end
+/// joins it with the next. Which of both it is, its end tells.
+struct Log {
+    number: usize,
+    plain: Finder,
+    unquoted: Finder,
+    /// A line that goes on, and its number.
+    joined: Option<(usize, Vec<u8>)>,
+    has_code: bool,
+    has_join: bool,
+    is_within_line: bool,
+}
+
+impl Log {
+    fn new() -> Self {
+        Self {
+            number: 1,
+            plain: Finder::new(),
+            unquoted: Finder::new(),
+            joined: None,
+            has_code: false,
+            has_join: false,
+            is_within_line: false,
+        }
+    }
+
+    /// Reads a piece of a line; `ends` if it is its last one.
+    fn piece(&mut self, piece: &[u8], ends: bool) {
+        let piece = piece.strip_suffix(b"\n").unwrap_or(piece);
+        let piece = piece.strip_suffix(b"\r").unwrap_or(piece);
+        let says = SAYS.is_match(piece);
+        push(&mut self.plain, self.number, piece, says);
+        if self.joined.is_none() && memchr::memchr(b'=', piece).is_none() {
+            push(&mut self.unquoted, self.number, piece, says);
+        } else {
+            self.unquote(piece, ends);
+        }
+        self.is_within_line = !ends;
+        self.number += usize::from(ends);
+    }
+
+    fn unquote(&mut self, piece: &[u8], ends: bool) {
+        self.has_code |= memmem::find(piece, b"=3D").is_some();
+        let part = piece.strip_suffix(b"=").filter(|_| ends);
+        self.has_join |= part.is_some();
+        let text = String::from_utf8_lossy(part.unwrap_or(piece));
+        let text = text.replace("=3D", "=").replace("=20", " ").replace("=0A", "");
+        let (number, mut line) = self.joined.take().unwrap_or((self.number, Vec::new()));
+        line.extend(text.bytes());
+        if part.is_some() && line.len() < PIECE_BYTES {
+            self.joined = Some((number, line));
+        } else {
+            push(&mut self.unquoted, number, &line, SAYS.is_match(&line));
+        }
+    }
+
+    fn finish(mut self) -> Logged {
+        if let Some((number, line)) = self.joined.take() {
+            push(&mut self.unquoted, number, &line, true);
+        }
+        let is_quoted = self.has_code && self.has_join;
+        let finder = if is_quoted { self.unquoted } else { self.plain };
+        Logged { reports: finder.finish(), lines: self.number - usize::from(!self.is_within_line) }
+    }
+}
+
+/// Reads a line if it matters.
+fn push(finder: &mut Finder, number: usize, line: &[u8], says: bool) {
+    if says || finder.is_within() {
+        let line = String::from_utf8_lossy(line);
+        super::lines(number, &line).for_each(|line| finder.push(&line));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::log::Kind;
+
+    const OOM: &str =
+        "Jun  1 10:00:00 host kernel: a invoked oom-killer: gfp_mask=0x200da, order=0\nMem-Info:\n";
+
+    fn reports(log: &str) -> Vec<Report> {
+        read(log.as_bytes(), usize::MAX).unwrap().reports
+    }
+
+    #[test]
+    fn lines_that_mail_wrapped_are_joined() {
+        let mail =
+            "> Node 0 DMA free:13428kB rese=\nrved_highatomic:0KB managed:15=\n908kB\n\n= =3D 5kB";
+        let zone = &reports(mail)[0].memory.zones[0];
+        let sizes = (zone.free, zone.reserved_highatomic, zone.managed);
+        assert_eq!(sizes, (Some(13428), Some(0), Some(15908)));
+        // Without the code of a `=` it is no mail.
+        assert_eq!(
+            reports(&mail.replace("=3D", "")).first().map(|r| r.memory.zones[0].managed),
+            Some(None)
+        );
+        assert_eq!(read(&b"a#012 b\nc"[..], 1).unwrap().lines, 2);
+    }
+
+    /// What stands between the lines of a report is passed over, however much it is, and does what it did.
+    #[test]
+    fn lines_that_say_nothing_change_nothing() {
+        let zones =
+            "Node 0 DMA free:13428kB min:64kB low:80kB high:96kB\nlowmem_reserve[]: 0 900\n";
+        let lists = "Node 0 DMA: 1*4kB (U) 2*8kB (M)\n";
+        let plain = reports(&[OOM, zones, lists].concat());
+        assert_eq!((plain.len(), plain[0].kind), (1, Kind::Oom));
+        let noise = "sshd[7]: session opened for root\n".repeat(1000);
+        let mixed = reports(&[&noise, OOM, &noise, zones, &noise, lists, &noise].concat());
+        assert_eq!(mixed.len(), 1);
+        assert_eq!(mixed[0].memory.zones[0].lists, plain[0].memory.zones[0].lists);
+        assert_eq!(mixed[0].memory.zones[0].lowmem_reserve, [0, 900]);
+        // A list ends with the line after it.
+        let cut = lists.replace(" 2*8kB (M)", "");
+        let parted = [&noise, OOM, &noise, zones, &cut, "noise\n", &noise, "2*8kB (M)\n"].concat();
+        assert_eq!(reports(&parted)[0].memory.zones[0].lists.len(), 1);
+    }
+
+    #[test]
+    fn a_line_of_any_length_is_read_in_pieces() {
+        let line =
+            [OOM.trim_end(), &" noise".repeat(20_000), " Node 0 DMA free:8kB min:4kB"].concat();
+        let one = line.replace('\n', " ");
+        let found = reports(&one);
+        assert_eq!((found.len(), found[0].memory.zones[0].free), (1, Some(8)));
+        assert_eq!(read(one.as_bytes(), usize::MAX).unwrap().lines, 1);
+    }
+
+    #[test]
+    fn too_many_reports_are_refused() {
+        let error = read(OOM.repeat(4).as_bytes(), 2).map(|_| ()).unwrap_err();
+        assert_eq!(error.to_string(), "more than 2 reports; give a part of the log");
+    }
+}
