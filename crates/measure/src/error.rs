@@ -49,6 +49,16 @@ pub enum Error {
         /// What is wrong there.
         message: String,
     },
+    /// A number in a saved run is out of bounds.
+    #[error("{}: run {run}: {what}", path.display())]
+    Number {
+        /// The file.
+        path: PathBuf,
+        /// The run in the file, from 1.
+        run: usize,
+        /// The key, the number and what is allowed.
+        what: String,
+    },
     /// There is nothing to compare.
     #[error("no run to compare")]
     NoRuns,

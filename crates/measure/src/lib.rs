@@ -22,6 +22,7 @@ pub mod full;
 pub mod hash;
 pub mod history;
 pub mod index;
+mod limits;
 pub mod measure;
 pub mod metrics;
 pub mod mismatch;

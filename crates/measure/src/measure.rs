@@ -139,7 +139,9 @@ impl Statistic {
         let values = || samples.iter().map(|&sample| sample as f64 / divide as f64);
         match self {
             Self::Count => samples.len() as f64,
-            Self::Sum => samples.iter().sum::<u64>() as f64 / divide as f64,
+            Self::Sum => {
+                samples.iter().map(|&n| u128::from(n)).sum::<u128>() as f64 / divide as f64
+            }
             _ if samples.is_empty() => 0.0,
             Self::Amean => stats::amean(&values().collect::<Vec<_>>()),
             Self::Hmean => stats::hmean(&values().collect::<Vec<_>>()),

@@ -17,6 +17,7 @@ use crate::extfrag::ExtfragMatrix;
 use crate::file;
 use crate::history::History;
 use crate::index;
+use crate::limits;
 use crate::observer::Tally;
 use crate::origin::{self, Origin};
 use crate::setup::SetupRecord;
@@ -170,12 +171,16 @@ pub fn load(path: &Path) -> Result<Vec<Run>, Error> {
 /// Parses a list of runs, or a single one; `path` is used only in errors.
 ///
 /// # Errors
-/// [`Error::Parse`] with the place of what is wrong.
+/// [`Error::Parse`] with the place of what is wrong, [`Error::Number`] with what no run has.
 pub fn parse(path: &Path, json: &[u8]) -> Result<Vec<Run>, Error> {
     let mut runs: Vec<Run> = match json.trim_ascii_start().first() {
         Some(b'{') => vec![file::parse(path, json)?],
         _ => file::parse(path, json)?,
     };
+    for (at, run) in runs.iter().enumerate() {
+        let wrong = |what| Error::Number { path: path.to_owned(), run: at + 1, what };
+        limits::check(run).map_err(wrong)?;
+    }
     runs.iter_mut().for_each(origin::of_older);
     Ok(runs)
 }
