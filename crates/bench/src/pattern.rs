@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use pageblock::frame::Order;
 use rand_pcg::Pcg64Mcg;
-use rand_pcg::rand_core::RngCore;
+use rand_pcg::rand_core::Rng;
 
 use crate::subject::Subject;
 

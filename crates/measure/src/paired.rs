@@ -4,7 +4,7 @@
 //! of the other. The unit is the seed: one whole run. Samples are counts or times, 0 or more.
 
 use rand_pcg::Pcg64Mcg;
-use rand_pcg::rand_core::{RngCore, SeedableRng};
+use rand_pcg::rand_core::{Rng, SeedableRng};
 use serde::Serialize;
 
 use crate::error::Error;

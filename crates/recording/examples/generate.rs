@@ -10,7 +10,7 @@ use pageblock::mobility::Migratetype;
 use pageblock::request::Gfp;
 use pageblock_recording::{Losses, Record, Recording, What};
 use rand_pcg::Pcg64Mcg;
-use rand_pcg::rand_core::{RngCore, SeedableRng};
+use rand_pcg::rand_core::{Rng, SeedableRng};
 
 /// The frames of a machine of 64 GiB.
 const FRAMES: u64 = 16 << 20;

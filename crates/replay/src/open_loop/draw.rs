@@ -9,7 +9,7 @@ use pageblock::frame::Order;
 use pageblock::ids::{CpuId, ZoneIndex};
 use pageblock::mobility::Migratetype;
 use rand_pcg::Pcg64Mcg;
-use rand_pcg::rand_core::{RngCore, SeedableRng};
+use rand_pcg::rand_core::{Rng, SeedableRng};
 
 /// Lists of smaller blocks are turned over soon enough by the demand itself.
 const LOWEST_ORDER: Order = 3;

@@ -9,7 +9,7 @@ use pageblock_measure::{Counters, Tally};
 use pageblock_vm::Vm;
 use pageblock_vm::writeback::Run;
 use rand_pcg::Pcg64Mcg;
-use rand_pcg::rand_core::{RngCore, SeedableRng};
+use rand_pcg::rand_core::{Rng, SeedableRng};
 
 use super::Nanos;
 use super::cost::Costs;

@@ -1,7 +1,7 @@
 //! Random operations on a machine, by seed.
 
 use rand_pcg::Pcg64;
-use rand_pcg::rand_core::RngCore;
+use rand_pcg::rand_core::Rng;
 
 use pageblock::frame::Pfn;
 use pageblock::request::{Gfp, Request};

@@ -1,0 +1,3 @@
+//! Saved runs of strangers, compared and drawn.
+
+mod saved;
