@@ -6,11 +6,9 @@
 
 pub mod native;
 pub mod need;
-pub mod netperf;
 pub mod noise;
 pub mod packing;
 pub mod pattern;
 pub mod peers;
-pub mod slub;
 pub mod subject;
 pub mod threads;

@@ -1,5 +1,5 @@
-//! `pageblock bench native` and `pageblock bench netperf`, in builds with the feature `bench`: other allocators take
-//! as long to build as the rest of the program.
+//! `pageblock bench native`, in builds with the feature `bench`: other allocators take as long to build as the rest of
+//! the program.
 
 pub(crate) mod args;
 mod plan;
@@ -7,7 +7,6 @@ mod plan;
 use std::io::IsTerminal;
 
 use pageblock_bench::native::{self, NativeRow};
-use pageblock_bench::netperf;
 use pageblock_bench::noise::Noise;
 use pageblock_report::json::to_json;
 use pageblock_report::table::Table;
@@ -16,13 +15,12 @@ use crate::Verdict;
 use crate::output::{self, print};
 use crate::plan::Format;
 use args::BenchCommand;
-use plan::{NativePlan, NetperfPlan};
+use plan::NativePlan;
 
 /// Runs a benchmark.
 pub(crate) fn run(command: BenchCommand) -> anyhow::Result<Verdict> {
     match command {
         BenchCommand::Native(args) => run_native(&NativePlan::new(args)?),
-        BenchCommand::Netperf(args) => run_netperf(&NetperfPlan::new(args)?),
     }
 }
 
@@ -38,52 +36,11 @@ fn run_native(plan: &NativePlan) -> anyhow::Result<Verdict> {
     Ok(Verdict::Yes)
 }
 
-fn run_netperf(plan: &NetperfPlan) -> anyhow::Result<Verdict> {
-    let (rows, samples) = netperf::run(&plan.plan, &mut say)?;
-    let noise = noise(&samples);
-    if plan.format == Format::Json {
-        output::note(&noise);
-        print(&to_json(&rows))?;
-    } else {
-        print(&format!("{}\n{noise}", datagrams(&rows)))?;
-    }
-    Ok(Verdict::Yes)
-}
-
 /// Prints the next step if standard error is a terminal.
 fn say(what: &str) {
     if std::io::stderr().is_terminal() {
         output::note(&format!("{what}\n"));
     }
-}
-
-fn datagrams(rows: &[netperf::NetperfRow]) -> String {
-    let mut table = Table::new()
-        .number("bytes")
-        .text("policy")
-        .number("median [ns]")
-        .number("from")
-        .number("to")
-        .number("zone locks")
-        .number("blocks")
-        .number("ratio")
-        .number("from")
-        .number("to")
-        .number("Wilcoxon p");
-    for row in rows {
-        let mut cells = vec![row.size.to_string(), row.policy.clone()];
-        cells.extend([row.ns_median, row.ns_low, row.ns_high].map(|ns| format!("{ns:.1}")));
-        cells.extend([row.locks_per_message, row.blocks_per_message].map(|n| format!("{n:.3}")));
-        if let Some(ratio) = row.ratio {
-            cells.extend([ratio.median, ratio.low, ratio.high].map(|r| format!("{r:.3}")));
-            cells.push(format!("{:.4}", ratio.wilcoxon_p));
-        }
-        table.row(cells);
-    }
-    format!(
-        "UDP datagrams between two CPUs, native; times, locks and blocks for each\n{}",
-        table.print()
-    )
 }
 
 fn times(rows: &[NativeRow]) -> String {

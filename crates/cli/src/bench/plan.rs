@@ -1,11 +1,10 @@
 //! What will be timed: arguments that were checked.
 
 use anyhow::bail;
-use pageblock::policy::Policy;
+use pageblock_bench::native;
 use pageblock_bench::need::{self, Bytes, Limit, Need};
-use pageblock_bench::{native, netperf};
 
-use super::args::{NativeArgs, NetperfArgs};
+use super::args::NativeArgs;
 use crate::plan::Format;
 
 /// `pageblock bench native`.
@@ -51,39 +50,5 @@ impl NativePlan {
         fits(address_space, "address space", need::address_space_limit())?;
         fits(memory, "memory", need::memory_limit())?;
         Ok(Self { plan, format: Format::new(args.json) })
-    }
-}
-
-/// `pageblock bench netperf`.
-#[derive(Clone, Debug)]
-pub(crate) struct NetperfPlan {
-    pub(crate) plan: netperf::Plan,
-    pub(crate) format: Format,
-}
-
-impl NetperfPlan {
-    pub(crate) fn new(args: NetperfArgs) -> anyhow::Result<Self> {
-        let NetperfArgs { policies, mut sizes, slab_cpus, rounds, messages, json } = args;
-        for policy in &policies {
-            Policy::parse(policy).map_err(|error| anyhow::anyhow!("{error}"))?;
-        }
-        if sizes.is_empty() {
-            sizes = netperf::SIZES.to_vec();
-        }
-        // The loopback device's MTU with IP's and UDP's headers.
-        if let Some(size) = sizes.iter().find(|size| !(1..=65_507).contains(*size)) {
-            bail!("--size {size} is not a payload from 1 to 65507 bytes");
-        }
-        if !(1..=4096).contains(&slab_cpus) {
-            bail!("--slab-cpus {slab_cpus} is not a number of CPUs from 1 to 4096");
-        }
-        if rounds == 0 {
-            bail!("--rounds 0 measures nothing");
-        }
-        if messages < 1000 {
-            bail!("--messages {messages}: at least 1000 are needed");
-        }
-        let plan = netperf::Plan { policies, sizes, slab_cpus, rounds, messages };
-        Ok(Self { plan, format: Format::new(json) })
     }
 }
