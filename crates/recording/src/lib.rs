@@ -2,83 +2,46 @@
 //! the machine's state at the start and at the end.
 //!
 //! [`Recording::open`] reads a folder's state and settings; [`Recording::events`] streams its events.
+//!
+//! Each folder imports only from itself and the folders before it, in this order: `input`, `record`, `formats`, `state`,
+//! `store`, `open`, `convert` (`tests/it/rings.rs`). A capture format is one file that implements [`Capture`], and one line
+//! in `open/events.rs`.
 #![forbid(unsafe_code)]
 
-mod anonymise;
-mod capture;
-pub mod columnar;
-mod error;
-mod events;
-mod files;
-mod fingerprint;
-mod folder;
-mod gfp;
+mod convert;
+mod formats;
 mod input;
-mod kernel;
-pub mod llfree;
-mod losses;
-mod names;
-mod part;
-mod paths;
-mod pbrec;
-mod perf_data;
-mod procfs;
+mod open;
 mod record;
-mod recording;
-mod rows;
-mod salvage;
-mod seal;
-mod snapshot;
-mod stream;
-pub mod table;
-mod tar;
-mod text;
-mod trace_dat;
-mod tsv;
-mod window;
-mod zoneinfo;
+mod state;
+mod store;
 
-use std::fs::File;
-use std::path::{Path, PathBuf};
-
-pub use capture::CaptureOptions;
-pub use columnar::{Chunks, Columnar, Records, Writer};
-pub use error::{Damage, Error, Expected, Malformed, Place};
-pub use events::Events;
-pub use fingerprint::Fingerprint;
-pub use folder::write_line;
-pub use input::{Input, Line};
-pub use kernel::KernelVersion;
-pub use losses::{Losses, LostByCpu};
-pub use part::{Part, Position, Written};
-pub use pbrec::pack;
-pub use perf_data::PerfData;
-pub use procfs::{BuddyInfo, PageTypeInfo, VmStat, ZoneName};
-pub use record::{CALLED_BY, NOT_UNDERSTOOD, Other, Record, STACK, What};
-pub use recording::Recording;
-pub use salvage::salvage;
-pub use snapshot::{
+pub use convert::llfree;
+pub use convert::pack::pack;
+pub use convert::part::{Part, Written};
+pub use convert::salvage::salvage;
+pub use formats::capture::{Capture, Machine};
+pub use formats::events::Events;
+pub use formats::perf_data::PerfData;
+pub use formats::text::{TextLine, TextParser, TextReader};
+pub use formats::trace_dat::TraceDat;
+pub use formats::tsv::{LineParser, TsvReader, write_line};
+pub use input::bytes::{Input, Line};
+pub use input::error::{Damage, Error, Expected, Malformed, Place};
+pub use open::capture::CaptureOptions;
+pub use record::decoding::Decoding;
+pub use record::event::{CALLED_BY, NOT_UNDERSTOOD, Other, PFN_LIMIT, Record, STACK, What};
+pub use record::kernel::KernelVersion;
+pub use record::losses::{Losses, LostByCpu};
+pub use state::procfs::{BuddyInfo, PageTypeInfo, VmStat, ZoneName};
+pub use state::recording::Recording;
+pub use state::snapshot::{
     BlockInfo, CompactState, FreeBlock, PageUse, PcpInfo, PcpPage, Snapshot, UsedRange, Watermarks,
     ZoneSnapshot,
 };
-pub use table::{Batch, Column, ColumnType, TableReader, TableWriter, TextColumn, Texts};
-pub use text::{TextLine, TextParser, TextReader};
-pub use trace_dat::TraceDat;
-pub use tsv::{Decoding, LineParser, TsvReader};
-pub use window::{Window, WindowFinder, Windows};
-pub use zoneinfo::{ListFigures, ProcFiles, ZoneFigures};
-
-/// The limit of frame numbers in a recording: 64-bit addresses reach at most 2^52 pages.
-pub const PFN_LIMIT: u64 = 1 << 52;
-
-/// Finds the file with this name in a folder, plain or compressed.
-fn find(dir: &Path, name: &str) -> Option<PathBuf> {
-    ["", ".zst", ".xz"].iter().map(|end| dir.join(format!("{name}{end}"))).find(|p| p.is_file())
-}
-
-/// Creates a file without a name in the folder for temporary files, whose path is returned for messages.
-fn temporary_file() -> Result<(File, PathBuf), Error> {
-    let folder = std::env::temp_dir();
-    let file = tempfile::tempfile_in(&folder).map_err(|e| Error::io(&folder, e))?;
-    Ok((file, folder))
-}
+pub use state::window::{Window, WindowFinder, Windows};
+pub use state::zoneinfo::{ListFigures, ProcFiles, ZoneFigures};
+pub use store::columnar::{Chunks, Columnar, Position, Records, Writer};
+pub use store::fingerprint::Fingerprint;
+pub use store::table::{Batch, Column, ColumnType, TableReader, TableWriter, TextColumn, Texts};
+pub use store::{columnar, table};

@@ -1,6 +1,7 @@
 //! Tests of the crate, also with recordings of real kernels if they are available.
 
 mod captures;
+mod circles;
 mod columnar;
 mod damage;
 mod forms;
@@ -10,6 +11,9 @@ mod part;
 mod pbrec;
 mod readers;
 mod recordings;
+mod rings;
+#[path = "../../../pageblock/tests/it/source.rs"]
+mod source;
 mod text;
 mod trace_dat;
 

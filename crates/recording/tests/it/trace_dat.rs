@@ -6,7 +6,7 @@ use std::path::Path;
 use pageblock::frame::Pfn;
 use pageblock::mobility::{Migratetype, Numbering};
 use pageblock::request::Gfp;
-use pageblock_recording::{Decoding, Error, Record, Recording, TraceDat, TsvReader, What};
+use pageblock_recording::{Capture, Decoding, Error, Record, Recording, TraceDat, TsvReader, What};
 use proptest::prelude::*;
 
 use crate::made::{Form, trace_dat};

@@ -1,0 +1,7 @@
+//! One event, and what is needed to understand it.
+
+pub(crate) mod decoding;
+pub(crate) mod event;
+pub(crate) mod gfp;
+pub(crate) mod kernel;
+pub(crate) mod losses;
