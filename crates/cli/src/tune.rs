@@ -58,13 +58,11 @@ fn request(args: &TuneArgs) -> anyhow::Result<Map<String, Value>> {
     let name = |value: Option<clap::builder::PossibleValue>| {
         value.map_or(String::new(), |value| value.get_name().to_owned())
     };
-    let objectives: Vec<String> =
-        args.objectives.iter().map(|one| name(one.to_possible_value())).collect();
     let mut request = Map::new();
     let mut set = |key: &str, value: Value| request.insert(key.to_owned(), value);
     set("of", json!(args.of));
     set("kernel", json!(args.kernel));
-    set("objectives", json!(objectives));
+    set("objectives", json!(args.objectives));
     set("over", json!(name(args.over.to_possible_value())));
     set("knobs", if args.knobs.is_empty() { Value::Null } else { json!(args.knobs) });
     set("machine", json!(args.machine));

@@ -5,10 +5,11 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 
 use crate::calibration::Calibration;
+use crate::catalogue::sections::{self, Subject};
+use crate::catalogue::{Measure, Value};
 use crate::certificate::{Part, Support};
 use crate::error::Error;
 use crate::event_unit::{EventUnit, NOTE_ACROSS_6_10, NOTE_OF_SECTION};
-use crate::metrics::{self, Subject, Value};
 use crate::multiops::StarRule;
 use crate::run::Run;
 use crate::stats::{Direction, weiner_diff};
@@ -124,20 +125,20 @@ pub struct Cell {
 }
 
 impl ComparisonRow {
-    fn new(metric: &metrics::Metric, runs: &[Run], baseline: usize) -> Option<Self> {
-        let values: Vec<Option<Value>> = runs.iter().map(|run| metric.value(run)).collect();
+    fn new(measure: &Measure, runs: &[Run], baseline: usize) -> Option<Self> {
+        let values: Vec<Option<Value>> = runs.iter().map(|run| measure.value(run)).collect();
         let base = values[baseline].map(Value::as_f64).filter(|_| runs[baseline].ended.is_none());
         let cell = |(value, run): (Option<Value>, &Run)| {
-            let base = base.filter(|_| metric.comparable(&runs[baseline], run));
+            let base = base.filter(|_| measure.comparable(&runs[baseline], run));
             let new = value.map(Value::as_f64).filter(|_| run.ended.is_none());
-            let delta = base.zip(new).map(|(base, new)| metric.direction.delta(base, new));
+            let delta = base.zip(new).map(|(base, new)| measure.direction.delta(base, new));
             Cell { value, delta: delta.filter(|delta| delta.is_finite()) }
         };
-        let shown = metric.is_shown(&values);
+        let shown = measure.is_shown(&values);
         shown.then(|| Self {
-            group: metric.group.clone(),
-            label: metric.label.clone(),
-            direction: metric.direction,
+            group: measure.group.clone().into_owned(),
+            label: measure.label.clone().into_owned(),
+            direction: measure.direction,
             cells: values.into_iter().zip(runs).map(cell).collect(),
         })
     }
@@ -152,10 +153,10 @@ impl Comparison {
     pub fn of_runs(runs: &[Run], options: &Options) -> Result<Self, Error> {
         check_baseline(options.baseline, runs.len())?;
         let mut sections = Vec::new();
-        for subject in metrics::catalogue(runs) {
-            let rows = subject.metrics.iter();
+        for subject in sections::of_runs(runs) {
+            let rows = subject.measures.iter();
             let rows: Vec<_> = rows
-                .filter_map(|metric| ComparisonRow::new(metric, runs, options.baseline))
+                .filter_map(|measure| ComparisonRow::new(measure, runs, options.baseline))
                 .collect();
             if !rows.is_empty() {
                 let note = note(&subject, runs);

@@ -7,6 +7,7 @@
 pub mod blocks;
 pub mod calibration;
 pub mod call_sites;
+pub mod catalogue;
 pub mod certificate;
 pub mod clock;
 pub mod comparable;
@@ -23,8 +24,6 @@ pub mod hash;
 pub mod history;
 pub mod index;
 mod limits;
-pub mod measure;
-pub mod metrics;
 pub mod mismatch;
 pub mod monitors;
 pub mod multiops;
@@ -44,7 +43,6 @@ pub mod tables;
 pub mod trend;
 pub mod uninitialised;
 pub mod verification;
-pub mod vmstat;
 
 pub use calibration::Calibration;
 pub use certificate::{Certificate, Grades, Judgement, Loop};

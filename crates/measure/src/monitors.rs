@@ -4,13 +4,11 @@
 
 use serde::Serialize;
 
-use crate::counters::Counters;
-use crate::metrics::Value;
+use crate::catalogue::{Measure, vmstat};
 use crate::names;
 use crate::run::Run;
 use crate::seeds::by_policy;
 use crate::stats;
-use crate::vmstat;
 
 /// A row of a monitor.
 #[derive(Clone, PartialEq, Debug, Serialize)]
@@ -29,22 +27,21 @@ pub fn duration(runs: &[Run]) -> Vec<MonitorRow> {
         ("System", names::SIMULATED_SYSTEM_MS),
         ("Elapsed", names::SIMULATED_ELAPSED_MS),
     ];
-    let seconds = |name, counters: &Counters| Some(counters.get(name)? as f64 / 1000.0);
-    let row = |(label, name)| row(runs, label, &|counters| seconds(name, counters));
+    let seconds = |name, run: &Run| Some(run.counters.get(name)? as f64 / 1000.0);
+    let row = |(label, name)| row(runs, label, &|run| seconds(name, run));
     times.into_iter().filter_map(row).collect()
 }
 
 /// Returns the rows of mmtests' vmstat block that some run has, in mmtests' order.
 #[must_use]
 pub fn vmstat(runs: &[Run]) -> Vec<MonitorRow> {
-    let value = |op: &vmstat::Op, counters: &Counters| op.value(counters).map(Value::as_f64);
-    let row = |op: &vmstat::Op| row(runs, op.label, &|counters| value(op, counters));
-    vmstat::OPS.iter().filter_map(row).collect()
+    let row = |measure: &Measure| row(runs, &measure.label, &|run| measure.number(run));
+    vmstat::rows().iter().filter_map(row).collect()
 }
 
-fn row(runs: &[Run], label: &str, read: &dyn Fn(&Counters) -> Option<f64>) -> Option<MonitorRow> {
+fn row(runs: &[Run], label: &str, read: &dyn Fn(&Run) -> Option<f64>) -> Option<MonitorRow> {
     let mean = |runs: &Vec<&Run>| {
-        let values: Option<Vec<f64>> = runs.iter().map(|run| read(&run.counters)).collect();
+        let values: Option<Vec<f64>> = runs.iter().map(|run| read(run)).collect();
         values.map(|values| stats::amean(&values))
     };
     let values: Vec<Option<f64>> = by_policy(runs).iter().map(mean).collect();

@@ -2,12 +2,12 @@
 
 use serde::Serialize;
 
+use crate::catalogue::deciding;
 use crate::error::Error;
 use crate::event_unit::EventUnit;
 use crate::paired;
 use crate::run::Run;
 use crate::seeds::MIN_PAIRS;
-use crate::summary;
 
 /// A column that is predicted: how it is named in both kinds of runs.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -147,15 +147,15 @@ impl Score {
             return Ok(());
         }
         let real_runs = real[0].len();
-        for measure in summary::measures() {
-            let values = |runs: &Vec<&Run>| runs.iter().map(|run| measure.read(run)).collect();
+        for measure in deciding::measures() {
+            let values = |runs: &Vec<&Run>| runs.iter().map(|run| measure.number(run)).collect();
             let all: Option<Vec<Vec<f64>>> = predicted.iter().chain(&real).map(values).collect();
             let Some(all) = all else { continue };
             if all.iter().flatten().all(|value| *value == 0.0) {
                 continue;
             }
-            let place = format!("{} against {}, {}", names[0], names[1], measure.name());
-            if measure.counts_events() && !EventUnit::comparable(real[0][0], real[1][0]) {
+            let place = format!("{} against {}, {}", names[0], names[1], measure.label);
+            if measure.counts_events && !EventUnit::comparable(real[0][0], real[1][0]) {
                 self.unjudged
                     .push(format!("{place}: an event is a block in one and a page in the other"));
                 continue;
@@ -167,7 +167,7 @@ impl Score {
                     let predicted = (predicted, expected);
                     self.predictions.push(Prediction::judge(
                         names,
-                        measure.name(),
+                        &measure.label,
                         predicted,
                         real,
                     ));

@@ -5,10 +5,9 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::catalogue::{Formula, Value};
 use crate::compare::{Comparison, Options};
 use crate::error::Error;
-use crate::measure::Measure;
-use crate::metrics::Value;
 use crate::run::Run;
 use crate::seeds::by_policy;
 use crate::stats;
@@ -86,7 +85,7 @@ pub struct PublishedRow {
     /// The published label, with its unit if it had one.
     pub label: String,
     /// The measure that it is compared with.
-    pub measure: Measure,
+    pub measure: Formula,
     /// The factor from our unit to the published unit.
     #[serde(default = "one")]
     pub scale: f64,
@@ -266,18 +265,18 @@ impl Table {
 }
 
 /// Reads a measure from a run, or from its comparison if it is one of the comparison's rows.
-fn value(measure: &Measure, run: &Run, comparison: &Comparison) -> Option<f64> {
-    match measure {
-        Measure::Row(name) => {
+fn value(formula: &Formula, run: &Run, comparison: &Comparison) -> Option<f64> {
+    match formula {
+        Formula::Row(name) => {
             let mut rows = comparison.sections.iter().flat_map(|section| &section.rows);
             let row = rows.find(|row| format!("{} {}", row.group, row.label) == *name)?;
             row.cells[0].value.map(Value::as_f64)
         }
-        Measure::Samples(statistic, name) => {
+        Formula::Samples(statistic, name) => {
             // mmtests prints 0 if there are no samples.
             Some(statistic.of(run.samples.get(name).map_or(&[][..], Vec::as_slice), 1))
         }
-        measure => measure.divided(run, 1),
+        formula => formula.divided(run, 1),
     }
 }
 
@@ -303,7 +302,7 @@ mod tests {
             rows: vec![
                 PublishedRow {
                     label: "Amean fault".into(),
-                    measure: Measure::try_from("amean:fault".to_owned()).unwrap(),
+                    measure: Formula::try_from("amean:fault".to_owned()).unwrap(),
                     scale: 0.001,
                     kind: Kind::Predicted,
                     published: vec![4.0, 3.0],
@@ -312,7 +311,7 @@ mod tests {
                 },
                 PublishedRow {
                     label: "probes".into(),
-                    measure: Measure::try_from("row:Work list-probes".to_owned()).unwrap(),
+                    measure: Formula::try_from("row:Work list-probes".to_owned()).unwrap(),
                     scale: 1.0,
                     kind: Kind::Fitted,
                     published: vec![f64::NAN, 10.0],

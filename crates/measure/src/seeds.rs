@@ -5,9 +5,9 @@
 
 use serde::Serialize;
 
+use crate::catalogue::{Measure, Value, sections};
 use crate::compare::{self, Column, Options};
 use crate::error::Error;
-use crate::metrics::{self, Metric, Value};
 use crate::multiops::StarRule;
 use crate::origin::Origin;
 use crate::paired::{self, PairedResult};
@@ -107,7 +107,7 @@ impl SeedComparison {
             columns: policies.iter().map(|runs| Column::of_policy(&runs[0].policy)).collect(),
             baseline: options.baseline,
             seeds,
-            sections: sections(runs, &policies, options)?,
+            sections: all_sections(runs, &policies, options)?,
             notes,
             certificate: compare::certificate(runs, options),
         })
@@ -163,34 +163,34 @@ fn seeds_of(policy: &[&Run]) -> Vec<u64> {
     policy.iter().map(|run| run.seed).collect()
 }
 
-fn sections(
+fn all_sections(
     runs: &[Run],
     policies: &[Vec<&Run>],
     options: &Options,
 ) -> Result<Vec<SeedSection>, Error> {
-    let mut sections = Vec::new();
-    for subject in metrics::catalogue(runs) {
+    let mut found = Vec::new();
+    for subject in sections::of_runs(runs) {
         let mut rows = Vec::new();
-        for metric in &subject.metrics {
-            rows.extend(row(metric, policies, options)?);
+        for measure in &subject.measures {
+            rows.extend(row(measure, policies, options)?);
         }
         if !rows.is_empty() {
             let note = compare::note(&subject, runs);
-            sections.push(SeedSection { title: subject.title, note, rows });
+            found.push(SeedSection { title: subject.title, note, rows });
         }
     }
-    Ok(sections)
+    Ok(found)
 }
 
 fn row(
-    metric: &Metric,
+    measure: &Measure,
     policies: &[Vec<&Run>],
     options: &Options,
 ) -> Result<Option<SeedRow>, Error> {
     let baseline = options.baseline;
-    let read = |policy: &Vec<&Run>| policy.iter().map(|run| metric.value(run)).collect::<Vec<_>>();
+    let read = |policy: &Vec<&Run>| policy.iter().map(|run| measure.value(run)).collect::<Vec<_>>();
     let values: Vec<Vec<Option<Value>>> = policies.iter().map(read).collect();
-    if !metric.is_shown(&values.concat()) {
+    if !measure.is_shown(&values.concat()) {
         return Ok(None);
     }
     let complete = |values: Vec<Option<Value>>| -> Option<Vec<f64>> {
@@ -204,7 +204,7 @@ fn row(
         cells.push(match (values, base.as_deref()) {
             (None, _) => None,
             (Some(values), Some(_))
-                if !metric.comparable(policies[baseline][0], policies[column][0]) =>
+                if !measure.comparable(policies[baseline][0], policies[column][0]) =>
             {
                 Some(single_cell(values, None))
             }
@@ -212,7 +212,7 @@ fn row(
                 let paired =
                     policies[baseline][0].origin.is_paired_with(policies[column][0].origin);
                 let stars = (options.stars, paired);
-                Some(compared_cell(metric.direction, stars, base, values)?)
+                Some(compared_cell(measure.direction, stars, base, values)?)
             }
             (Some(values), base) => {
                 let itself = base.is_some() && column == baseline;
@@ -220,8 +220,8 @@ fn row(
             }
         });
     }
-    let (group, label) = (metric.group.clone(), metric.label.clone());
-    Ok(Some(SeedRow { group, label, direction: metric.direction, cells }))
+    let (group, label) = (measure.group.clone().into_owned(), measure.label.clone().into_owned());
+    Ok(Some(SeedRow { group, label, direction: measure.direction, cells }))
 }
 
 fn single_cell(values: Vec<f64>, delta: Option<f64>) -> SeedCell {

@@ -2,20 +2,16 @@
 
 use serde::Serialize;
 
-use crate::certificate::{Part, Support};
+use crate::catalogue::{Measure, deciding};
+use crate::certificate::Support;
 use crate::compare::{self, Options};
 use crate::ended;
 use crate::error::Error;
-use crate::event_unit::EventUnit;
-use crate::index::unusable_free_index;
-use crate::metrics::Value;
-use crate::names;
 use crate::origin::Origin;
 use crate::paired::{self, PairedResult};
 use crate::run::Run;
 use crate::seeds::{MIN_PAIRS, by_policy};
 use crate::stats::Direction;
-use crate::vmstat;
 
 /// The share of false alarms that a summary allows over all its changes.
 const LEVEL: f64 = 0.05;
@@ -36,12 +32,15 @@ pub struct Summary {
     /// How well the recorded kernel's own policy reproduced the recording.
     pub certificate: Option<String>,
     /// The measures, in the order of importance.
-    pub measures: Vec<Measure>,
+    pub measures: Vec<SummaryRow>,
 }
 
 /// One measure under every policy.
 #[derive(Clone, PartialEq, Debug, Serialize)]
-pub struct Measure {
+pub struct SummaryRow {
+    /// The name of the measure in the catalogue.
+    #[serde(skip)]
+    pub id: &'static str,
     /// What is measured, with its unit in brackets.
     pub name: &'static str,
     /// Which way is better.
@@ -88,122 +87,6 @@ pub enum Judged {
     Worse,
 }
 
-/// A measure of a summary, and how it is read.
-#[derive(Debug)]
-pub struct Spec {
-    name: &'static str,
-    direction: Direction,
-    counts_events: bool,
-    part: Option<Part>,
-    read: fn(&Run) -> Option<f64>,
-}
-
-impl Spec {
-    /// Returns what is measured, with its unit in brackets.
-    #[must_use]
-    pub const fn name(&self) -> &'static str {
-        self.name
-    }
-
-    /// Reports whether it counts events whose unit changed with Linux 6.10.
-    #[must_use]
-    pub const fn counts_events(&self) -> bool {
-        self.counts_events
-    }
-
-    /// Returns the value of a run; `None` if it was not measured.
-    #[must_use]
-    pub fn read(&self, run: &Run) -> Option<f64> {
-        (self.read)(run)
-    }
-}
-
-/// Returns the measures that a summary may have, in the order of importance.
-#[must_use]
-pub const fn measures() -> &'static [Spec] {
-    &SPECS
-}
-
-const fn spec(
-    name: &'static str,
-    direction: Direction,
-    part: Option<Part>,
-    read: fn(&Run) -> Option<f64>,
-) -> Spec {
-    Spec { name, direction, counts_events: false, part, read }
-}
-
-const fn events(name: &'static str, read: fn(&Run) -> Option<f64>) -> Spec {
-    let part = Some(Part::Fragmentation);
-    Spec { name, direction: Direction::Lower, counts_events: true, part, read }
-}
-
-const SPECS: [Spec; 12] = {
-    use Direction::{Higher, Lower};
-    use pageblock::mobility::Migratetype::{Movable, Reclaimable, Unmovable};
-    [
-        spec("Runs that did not finish", Lower, None, |run| Some(f64::from(run.ended.is_some()))),
-        spec("Huge pages on fault [%]", Higher, None, huge_on_fault),
-        spec("Requests that failed", Lower, Some(Part::Failures), failed),
-        events("Fragmenting fallbacks, unmovable", |run| fallbacks(run, Unmovable)),
-        events("Fragmenting fallbacks, reclaimable", |run| fallbacks(run, Reclaimable)),
-        events("Fragmenting fallbacks, movable", |run| fallbacks(run, Movable)),
-        spec("Pages in a block of another type", Lower, Some(Part::Mismatch), |run| {
-            counter(run, names::TYPE_MISMATCH_PAGES)
-        }),
-        spec("Mixed pageblocks at the end", Lower, Some(Part::Blocks), |run| {
-            Some(run.mixed_blocks?.total() as f64)
-        }),
-        spec("Free in too small blocks [%]", Lower, Some(Part::FreePages), unusable),
-        spec("Allocation stalls", Lower, None, stalls),
-        spec("Pages reclaimed", Lower, None, |run| sum(run, ["pgsteal_kswapd", "pgsteal_direct"])),
-        spec("Pages scanned by compaction", Lower, None, |run| {
-            sum(run, ["compact_migrate_scanned", "compact_free_scanned"])
-        }),
-    ]
-};
-
-fn counter(run: &Run, name: &str) -> Option<f64> {
-    run.counters.get(name).map(|count| count as f64)
-}
-
-fn sum(run: &Run, names: [&str; 2]) -> Option<f64> {
-    names.iter().filter_map(|name| counter(run, name)).reduce(|a, b| a + b)
-}
-
-fn stalls(run: &Run) -> Option<f64> {
-    let op = vmstat::OPS.iter().find(|op| op.label == "Allocation stalls")?;
-    op.value(&run.counters).map(Value::as_f64)
-}
-
-fn huge_on_fault(run: &Run) -> Option<f64> {
-    let got = counter(run, "thp_fault_alloc")?;
-    let wanted = got + counter(run, "thp_fault_fallback")?;
-    (wanted > 0.0).then(|| 100.0 * got / wanted)
-}
-
-fn failed(run: &Run) -> Option<f64> {
-    let orders = 0..=pageblock::frame::ORDER_LIMIT;
-    let failed = orders.filter_map(|order| counter(run, &names::alloc_failed(order)));
-    failed.reduce(|a, b| a + b)
-}
-
-fn fallbacks(run: &Run, mt: pageblock::mobility::Migratetype) -> Option<f64> {
-    let order = run.pageblock_order();
-    Some(run.extfrag.sum(|key| key.fragmenting(order) && key.alloc_mt == mt) as f64)
-}
-
-/// Returns the share of all free pages in blocks below the order of a pageblock.
-fn unusable(run: &Run) -> Option<f64> {
-    let mut all: Vec<u64> = Vec::new();
-    for blocks in run.free_blocks.values() {
-        all.resize(all.len().max(blocks.len()), 0);
-        all.iter_mut().zip(blocks).for_each(|(sum, blocks)| *sum += blocks);
-    }
-    let order = run.pageblock_order();
-    (usize::from(order) < all.len()).then(|| unusable_free_index(&all, order) as f64 / 10.0)
-}
-
 impl Summary {
     /// Summarises runs that [`crate::seeds::SeedComparison::of_runs`] accepts.
     ///
@@ -213,8 +96,8 @@ impl Summary {
         let mut policies = by_policy(runs);
         policies.iter_mut().for_each(|runs| runs.sort_by_key(|run| run.seed));
         let mut measures = Vec::new();
-        for spec in &SPECS {
-            measures.extend(Measure::new(spec, &policies, options)?);
+        for measure in deciding::measures() {
+            measures.extend(SummaryRow::new(measure, &policies, options)?);
         }
         correct(&mut measures);
         let first = &policies[0];
@@ -235,24 +118,27 @@ impl Summary {
     }
 }
 
-impl Measure {
+impl SummaryRow {
     /// `None` if a run lacks it, or all have 0.
-    fn new(spec: &Spec, policies: &[Vec<&Run>], options: &Options) -> Result<Option<Self>, Error> {
-        let values = |runs: &Vec<&Run>| runs.iter().map(|run| (spec.read)(run)).collect();
+    fn new(
+        measure: &'static Measure,
+        policies: &[Vec<&Run>],
+        options: &Options,
+    ) -> Result<Option<Self>, Error> {
+        let values = |runs: &Vec<&Run>| runs.iter().map(|run| measure.number(run)).collect();
         let values: Option<Vec<Vec<f64>>> = policies.iter().map(values).collect();
         let Some(values) = values.filter(|values| values.iter().flatten().any(|&v| v != 0.0))
         else {
             return Ok(None);
         };
         let graded = |part| options.supports.as_ref().and_then(|all| all.get(&part).copied());
-        let support = spec.part.and_then(graded);
+        let support = measure.part.and_then(graded);
         let base = options.baseline;
         let mut units_differ = false;
         let mut cells = Vec::new();
         for (at, new) in values.iter().enumerate() {
             let mean = mean(new);
-            let comparable =
-                !spec.counts_events || EventUnit::comparable(policies[base][0], policies[at][0]);
+            let comparable = measure.comparable(policies[base][0], policies[at][0]);
             units_differ |= !comparable;
             let lowest = new.iter().copied().fold(f64::INFINITY, f64::min);
             let highest = new.iter().copied().fold(f64::NEG_INFINITY, f64::max);
@@ -266,12 +152,12 @@ impl Measure {
             };
             if at != base && comparable {
                 let paired = policies[base][0].origin.is_paired_with(policies[at][0].origin);
-                cell.judge((&values[base], new), paired, spec.direction, support)?;
+                cell.judge((&values[base], new), paired, measure.direction, support)?;
             }
             cells.push(cell);
         }
-        let Spec { name, direction, .. } = *spec;
-        Ok(Some(Self { name, direction, support, units_differ, cells }))
+        let Measure { id, label, direction, .. } = measure;
+        Ok(Some(Self { id, name: label, direction: *direction, support, units_differ, cells }))
     }
 }
 
@@ -315,7 +201,7 @@ impl SummaryCell {
 }
 
 /// Corrects the p of all changes for their number, and takes back what may be chance.
-fn correct(measures: &mut [Measure]) {
+fn correct(measures: &mut [SummaryRow]) {
     let cells = measures.iter_mut().flat_map(|measure| &mut measure.cells);
     let tested: Vec<&mut SummaryCell> = cells.filter(|cell| cell.p.is_some()).collect();
     let p: Vec<f64> = tested.iter().filter_map(|cell| cell.p).collect();
@@ -347,6 +233,9 @@ fn mean(values: &[f64]) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::certificate::Part;
+    use crate::names;
+    use deciding::id;
 
     fn runs(policy: &str, stalls: &[u64], huge: u64) -> Vec<Run> {
         let run = |(seed, &stalls): (usize, &u64)| {
@@ -364,8 +253,8 @@ mod tests {
     }
 
     #[track_caller]
-    fn measure<'a>(summary: &'a Summary, name: &str) -> &'a Measure {
-        summary.measures.iter().find(|measure| measure.name == name).unwrap()
+    fn measure<'a>(summary: &'a Summary, id: &str) -> &'a SummaryRow {
+        summary.measures.iter().find(|measure| measure.id == id).unwrap()
     }
 
     #[test]
@@ -374,13 +263,13 @@ mod tests {
         let less: Vec<u64> = a.iter().map(|n| n / 2).collect();
         let noise: Vec<u64> = a.iter().map(|n| if n % 2 == 0 { n + 3 } else { n - 3 }).collect();
         let found = summary(runs("a", &a, 40), runs("b", &less, 40));
-        let stalls = measure(&found, "Allocation stalls").cells[1];
+        let stalls = measure(&found, id::ALLOCATION_STALLS).cells[1];
         assert_eq!(stalls.verdict, Judged::Better);
         assert!(stalls.change.is_some_and(|c| (-0.51..-0.49).contains(&c)), "{stalls:?}");
-        assert_eq!(measure(&found, "Huge pages on fault [%]").cells[1].verdict, Judged::Chance);
+        assert_eq!(measure(&found, id::HUGE_ON_FAULT).cells[1].verdict, Judged::Chance);
         let found = summary(runs("a", &a, 40), runs("b", &noise, 60));
-        assert_eq!(measure(&found, "Allocation stalls").cells[1].verdict, Judged::Chance);
-        assert_eq!(measure(&found, "Huge pages on fault [%]").cells[1].verdict, Judged::Better);
+        assert_eq!(measure(&found, id::ALLOCATION_STALLS).cells[1].verdict, Judged::Chance);
+        assert_eq!(measure(&found, id::HUGE_ON_FAULT).cells[1].verdict, Judged::Better);
     }
 
     #[test]
@@ -396,7 +285,7 @@ mod tests {
             (real("a", &a), real("b", &less)),
             (real("a", &a), runs("b", &less, 40)),
         ] {
-            let stalls = measure(&summary(base, new), "Allocation stalls").cells[1];
+            let stalls = measure(&summary(base, new), id::ALLOCATION_STALLS).cells[1];
             assert_eq!((stalls.p, stalls.interval, stalls.verdict), (None, None, Judged::Open));
             assert!(stalls.change.is_some_and(|c| (-0.6..-0.4).contains(&c)), "{stalls:?}");
         }
@@ -405,8 +294,8 @@ mod tests {
     #[test]
     fn few_seeds_decide_nothing_and_zeros_are_left_out() {
         let found = summary(runs("a", &[0, 0], 10), runs("b", &[0, 0], 90));
-        assert!(found.measures.iter().all(|measure| measure.name != "Allocation stalls"));
-        let huge = measure(&found, "Huge pages on fault [%]").cells[1];
+        assert!(found.measures.iter().all(|measure| measure.id != id::ALLOCATION_STALLS));
+        let huge = measure(&found, id::HUGE_ON_FAULT).cells[1];
         assert_eq!((huge.verdict, huge.change, huge.interval), (Judged::Open, Some(8.0), None));
     }
 
@@ -424,7 +313,7 @@ mod tests {
             let runs = [base.clone(), new.clone()].concat();
             let summary = Summary::of_runs(&runs, &options).unwrap();
             assert_eq!(summary.seeds, 0);
-            measure(&summary, "Pages in a block of another type").cells[1].verdict
+            measure(&summary, id::MISMATCHED_PAGES).cells[1].verdict
         };
         assert_eq!(verdict(900), Judged::Better);
         assert_eq!(verdict(1100), Judged::Chance);

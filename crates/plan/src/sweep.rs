@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 
 use pageblock_kernel::{Named, Switch};
 use pageblock_measure::Run;
-use pageblock_measure::summary::measures;
+use pageblock_measure::catalogue::deciding::measures;
 use pageblock_simulate::scaled;
 use pageblock_simulate::sim::machine_file::Scale;
 use pageblock_simulate::simulate::Simulation;
@@ -104,7 +104,7 @@ impl Cell {
             ended: run.ended.as_ref().map(ToString::to_string),
             measures: measures()
                 .iter()
-                .filter_map(|spec| Some((spec.name().to_owned(), spec.read(run)?)))
+                .filter_map(|of| Some((of.label.clone().into_owned(), of.number(run)?)))
                 .collect(),
             counters: run.counters.iter().map(|(name, count)| (name.to_owned(), count)).collect(),
         }

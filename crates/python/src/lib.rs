@@ -12,11 +12,13 @@ mod files;
 mod guest;
 mod import;
 mod kernel;
+mod measures;
 mod recording;
 mod report;
 mod run_tables;
 mod runs;
 mod simulate;
+mod statistics;
 mod sweep;
 mod table;
 mod work;
@@ -39,6 +41,8 @@ mod _pageblock {
     #[pymodule_export]
     use super::kernel::{Kernel, kernels, machines, memory_kib, switches, workloads};
     #[pymodule_export]
+    use super::measures::{measures, objectives};
+    #[pymodule_export]
     use super::recording::Recording;
     #[pymodule_export]
     use super::report::Report;
@@ -47,9 +51,9 @@ mod _pageblock {
     #[pymodule_export]
     use super::simulate::run;
     #[pymodule_export]
-    use super::sweep::build;
+    use super::statistics::{holm, paired};
     #[pymodule_export]
-    use super::sweep::{Sweep, paired, sweep_grid_of, sweep_run};
+    use super::sweep::{Sweep, build, sweep_grid_of, sweep_run};
     #[pymodule_export]
     use super::table::Table;
     #[pymodule_export]

@@ -1,7 +1,8 @@
 //! The tables of runs.
 
 use pageblock_measure::Run;
-use pageblock_measure::summary::{Judged, Summary, measures};
+use pageblock_measure::catalogue::deciding;
+use pageblock_measure::summary::{Judged, Summary};
 use pyo3::prelude::*;
 
 use crate::table::{Columns, Table};
@@ -16,8 +17,8 @@ pub(crate) fn wide(runs: &[Run]) -> PyResult<Table> {
         .counts("seed", runs.iter().map(|run| Some(run.seed)))
         .text("event_hash", text(|run| &run.event_hash))
         .text("ended", runs.iter().map(|run| run.ended.as_ref().map(ToString::to_string)));
-    for spec in measures() {
-        columns = columns.floats(spec.name(), runs.iter().map(|run| spec.read(run)));
+    for measure in deciding::measures() {
+        columns = columns.floats(&measure.label, runs.iter().map(|run| measure.number(run)));
     }
     columns.table()
 }

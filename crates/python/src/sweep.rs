@@ -3,7 +3,6 @@
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use pageblock_measure::paired::compare;
 use pageblock_plan::jobs;
 use pageblock_plan::sweep::{Cell, Grid, Journal, batch, run};
 use pyo3::prelude::*;
@@ -96,15 +95,6 @@ pub(crate) fn sweep_grid_of(path: PathBuf) -> PyResult<String> {
     let name = path.display().to_string();
     let text = pageblock_plan::text::read_text(&path, "a grid", 1 << 20).map_err(failed)?;
     Grid::from_toml(&text, &name).and_then(|grid| grid.to_json()).map_err(failed)
-}
-
-/// Compares the values of the same seeds under two kernels: the median of the ratios, its 95 % interval, and the p of
-/// Wilcoxon's exact test.
-#[pyfunction]
-pub(crate) fn paired(base: Vec<f64>, new: Vec<f64>) -> PyResult<(f64, f64, f64, f64)> {
-    let result = compare(&base, &new).map_err(|error| asked(error.to_string()))?;
-    let (low, high) = result.interval;
-    Ok((result.median_ratio, low, high, result.wilcoxon_p))
 }
 
 /// Returns the version with a digest of the sources: what one build kept answers for no other.

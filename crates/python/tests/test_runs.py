@@ -42,6 +42,13 @@ def test_a_row_a_run(runs: pageblock.Runs) -> None:
     assert [row["event_hash"] for row in again.to_dicts()] == [rows[4]["event_hash"], rows[6]["event_hash"]]
 
 
+def test_the_measures_are_the_columns_of_a_table(runs: pageblock.Runs) -> None:
+    measures = {row["measure"]: row for row in pageblock.measures().to_dicts()}
+    assert all(row["label"] in runs.to_dicts()[0] for row in measures.values())
+    assert measures["huge-pages-on-fault"]["better"] == "higher"
+    assert "thp_fault_fallback" in measures["huge-pages-on-fault"]["defined"]
+
+
 def test_the_longer_tables_have_what_their_documentation_says(runs: pageblock.Runs) -> None:
     for table in (runs.counters(), runs.samples(), runs.free_blocks(), runs.fallbacks()):
         assert table.columns[:2] == ["kernel", "seed"]

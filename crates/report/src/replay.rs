@@ -41,7 +41,7 @@ pub fn table(comparison: &Comparison, section: &Section) -> Table {
             .cells
             .iter()
             .map(|cell| Cell {
-                value: cell.value.map(pageblock_measure::metrics::Value::as_f64),
+                value: cell.value.map(pageblock_measure::catalogue::Value::as_f64),
                 delta: cell.delta,
                 star: false,
             })

@@ -1,6 +1,6 @@
 //! The summary above the tables of a comparison: one screen of 100 columns.
 
-use pageblock_measure::summary::{Judged, Measure, Summary, SummaryCell};
+use pageblock_measure::summary::{Judged, Summary, SummaryCell, SummaryRow};
 
 use crate::certificate::supports;
 use crate::table::Table;
@@ -232,15 +232,15 @@ pub fn sentence(summary: &Summary, at: usize) -> String {
 }
 
 /// Returns the measures that a policy changes like this, the largest change first.
-fn changes(summary: &Summary, at: usize, verdict: Judged) -> Vec<(&Measure, f64)> {
+fn changes(summary: &Summary, at: usize, verdict: Judged) -> Vec<(&SummaryRow, f64)> {
     let judged = summary.measures.iter().filter(|measure| measure.cells[at].verdict == verdict);
-    let change = |measure: &Measure| measure.cells[at].change.unwrap_or(f64::INFINITY);
-    let mut found: Vec<(&Measure, f64)> = judged.map(|m| (m, change(m))).collect();
+    let change = |measure: &SummaryRow| measure.cells[at].change.unwrap_or(f64::INFINITY);
+    let mut found: Vec<(&SummaryRow, f64)> = judged.map(|m| (m, change(m))).collect();
     found.sort_by(|a, b| size(b.1).total_cmp(&size(a.1)));
     found
 }
 
-fn named(way: &str, found: &[(&Measure, f64)]) -> Option<String> {
+fn named(way: &str, found: &[(&SummaryRow, f64)]) -> Option<String> {
     let named: Vec<String> = found.iter().take(NAMED).map(|(m, c)| words(m, *c)).collect();
     let more = match found.len().saturating_sub(NAMED) {
         0 => String::new(),
@@ -254,7 +254,7 @@ fn size(change: f64) -> f64 {
     (1.0 + change).max(1e-6).ln().abs()
 }
 
-fn words(measure: &Measure, change: f64) -> String {
+fn words(measure: &SummaryRow, change: f64) -> String {
     let name = measure.name.split(" [").next().unwrap_or(measure.name);
     let mut letters = name.chars();
     let first = letters.next().map(|c| c.to_ascii_lowercase()).into_iter();

@@ -3,6 +3,8 @@
 use std::path::PathBuf;
 
 use clap::ValueEnum;
+use clap::builder::{PossibleValue, PossibleValuesParser};
+use pageblock_measure::catalogue::objectives::OBJECTIVES;
 
 use crate::suggest::{machine, policy, workload_name};
 
@@ -12,21 +14,9 @@ The search is Optuna's, through the Python package: pip install 'pageblock[tune]
 python3. A recording is replayed: its knobs are those that the allocator itself reads. The folder gets each finished run, the answer as
 90-pageblock.conf for /etc/sysctl.d, report.txt and answer.json; the same command goes on with what is there. docs/tuning.md has more.";
 
-/// What is better.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
-pub(crate) enum Objective {
-    /// Huge pages that page faults get, percent
-    HugePages,
-    /// Allocation stalls
-    Stalls,
-    /// Pages reclaimed, and scanned by compaction
-    Work,
-    /// Pageblocks that hold pages of another type at the end
-    Spread,
-    /// Unmovable requests that are served from blocks of another type and fragment them
-    Unmovable,
-    /// Free memory in blocks below a pageblock at the end, percent
-    SmallBlocks,
+/// Reads an objective: one of the catalogue's.
+fn objective() -> PossibleValuesParser {
+    PossibleValuesParser::new(OBJECTIVES.map(|of| PossibleValue::new(of.id).help(of.help)))
 }
 
 /// What is changed.
@@ -47,8 +37,8 @@ pub(crate) struct TuneArgs {
     #[arg(long, value_name = "POLICY", value_parser = policy(), hide_possible_values = true)]
     pub(crate) kernel: Option<String>,
     /// What to improve; repeatable: then the answer is from the Pareto front, the best in the first that is not worse in another
-    #[arg(long = "objective", value_name = "WHAT", required = true)]
-    pub(crate) objectives: Vec<Objective>,
+    #[arg(long = "objective", value_name = "WHAT", required = true, value_parser = objective())]
+    pub(crate) objectives: Vec<String>,
     /// What to change
     #[arg(long, value_name = "WHAT", default_value = "sysctls")]
     pub(crate) over: Over,

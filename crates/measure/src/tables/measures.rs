@@ -3,9 +3,9 @@
 use serde::{Deserialize, Serialize};
 
 use super::operations::one;
-use crate::measure::Measure;
-use crate::metrics::{Metric, Value};
+use crate::catalogue::{Formula, Measure, Value};
 use crate::run::Run;
+use crate::stats::Direction;
 
 /// The measures of one subject; lower is better.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
@@ -29,31 +29,32 @@ pub struct MeasureRow {
     /// The second column.
     pub label: String,
     /// How it is read from a run. A counter that a run does not have is 0.
-    pub value: Measure,
+    pub value: Formula,
     /// The divisor for the row's unit.
     #[serde(default = "one")]
     pub divide: u64,
 }
 
 impl MeasuresSpec {
-    pub(crate) fn metrics(&self) -> Vec<Metric> {
-        let metric = |row: &MeasureRow| {
-            let (row, samples) = (row.clone(), self.samples.clone());
-            Metric::lower((&row.group.clone(), &row.label.clone()), move |run| {
-                run.samples.contains_key(&samples).then(|| row.value(run)).flatten()
+    pub(crate) fn measures(&self) -> Vec<Measure> {
+        let measure = |row: &MeasureRow| {
+            let (formula, samples) = (row.clone(), self.samples.clone());
+            Measure::row((&row.group, &row.label), Direction::Lower, move |run| {
+                run.samples.contains_key(&samples).then(|| formula.value(run)).flatten()
             })
+            .defined_as(row.value.to_string())
         };
-        self.rows.iter().map(metric).collect()
+        self.rows.iter().map(measure).collect()
     }
 }
 
 impl MeasureRow {
     fn value(&self, run: &Run) -> Option<Value> {
         match &self.value {
-            Measure::Counter(name) if self.divide == 1 => {
+            Formula::Counter(name) if self.divide == 1 => {
                 Some(Value::Count(run.counters.get(name).unwrap_or(0)))
             }
-            measure => measure.divided(run, self.divide).map(Value::Real),
+            formula => formula.divided(run, self.divide).map(Value::Real),
         }
     }
 }
@@ -121,6 +122,6 @@ mod tests {
     #[test]
     fn other_runs_have_no_such_rows() {
         let other = Run { policy: "a".into(), ..Run::default() };
-        assert!(spec().metrics().iter().all(|metric| metric.value(&other).is_none()));
+        assert!(spec().measures().iter().all(|measure| measure.value(&other).is_none()));
     }
 }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use arrow_array::builder::{Float64Builder, StringBuilder, UInt64Builder};
 use arrow_array::{ArrayRef, RecordBatch};
 use arrow_schema::{Field, Schema};
-use pageblock_measure::summary::measures;
+use pageblock_measure::catalogue::deciding::measures;
 use parquet::arrow::ArrowWriter;
 use parquet::basic::{Compression, ZstdLevel};
 use parquet::file::properties::WriterProperties;
@@ -44,7 +44,7 @@ impl Columns {
             event_hash: StringBuilder::new(),
             ended: StringBuilder::new(),
             resolved: StringBuilder::new(),
-            measures: measures().iter().map(|spec| measure(spec.name())).collect(),
+            measures: measures().iter().map(|of| measure(&*of.label)).collect(),
             counters: counters.iter().map(|name| (name.clone(), UInt64Builder::new())).collect(),
         }
     }

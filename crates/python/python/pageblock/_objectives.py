@@ -1,10 +1,10 @@
 """What tuning looks for, and how two kernels compare in it."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
-from ._pageblock import Error, paired
+from ._pageblock import Error, holm, objectives, paired
 
 __all__ = ["MEASURES", "Change", "Measure", "changes", "measures"]
 
@@ -28,14 +28,7 @@ class Measure:
         return sum(found) if found else None
 
 
-MEASURES = (
-    Measure("huge-pages", "Huge pages on fault [%]", ("Huge pages on fault [%]",), more_is_better=True),
-    Measure("stalls", "Allocation stalls", ("Allocation stalls",)),
-    Measure("work", "Pages reclaimed and scanned", ("Pages reclaimed", "Pages scanned by compaction")),
-    Measure("spread", "Mixed pageblocks at the end", ("Mixed pageblocks at the end",)),
-    Measure("unmovable", "Unmovable fallbacks", ("Fragmenting fallbacks, unmovable",)),
-    Measure("small-blocks", "Free in too small blocks [%]", ("Free in too small blocks [%]",)),
-)
+MEASURES = tuple(Measure(name, text, tuple(columns), more) for name, text, columns, more in objectives())
 
 
 @dataclass(frozen=True)
@@ -97,19 +90,8 @@ def changes(of: "Sequence[Measure]", default: "Sequence[Row]", tuned: "Sequence[
         before, after = [a for a, _ in pairs], [b for _, b in pairs]
         ratio, low, high, p = paired(before, after)
         found.append(Change(measure, sum(before) / len(before), sum(after) / len(after), ratio, low, high, p))
-    return _corrected(found)
-
-
-def _corrected(found: "list[Change]") -> "list[Change]":
-    """Corrects the p of several tests, as Holm does."""
-    order = sorted(range(len(found)), key=lambda at: found[at].p)
-    corrected = list(found)
-    least = 0.0
-    for rank, at in enumerate(order):
-        one = found[at]
-        least = max(least, min(1.0, one.p * (len(found) - rank)))
-        corrected[at] = Change(one.measure, one.default, one.tuned, one.ratio, one.low, one.high, least)
-    return corrected
+    corrected = holm([one.p for one in found])
+    return [replace(one, p=p) for one, p in zip(found, corrected)]
 
 
 def _percent(ratio: float) -> str:

@@ -14,7 +14,7 @@ from typing import Any
 from ._answer import Trial, Tuned
 from ._engines import Engine, engine
 from ._knobs import DEFAULT, MIN_FREE_PART, Knob, space, with_switches
-from ._objectives import Change, Measure, changes, measures
+from ._objectives import MEASURES, Change, Measure, changes, measures
 from ._pageblock import Error, Kernel, Sweep, build, memory_kib, workloads, write_text
 from ._recordings import opened
 from ._trials import Replays, Runner, Simulations, recorded_kernel
@@ -223,7 +223,7 @@ class _Search:
 
 def _all(first: "list[Measure]") -> "list[Measure]":
     """Returns every measure, the objectives first: what was not looked for can have got worse."""
-    return first + [one for one in measures(("huge-pages", "stalls", "work", "spread", "unmovable", "small-blocks")) if one not in first]
+    return first + [one for one in MEASURES if one not in first]
 
 
 def _loss(trial: Any, at: int, sign: float) -> float:

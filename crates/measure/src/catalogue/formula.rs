@@ -1,4 +1,4 @@
-//! Values that are read from a run, by names that data files use.
+//! Measures that data files write: a counter, a statistic of samples, a ratio.
 
 use std::fmt;
 
@@ -7,10 +7,10 @@ use serde::{Deserialize, Serialize};
 use crate::run::Run;
 use crate::stats;
 
-/// A value of a run.
+/// How a value is read from a run.
 #[derive(Clone, PartialEq, Eq, Debug, Deserialize, Serialize)]
 #[serde(try_from = "String", into = "String")]
-pub enum Measure {
+pub enum Formula {
     /// `row:GROUP LABEL`: a row of the comparison of runs.
     Row(String),
     /// `counter:NAME`.
@@ -42,7 +42,7 @@ pub enum Statistic {
     Percentile(u8),
 }
 
-impl TryFrom<String> for Measure {
+impl TryFrom<String> for Formula {
     type Error = String;
 
     fn try_from(text: String) -> Result<Self, String> {
@@ -73,13 +73,13 @@ impl TryFrom<String> for Measure {
     }
 }
 
-impl From<Measure> for String {
-    fn from(measure: Measure) -> Self {
-        measure.to_string()
+impl From<Formula> for String {
+    fn from(formula: Formula) -> Self {
+        formula.to_string()
     }
 }
 
-impl fmt::Display for Measure {
+impl fmt::Display for Formula {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Row(name) => write!(f, "row:{name}"),
@@ -94,7 +94,7 @@ impl fmt::Display for Measure {
     }
 }
 
-impl Measure {
+impl Formula {
     /// Reads it from a run, and divides it. Without samples, sums and counts are 0 and other statistics
     /// are `None`; a row is `None`, as it needs a comparison.
     #[must_use]
@@ -159,7 +159,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn measures_are_written_as_they_are_read() {
+    fn formulas_are_written_as_they_are_read() {
         for text in [
             "row:Work list-probes",
             "counter:pswpin",
@@ -173,15 +173,15 @@ mod tests {
             "share:a,b",
             "ratio:a,b",
         ] {
-            let measure = Measure::try_from(text.to_owned()).unwrap();
-            assert_eq!(measure.to_string(), text);
+            let formula = Formula::try_from(text.to_owned()).unwrap();
+            assert_eq!(formula.to_string(), text);
         }
     }
 
     #[test]
-    fn unknown_measures_are_refused() {
+    fn unknown_formulas_are_refused() {
         for text in ["mode:fault", "p0:fault", "p101:fault"] {
-            let error = Measure::try_from(text.to_owned()).unwrap_err();
+            let error = Formula::try_from(text.to_owned()).unwrap_err();
             assert!(
                 error.starts_with(&format!(
                     "measure '{text}': allowed are row, counter, ratio, share, "
@@ -189,6 +189,6 @@ mod tests {
                 "{error}"
             );
         }
-        assert!(Measure::try_from("share:fault".to_owned()).is_err());
+        assert!(Formula::try_from("share:fault".to_owned()).is_err());
     }
 }

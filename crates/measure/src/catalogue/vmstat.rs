@@ -3,23 +3,16 @@
 //! Rows of NUMA balancing, and of counters that none of these kernels has (fragmentation stalls, pages
 //! rescued), are omitted.
 
+use std::sync::LazyLock;
+
+use super::{Measure, Shown, Unit, Value};
 use crate::counters::Counters;
-use crate::metrics::Value;
 use crate::names;
 use crate::stats::Direction;
 
-/// One row of the monitor.
+/// How a row is computed from counters.
 #[derive(Clone, Copy, Debug)]
-pub struct Op {
-    /// The label: `Minor Faults`.
-    pub label: &'static str,
-    /// The better direction, if there is one; mmtests prints no difference here.
-    pub direction: Direction,
-    formula: Formula,
-}
-
-#[derive(Clone, Copy, Debug)]
-enum Formula {
+pub(super) enum Op {
     /// One counter, or the sum over zones if a kernel splits it by zone.
     Sum(&'static str),
     MinorFaults,
@@ -39,19 +32,25 @@ enum Formula {
 }
 
 use Direction::{Higher, Lower, Neither};
-use Formula::{CompactionCost, DirectScans, FileWrites, MinorFaults, Percent, Sum, Velocity};
+use Op::{CompactionCost, DirectScans, FileWrites, MinorFaults, Percent, Sum, Velocity};
 
-const fn op(label: &'static str, direction: Direction, formula: Formula) -> Op {
-    Op { label, direction, formula }
+/// A row: its label (`Minor Faults`), the better direction, and how it is computed.
+type Row = (&'static str, Direction, Op);
+
+const fn op(label: &'static str, direction: Direction, op: Op) -> Row {
+    (label, direction, op)
 }
 
+/// Requests that reclaimed memory themselves.
+pub(super) const ALLOCATION_STALLS: Row = op("Allocation stalls", Lower, Sum("allocstall"));
+
 /// The rows in the order of mmtests.
-pub const OPS: &[Op] = &[
+const OPS: &[Row] = &[
     op("Minor Faults", Lower, MinorFaults),
     op("Major Faults", Lower, Sum("pgmajfault")),
     op("Swap Ins", Lower, Sum("pswpin")),
     op("Swap Outs", Lower, Sum("pswpout")),
-    op("Allocation stalls", Lower, Sum("allocstall")),
+    ALLOCATION_STALLS,
     op("DMA allocs", Neither, Sum("pgalloc_dma")),
     op("DMA32 allocs", Neither, Sum("pgalloc_dma32")),
     op("Normal allocs", Neither, Sum("pgalloc_normal")),
@@ -119,12 +118,49 @@ pub const OPS: &[Op] = &[
 /// The zones by which old kernels split counters.
 const SPLIT: [&str; 5] = ["dma", "dma32", "normal", "high", "movable"];
 
+/// Returns the rows in the order of mmtests. mmtests prints no difference here, whichever way is better.
+#[must_use]
+pub fn rows() -> &'static [Measure] {
+    static ROWS: LazyLock<Vec<Measure>> = LazyLock::new(|| OPS.iter().map(measure).collect());
+    &ROWS
+}
+
+fn measure(&(label, direction, op): &Row) -> Measure {
+    let read = move |run: &crate::run::Run| op.value(&run.counters);
+    Measure {
+        unit: if matches!(op, Percent { .. } | DirectScans) {
+            Unit::Percent
+        } else {
+            Unit::Counter
+        },
+        defined: op.counters().into(),
+        shown: Shown::NonZero,
+        ..Measure::row(("Ops", label), direction, read)
+    }
+}
+
 impl Op {
+    /// Returns the formula in words, of counters of `/proc/vmstat`; where a kernel splits one by zone, their sum.
+    fn counters(self) -> String {
+        match self {
+            Sum(name) => name.to_owned(),
+            MinorFaults => "pgfault - pgmajfault".to_owned(),
+            Percent { part, of, .. } => format!("{part} / {of}"),
+            Velocity(name) => format!("{name} per second"),
+            FileWrites => "nr_vmscan_write - pswpout".to_owned(),
+            DirectScans => "pgscan_direct / (pgscan_direct + pgscan_kswapd)".to_owned(),
+            CompactionCost => {
+                "7 compact_migrate_scanned + 19 compact_isolated + 1038 pgmigrate_success + \
+                               14 pgmigrate_fail, in millions"
+                    .to_owned()
+            }
+        }
+    }
+
     /// Returns the row's value; `None` if a counter that it needs is missing.
-    #[must_use]
-    pub fn value(&self, counters: &Counters) -> Option<Value> {
+    pub(super) fn value(self, counters: &Counters) -> Option<Value> {
         let sum = |name| sum(counters, name);
-        match self.formula {
+        match self {
             Sum(name) => sum(name).map(Value::Count),
             MinorFaults => Some(Value::Count(sum("pgfault")?.saturating_sub(sum("pgmajfault")?))),
             Percent { part, of, none } => {
@@ -172,8 +208,11 @@ mod tests {
 
     #[track_caller]
     fn check(label: &str, counters: &[(&str, u64)], expect: Option<Value>) {
-        let op = OPS.iter().find(|op| op.label == label).unwrap();
-        assert_eq!(op.value(&counters.iter().copied().collect()), expect);
+        assert_eq!(op(label).value(&counters.iter().copied().collect()), expect);
+    }
+
+    fn op(label: &str) -> Op {
+        OPS.iter().find(|(name, ..)| *name == label).unwrap().2
     }
 
     #[test]
@@ -203,12 +242,14 @@ mod tests {
     fn efficiencies_of_compaction() {
         let scanned =
             [("compact_migrate_scanned", 136_909_038), ("compact_free_scanned", 165_907_615)];
-        let op = OPS.iter().find(|op| op.label == "Compact scan efficiency").unwrap();
-        let value = op.value(&scanned.iter().copied().collect()).unwrap().as_f64();
+        let value = op("Compact scan efficiency")
+            .value(&scanned.iter().copied().collect())
+            .unwrap()
+            .as_f64();
         assert!((value - 82.52).abs() < 0.005, "{value}");
         let stalls = [("compact_stall", 229_710), ("compact_success", 144_177)];
-        let op = OPS.iter().find(|op| op.label == "Compaction efficiency").unwrap();
-        let value = op.value(&stalls.iter().copied().collect()).unwrap().as_f64();
+        let value =
+            op("Compaction efficiency").value(&stalls.iter().copied().collect()).unwrap().as_f64();
         assert!((value - 62.76).abs() < 0.005, "{value}");
     }
 
