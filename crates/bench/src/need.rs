@@ -5,6 +5,7 @@ use std::fmt;
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use pageblock_recording::MemInfo;
 use rustix::process::{Resource, getrlimit};
 
 use crate::native::{PRODUCER_CONSUMER, Plan, REALLOCATE, TOGETHER, TURN_OVER};
@@ -115,8 +116,7 @@ pub fn memory_limit() -> Option<Limit> {
 }
 
 fn available(meminfo: &str) -> Option<Bytes> {
-    let line = meminfo.lines().find_map(|line| line.strip_prefix("MemAvailable:"))?;
-    Some(Bytes(line.split_ascii_whitespace().next()?.parse::<u64>().ok()? << 10))
+    MemInfo::parse(meminfo).get("MemAvailable").map(|kb| Bytes(kb << 10))
 }
 
 /// Returns the smallest limit from a process's control group up to the root, of version 2 (`0::/path`) or 1

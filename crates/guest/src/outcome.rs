@@ -10,7 +10,7 @@ use pageblock_measure::ended::{EndReason, Ended};
 use pageblock_measure::{
     Counters, EventUnit, ExtfragKey, ExtfragMatrix, Origin, Run, clock::Clock,
 };
-use pageblock_recording::{BuddyInfo, Input, KernelVersion, PageTypeInfo, ProcFiles};
+use pageblock_recording::{BuddyInfo, Input, KernelVersion, MemInfo, PageTypeInfo, ProcFiles};
 use pageblock_simulate::sim::machine_file::MachineSpec;
 
 use crate::error::Error;
@@ -170,7 +170,8 @@ impl Subject<'_> {
         let zones = ProcFiles::read_zoneinfo(self.input(start, "zoneinfo")?)
             .map_err(|e| self.wrong("zoneinfo", e))?;
         let managed: u64 = zones.zones.iter().map(|zone| zone.managed).sum();
-        let free = free_kb(self.text(start, "meminfo")?)
+        let free = MemInfo::parse(self.text(start, "meminfo")?)
+            .get("MemFree")
             .ok_or_else(|| self.wrong("meminfo", "no MemFree"))?;
         let mut notes = vec![format!(
             "{}: Linux {} in QEMU {}{}; {} of {} MiB were free before the workload, {} MiB are simulated.",
@@ -202,11 +203,6 @@ fn since(end: &ExtfragMatrix, start: &ExtfragMatrix) -> ExtfragMatrix {
         }
     }
     matrix
-}
-
-fn free_kb(meminfo: &str) -> Option<u64> {
-    let line = meminfo.lines().find_map(|line| line.strip_prefix("MemFree:"))?;
-    line.split_whitespace().next()?.parse().ok()
 }
 
 /// Reads what the kernel prints of histograms with the keys requested type, found type and found order, and the sum of

@@ -12,6 +12,7 @@ use pageblock_guest::qemu::{self, Accelerator, Qemu};
 use pageblock_guest::series::{self, Plan};
 use pageblock_guest::settings::Settings;
 use pageblock_guest::workload::GuestWorkload;
+use pageblock_recording::MemInfo;
 use pageblock_simulate::sim::machine_file::{self, MachineSpec, Scale};
 
 use crate::error::{Place, Result, bail};
@@ -179,10 +180,7 @@ fn accelerator(plan: &Plan, watch: &dyn Watch) -> Result<Accelerator> {
 /// Returns the memory that the host has to give, in MiB.
 fn available_mib() -> Result<u64> {
     let text = fs::read_to_string("/proc/meminfo").at(|| "/proc/meminfo")?;
-    let kb = text.lines().find_map(|line| {
-        line.strip_prefix("MemAvailable:")?.split_whitespace().next()?.parse::<u64>().ok()
-    });
-    match kb {
+    match MemInfo::parse(&text).get("MemAvailable") {
         Some(kb) => Ok(kb / 1024),
         None => bail!("/proc/meminfo: no MemAvailable"),
     }

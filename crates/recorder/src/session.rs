@@ -7,6 +7,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
 use pageblock_files::Access;
+use pageblock_recording::MemInfo;
 
 use crate::cost::Cost;
 use crate::drain::{Drain, Shared, Spool};
@@ -384,7 +385,7 @@ fn buffer_kib(plan: &Plan, cpus: usize) -> Result<u64, Error> {
         Some(kib) => Ok(kib),
         None => {
             let meminfo = read(Path::new("/proc/meminfo"))?;
-            let total = number(&meminfo.replace(" kB", ""), "MemTotal:");
+            let total = MemInfo::parse(&meminfo).get("MemTotal").unwrap_or(0);
             Ok(suitable_kib(total, cpus as u64))
         }
     }

@@ -1,8 +1,10 @@
 //! The state of the machine at one end of a recording, and its settings.
 
 use std::fs::{self, File};
-use std::io::{BufWriter, Write};
+use std::io::{BufWriter, Cursor, Write};
 use std::path::Path;
+
+use pageblock_recording::{Input, ListFigures, ProcFiles, ZoneFigures};
 
 use crate::error::{Error, part, part_folder, read};
 use crate::frames::{Span, write_frames};
@@ -43,7 +45,7 @@ pub(crate) fn write_state(folder: &Path, stop: Stop<'_>) -> Result<(), Error> {
         }
     }
     let path = proc.join("zoneinfo");
-    let (lines, spans) = zones(&read(&path)?, &path)?;
+    let (lines, spans) = zones(read(&path)?, &path)?;
     // A file has its name only when it is whole: a recorder may be killed at any time.
     let whole = folder.join(SNAPSHOT);
     let to = whole.with_extension(PART);
@@ -84,95 +86,61 @@ pub(crate) fn remove_parts(folder: &Path) -> Result<(), Error> {
 }
 
 /// Returns the lines of a snapshot that `/proc/zoneinfo` gives, and the zones' frames.
-fn zones(text: &str, path: &Path) -> Result<(String, Vec<Span>), Error> {
-    let parts = text.split("\nNode ").map(|part| part.strip_prefix("Node ").unwrap_or(part));
+fn zones(text: String, path: &Path) -> Result<(String, Vec<Span>), Error> {
+    let zones = ProcFiles::read_zoneinfo(Input::from_reader(Cursor::new(text), path)?)?.zones;
     let mut lines = String::new();
     let mut spans = Vec::new();
-    for part in parts.filter(|part| !part.trim().is_empty()) {
-        let unexpected = |expected| Error::Unexpected {
-            path: path.to_owned(),
-            found: part.lines().next().unwrap_or_default().to_owned(),
-            expected,
+    for zone in zones.iter().filter(|zone| zone.spanned > 0) {
+        let Some(start) = zone.start_pfn else {
+            return Err(Error::Unexpected {
+                path: path.to_owned(),
+                found: format!("node {} zone {}", zone.node, zone.name),
+                expected: "a zone with start_pfn",
+            });
         };
-        let head = part.lines().next().and_then(|head| head.split_once(", zone"));
-        let Some((node, zone)) = head else { return Err(unexpected("Node N, zone NAME")) };
-        let (Ok(node), zone) = (node.trim().parse::<u32>(), zone.trim()) else {
-            return Err(unexpected("Node N, zone NAME"));
-        };
-        let value = |key: &str| {
-            let after = |line: &str| line.trim().strip_prefix(key)?.trim().parse::<u64>().ok();
-            part.lines().find_map(after)
-        };
-        let spanned = value("spanned").unwrap_or(0);
-        if spanned == 0 {
-            continue;
-        }
-        let Some(start) = value("start_pfn:") else {
-            return Err(unexpected("a zone with start_pfn"));
-        };
-        lines += &zone_line(part, node, zone, start, &value);
-        lines += &lists(part, node, zone);
-        spans.push(Span { node, zone: zone.to_owned(), start, end: start + spanned });
+        lines += &zone_line(zone, start);
+        lines += &lists(zone);
+        let end = start + zone.spanned;
+        spans.push(Span { node: u32::from(zone.node), zone: zone.name.clone(), start, end });
     }
     Ok((lines, spans))
 }
 
-fn zone_line(
-    part: &str,
-    node: u32,
-    zone: &str,
-    start: u64,
-    value: &dyn Fn(&str) -> Option<u64>,
-) -> String {
-    let mut line = format!("zone node={node} zone={zone} start_pfn={start}");
-    let keys = [
-        "nr_free_pages",
-        "boost",
-        "min",
-        "low",
-        "high",
-        "promo",
-        "spanned",
-        "present",
-        "managed",
-        "cma",
+fn zone_line(zone: &ZoneFigures, start: u64) -> String {
+    let [min, low, high] = zone.wmark.map(Some);
+    let figures = [
+        ("nr_free_pages", zone.counters.get("nr_free_pages").copied()),
+        ("boost", zone.boost),
+        ("min", min),
+        ("low", low),
+        ("high", high),
+        ("promo", zone.promo),
+        ("spanned", Some(zone.spanned)),
+        ("present", Some(zone.present)),
+        ("managed", Some(zone.managed)),
+        ("cma", zone.cma),
     ];
-    for key in keys {
-        // `high` is a prefix of keys of the per-CPU lists, which come later.
-        if let Some(number) = value(&format!("{key} ")) {
-            line += &format!(" {key}={number}");
-        }
+    let mut line = format!("zone node={} zone={} start_pfn={start}", zone.node, zone.name);
+    for (key, number) in figures {
+        line += &number.map_or(String::new(), |number| format!(" {key}={number}"));
     }
-    let reserve = part.lines().find_map(|line| line.trim().strip_prefix("protection: ("));
-    if let Some(reserve) = reserve {
-        let numbers: Vec<&str> = reserve.trim_end_matches(')').split(',').map(str::trim).collect();
+    if !zone.reserve.is_empty() {
+        let numbers: Vec<String> = zone.reserve.iter().map(u64::to_string).collect();
         line += &format!(" lowmem_reserve={}", numbers.join("/"));
     }
     line + "\n"
 }
 
 /// Returns the lines of the per-CPU lists.
-fn lists(part: &str, node: u32, zone: &str) -> String {
+fn lists(zone: &ZoneFigures) -> String {
     let mut lines = String::new();
-    let mut open = false;
-    for line in part.lines().map(str::trim) {
-        let Some((key, value)) = line.split_once(':') else { continue };
-        let value = value.trim();
-        match key.trim() {
-            "cpu" => {
-                if open {
-                    lines.push('\n');
-                }
-                lines += &format!("pcpinfo node={node} zone={zone} cpu={value}");
-                open = true;
-            }
-            key @ ("count" | "high" | "batch" | "high_min" | "high_max") if open => {
-                lines += &format!(" {key}={value}");
-            }
-            _ => {}
+    for list in &zone.lists {
+        let ListFigures { cpu, count, high, batch, high_min, high_max } = list;
+        lines += &format!("pcpinfo node={} zone={} cpu={cpu}", zone.node, zone.name);
+        lines += &format!(" count={count} high={high} batch={batch}");
+        for (key, number) in [("high_min", high_min), ("high_max", high_max)] {
+            lines += &number.map_or(String::new(), |number| format!(" {key}={number}"));
         }
-    }
-    if open {
         lines.push('\n');
     }
     lines
@@ -271,7 +239,7 @@ mod tests {
                     threshold: 8\n    cpu: 1\n              count:    0\n              high:     0\n              batch:    1\n  \
                     node_unreclaimable:  0\n  start_pfn:           1\nNode 0, zone  Movable\n  pages free     0\n        \
                     spanned  0\n        managed  0\n";
-        let (lines, spans) = zones(text, Path::new("zoneinfo")).unwrap();
+        let (lines, spans) = zones(text.to_owned(), Path::new("zoneinfo")).unwrap();
         assert_eq!(
             lines,
             "zone node=0 zone=DMA start_pfn=1 nr_free_pages=3840 boost=0 min=10 low=13 high=16 promo=19 spanned=4095 \
@@ -280,6 +248,6 @@ mod tests {
              pcpinfo node=0 zone=DMA cpu=1 count=0 high=0 batch=1\n"
         );
         assert_eq!(spans, [Span { node: 0, zone: "DMA".into(), start: 1, end: 4096 }]);
-        assert!(zones("Nod", Path::new("zoneinfo")).is_err());
+        assert!(zones("Nod".to_owned(), Path::new("zoneinfo")).is_err());
     }
 }

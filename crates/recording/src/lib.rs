@@ -33,6 +33,7 @@ pub use record::decoding::Decoding;
 pub use record::event::{CALLED_BY, NOT_UNDERSTOOD, Other, PFN_LIMIT, Record, STACK, What};
 pub use record::kernel::KernelVersion;
 pub use record::losses::{Losses, LostByCpu};
+pub use state::meminfo::MemInfo;
 pub use state::procfs::{BuddyInfo, PageTypeInfo, VmStat, ZoneName};
 pub use state::recording::Recording;
 pub use state::snapshot::{

@@ -9,7 +9,7 @@ use pageblock::frame::{Order, Pfn};
 use pageblock::mobility::Migratetype;
 use pageblock_measure::uninitialised::{Uninitialised, frames};
 use pageblock_measure::{Counters, History, HistoryBuilder};
-use pageblock_recording::{Columnar, Other, Record, Recording, STACK, Snapshot, What};
+use pageblock_recording::{Columnar, MemInfo, Other, Record, Recording, STACK, Snapshot, What};
 
 use crate::call_sites::{PENDING, site};
 use crate::demand::assumed_type;
@@ -101,7 +101,11 @@ pub fn recorded(
 pub(crate) fn builder(allocator: &Allocator<'_>, start: &Snapshot) -> HistoryBuilder {
     let mut builder = HistoryBuilder::new(allocator);
     builder.note(START_NOTE.to_owned());
-    let total_kb = start.texts.get("meminfo").and_then(|text| mem_total(text)).unwrap_or(0);
+    let total_kb = start
+        .texts
+        .get("meminfo")
+        .and_then(|text| MemInfo::parse(text).get("MemTotal"))
+        .unwrap_or(0);
     let managed: u64 = start.zones.iter().map(|zone| zone.managed).sum();
     let found = Uninitialised::find(total_kb, allocator.geometry().kbytes(managed));
     if let Some(found) = found {
@@ -111,12 +115,6 @@ pub(crate) fn builder(allocator: &Allocator<'_>, start: &Snapshot) -> HistoryBui
         }
     }
     builder
-}
-
-/// Returns `MemTotal` in kB.
-fn mem_total(meminfo: &str) -> Option<u64> {
-    let rest = meminfo.lines().find_map(|line| line.strip_prefix("MemTotal:"))?;
-    rest.split_whitespace().next()?.parse().ok()
 }
 
 /// A history being made beside a guided replay.

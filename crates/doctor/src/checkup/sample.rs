@@ -5,7 +5,7 @@ use std::io::Cursor;
 use std::path::Path;
 
 use pageblock_measure::uninitialised::Uninitialised;
-use pageblock_recording::{BuddyInfo, Input, PageTypeInfo};
+use pageblock_recording::{BuddyInfo, Input, MemInfo, PageTypeInfo};
 use serde::Serialize;
 
 use super::klog::Signs;
@@ -43,7 +43,7 @@ pub struct Sample {
     /// `/proc/vmstat`.
     pub vmstat: BTreeMap<String, u64>,
     /// `/proc/meminfo`, kB.
-    pub meminfo: BTreeMap<String, u64>,
+    pub meminfo: MemInfo,
     /// `/proc/pressure/memory`.
     pub pressure: Option<Pressure>,
     /// The files of `/proc/sys/vm`.
@@ -100,16 +100,16 @@ impl Sample {
             }
             None => missing.push(gone("/proc/version", "commands are those of any version")),
         }
-        sample.meminfo = pairs(&text("/proc/meminfo", &mut missing));
+        sample.meminfo = MemInfo::parse(&text("/proc/meminfo", &mut missing));
         sample.vmstat = pairs(&text("/proc/vmstat", &mut missing));
         let zones = text("/proc/zoneinfo", &mut missing);
         if !zones.is_empty() {
-            match zoneinfo::read(&zones, Path::new("/proc/zoneinfo")) {
+            match zoneinfo::read(zones, Path::new("/proc/zoneinfo")) {
                 Ok(zones) => sample.zones = zones,
                 Err(error) => missing.push(gone("/proc/zoneinfo", &error.to_string())),
             }
         }
-        sample.page_kb = page_kb(|key| sample.meminfo.get(key).copied(), &sample.zones);
+        sample.page_kb = page_kb(&sample.meminfo, &sample.zones);
         missing.extend(unmanaged(&sample));
         let lists = text("/proc/buddyinfo", &mut missing);
         match parsed(lists, "/proc/buddyinfo", BuddyInfo::read, &mut missing) {
@@ -172,7 +172,7 @@ impl Sample {
     /// Returns a figure of `/proc/meminfo` in kB.
     #[must_use]
     pub fn kb(&self, name: &str) -> Option<u64> {
-        self.meminfo.get(name).copied()
+        self.meminfo.get(name)
     }
 
     /// Returns what its zones do not manage yet of its memory.

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use pageblock_recording::MemInfo;
 use serde::Serialize;
 
 use crate::proc::tree::Tree;
@@ -73,13 +74,9 @@ pub struct Hugetlb {
 }
 
 impl Hugetlb {
-    pub(super) fn read(tree: &Tree, meminfo: &BTreeMap<String, u64>) -> Self {
+    pub(super) fn read(tree: &Tree, meminfo: &MemInfo) -> Self {
         let (total, kb) = ("HugePages_Total", "Hugepagesize");
-        let mut found = Self {
-            total: meminfo.get(total).copied(),
-            kb: meminfo.get(kb).copied(),
-            ..Self::default()
-        };
+        let mut found = Self { total: meminfo.get(total), kb: meminfo.get(kb), ..Self::default() };
         if let Some(line) = tree.setting("/proc/cmdline")
             // `hugepages=` after `hugepagesz=` is of that size.
             && !line.contains("hugepagesz=")

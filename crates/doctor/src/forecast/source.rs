@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use pageblock::mobility::{Migratetype, Numbering};
 use pageblock_files::ScratchFolder;
 use pageblock_recording::{
-    BuddyInfo, Decoding, Input, KernelVersion, PageTypeInfo, PageUse, Recording, Snapshot,
+    BuddyInfo, Decoding, Input, KernelVersion, MemInfo, PageTypeInfo, PageUse, Recording, Snapshot,
 };
 
 use super::bounds::Room;
@@ -94,8 +94,8 @@ impl Source {
                 String::new()
             }
         };
-        let zones = zoneinfo::read(&read("/proc/zoneinfo"), &path)?;
-        let meminfo = read("/proc/meminfo");
+        let zones = zoneinfo::read(read("/proc/zoneinfo"), &path)?;
+        let meminfo = MemInfo::parse(&read("/proc/meminfo"));
         let types = read("/proc/pagetypeinfo");
         let buddyinfo = read("/proc/buddyinfo");
         let version = tree
@@ -110,9 +110,9 @@ impl Source {
                 "no such file: taken as before 6.9, whose compaction passes over large folios";
             missing.push(Missing { file: "/proc/version".to_owned(), why: why.to_owned() });
         }
-        let page_kb = page_kb(|key| number_after(&meminfo, &format!("{key}:")), &zones);
+        let page_kb = page_kb(&meminfo, &zones);
         let memory = iomem::memory(&tree.read("/proc/iomem").unwrap_or_default(), page_kb);
-        let total = number_after(&meminfo, "MemTotal:").unwrap_or(0);
+        let total = meminfo.get("MemTotal").unwrap_or(0);
         let uninitialised = uninitialised(total, page_kb, &zones);
         missing.extend(
             uninitialised

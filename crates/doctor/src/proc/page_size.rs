@@ -3,6 +3,7 @@
 use std::ops::Range;
 
 use pageblock_measure::uninitialised::{self, Uninitialised};
+use pageblock_recording::MemInfo;
 
 use super::zoneinfo::Zone;
 
@@ -11,13 +12,13 @@ const SIZES: [u64; 3] = [4, 16, 64];
 
 /// Returns the size of a page in kB: what `MemTotal` has for each managed page. Where that is near to no size, as some
 /// kernels count memory in `MemTotal` that no zone manages yet, what only x86 prints tells it, else the size of a huge
-/// page. `meminfo` is a line of `/proc/meminfo`, in kB.
+/// page.
 #[must_use]
-pub fn page_kb(meminfo: impl Fn(&str) -> Option<u64>, zones: &[Zone]) -> u64 {
-    let total = meminfo("MemTotal").unwrap_or(0);
+pub fn page_kb(meminfo: &MemInfo, zones: &[Zone]) -> u64 {
+    let total = meminfo.get("MemTotal").unwrap_or(0);
     let fits = |&kb: &u64| (0.8..1.25).contains(&share_managed(total, kb, zones));
-    let by_architecture = || meminfo("DirectMap4k").map(|_| 4);
-    let by_huge_page = || match meminfo("Hugepagesize")? {
+    let by_architecture = || meminfo.get("DirectMap4k").map(|_| 4);
+    let by_huge_page = || match meminfo.get("Hugepagesize")? {
         32_768 => Some(16),
         524_288 => Some(64),
         _ => None,
@@ -51,8 +52,8 @@ mod tests {
     use super::*;
 
     fn told(managed: u64, lines: &[(&str, u64)]) -> u64 {
-        let line = |key: &str| lines.iter().find(|(name, _)| *name == key).map(|&(_, kb)| kb);
-        page_kb(line, &[Zone { managed, ..Zone::default() }])
+        let text: String = lines.iter().map(|(name, kb)| format!("{name}: {kb} kB\n")).collect();
+        page_kb(&MemInfo::parse(&text), &[Zone { managed, ..Zone::default() }])
     }
 
     #[test]

@@ -1,7 +1,10 @@
 //! `/proc/zoneinfo`, of any version.
 
 use std::collections::BTreeMap;
+use std::io::Cursor;
 use std::path::Path;
+
+use pageblock_recording::{Input, ListFigures, ProcFiles, ZoneFigures};
 
 use crate::error::Error;
 
@@ -56,25 +59,26 @@ impl Zone {
     pub fn label(&self) -> String {
         format!("node {} {}", self.node, self.name)
     }
+}
 
-    fn set(&mut self, key: &str, value: u64) {
-        match key {
-            "pages" => self.free = value,
-            "min" => self.marks[0] = value,
-            "low" => self.marks[1] = value,
-            "high" => self.marks[2] = value,
-            "boost" => self.boost = value,
-            "spanned" => self.spanned = value,
-            "present" => self.present = value,
-            "managed" => self.managed = value,
-            "cma" => self.cma = value,
-            "count:" => self.on_cpu_lists = self.on_cpu_lists.saturating_add(value),
-            "high:" => self.list_limit = self.list_limit.max(value),
-            "batch:" => self.list_limit = self.list_limit.max(value.saturating_mul(BATCHES)),
-            "start_pfn:" => self.start = value,
-            _ => {
-                self.counters.insert(key.to_owned(), value);
-            }
+impl From<ZoneFigures> for Zone {
+    fn from(zone: ZoneFigures) -> Self {
+        let limit = |list: &ListFigures| list.high.max(list.batch.saturating_mul(BATCHES));
+        Self {
+            node: u32::from(zone.node),
+            name: zone.name,
+            start: zone.start_pfn.unwrap_or(0),
+            spanned: zone.spanned,
+            present: zone.present,
+            managed: zone.managed,
+            free: zone.free,
+            marks: zone.wmark,
+            boost: zone.boost.unwrap_or(0),
+            cma: zone.cma.unwrap_or(0),
+            reserve: zone.reserve,
+            on_cpu_lists: zone.lists.iter().fold(0, |sum, list| sum.saturating_add(list.count)),
+            list_limit: zone.lists.iter().map(limit).max().unwrap_or(0),
+            counters: zone.counters,
         }
     }
 }
@@ -82,83 +86,30 @@ impl Zone {
 /// The batches that a CPU list holds at least when pages are freed in a row: one more than it frees at once
 /// (`CONFIG_PCP_BATCH_SCALE_MAX`).
 const BATCHES: u64 = (1 << 5) + 1;
-/// The limit of numbers of pages and frames, far above real ones.
+/// The limit of frames of a zone that can be judged.
 const PAGES: u64 = 1 << 48;
 /// The limit of a zone's frames: 64 TiB of pages of 4 KiB.
 const SPAN: u64 = 1 << 34;
-/// The limit of zones: 1024 nodes (`MAX_NUMNODES`) with 4.
-const ZONES: usize = 4096;
 
 /// Reads the zones that have memory, in the order of the file. `path` is named in errors.
 ///
 /// # Errors
 /// If a line is not in the format, or no zone has memory.
-pub fn read(text: &str, path: &Path) -> Result<Vec<Zone>, Error> {
-    let mut zones: Vec<Zone> = Vec::new();
-    // The counters of a node stand in its first zone, and are no zone's.
-    let mut of_node = false;
-    for (number, line) in (1..).zip(text.lines()) {
-        let unexpected = |expected| Error::Unexpected {
-            path: path.to_owned(),
-            line: number,
-            found: line.chars().take(80).collect(),
-            expected,
-        };
-        if let Some(rest) = line.strip_prefix("Node") {
-            let (node, name) =
-                rest.split_once(", zone").ok_or_else(|| unexpected("`Node N, zone NAME`"))?;
-            let node = node.trim().parse().map_err(|_| unexpected("`Node N, zone NAME`"))?;
-            if zones.len() == ZONES {
-                return Err(unexpected("4096 zones at most"));
-            }
-            zones.push(Zone { node, name: name.trim().to_owned(), ..Zone::default() });
-            of_node = false;
-            continue;
-        }
-        let Some(zone) = zones.last_mut() else { continue };
-        let words: Vec<&str> = line.split_whitespace().collect();
-        match words.as_slice() {
-            ["per-node", ..] => of_node = true,
-            ["pages", "free", value] => {
-                of_node = false;
-                zone.set("pages", number_of(value).ok_or_else(|| unexpected("a number of pages"))?);
-            }
-            ["protection:", ..] => {
-                let list = line.split_once('(').map_or("", |(_, list)| list);
-                let numbers = list.trim_end().trim_end_matches(')').split(',');
-                zone.reserve = numbers.filter_map(|n| n.trim().parse().ok()).collect();
-            }
-            [_, value] if of_node && number_of(value).is_some() => {}
-            [key, value] => {
-                if let Some(value) = number_of(value) {
-                    zone.set(key, value);
-                }
-            }
-            _ => {}
-        }
-    }
-    zones.retain(|zone| zone.spanned > 0 && zone.managed > 0);
+pub fn read(text: String, path: &Path) -> Result<Vec<Zone>, Error> {
+    let input = Input::from_reader(Cursor::new(text), path)?;
+    let zones = ProcFiles::read_zoneinfo(input)?.zones.into_iter();
+    let zones: Vec<Zone> =
+        zones.filter(|zone| zone.spanned > 0 && zone.managed > 0).map(Zone::from).collect();
+    let unexpected =
+        |found, expected| Error::Unexpected { path: path.to_owned(), line: 0, found, expected };
     if zones.is_empty() {
-        return Err(Error::Unexpected {
-            path: path.to_owned(),
-            line: text.lines().count(),
-            found: String::new(),
-            expected: "at least one zone with memory, as in /proc/zoneinfo",
-        });
+        return Err(unexpected(
+            String::new(),
+            "at least one zone with memory, as in /proc/zoneinfo",
+        ));
     }
     if let Some(zone) = zones.iter().find(|zone| zone.start >= PAGES || zone.spanned >= SPAN) {
-        return Err(Error::Unexpected {
-            path: path.to_owned(),
-            line: 0,
-            found: zone.label(),
-            expected: "a zone of less than 2^34 frames, below frame 2^48",
-        });
+        return Err(unexpected(zone.label(), "a zone of less than 2^34 frames, below frame 2^48"));
     }
     Ok(zones)
-}
-
-/// Returns a number; some counters can go below zero for a moment.
-fn number_of(word: &str) -> Option<u64> {
-    let number: i128 = word.parse().ok()?;
-    Some(number.clamp(0, i128::from(PAGES)) as u64)
 }

@@ -187,7 +187,12 @@ fn what_is_missing_is_named_and_the_rest_goes_on() {
     fs::write(folder.path().join("kpageflags"), &bytes[..8 * 700 + 3]).unwrap();
     assert_eq!(of_order(&made(folder.path()).unwrap(), 9).blocks, 1);
     fs::write(folder.path().join("zoneinfo"), "Node x\n").unwrap();
-    assert!(made(folder.path()).unwrap_err().to_string().contains("zoneinfo:1: found \"Node x\""));
+    assert!(
+        made(folder.path())
+            .unwrap_err()
+            .to_string()
+            .contains("zoneinfo:1 (byte 0): found \"Node x\"")
+    );
     assert!(matches!(forecast_stopped(folder.path()), Err(Error::Unexpected { .. })));
 }
 

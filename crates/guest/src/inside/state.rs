@@ -3,6 +3,8 @@
 use std::fs;
 use std::path::Path;
 
+use pageblock_recording::MemInfo;
+
 use crate::message::Files;
 
 /// The files of `/proc` that are reported; those that a kernel lacks are left out.
@@ -31,9 +33,9 @@ pub(crate) fn counter(name: &str) -> Option<u64> {
     line("/proc/vmstat", name)
 }
 
-/// Returns a value of `/proc/meminfo`, whose names end in a colon.
-pub(crate) fn meminfo_kb(name: &str) -> Option<u64> {
-    line("/proc/meminfo", name)
+/// Reads `/proc/meminfo`.
+pub(crate) fn meminfo() -> Option<MemInfo> {
+    fs::read_to_string("/proc/meminfo").ok().map(|text| MemInfo::parse(&text))
 }
 
 fn line(file: &str, name: &str) -> Option<u64> {

@@ -116,8 +116,8 @@ fn serve(sizes: &Parallelio, seed: u64) -> std::io::Result<u64> {
 /// Runs `dd if=/dev/zero of=largefile bs=1M conv=fdatasync` once the memory in use is that at which the benchmark begins it.
 fn dd(sizes: &Parallelio, pages: u64, over: &AtomicBool) -> std::io::Result<Duration> {
     let in_use = || {
-        let [total, free] =
-            ["MemTotal:", "MemFree:"].map(|name| state::meminfo_kb(name).unwrap_or(1));
+        let info = state::meminfo().unwrap_or_default();
+        let [total, free] = ["MemTotal", "MemFree"].map(|name| info.get(name).unwrap_or(1));
         (total - free) * 100 >= total * sizes.begins_percent
     };
     while !over.load(Relaxed) && !in_use() {

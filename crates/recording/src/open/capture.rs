@@ -97,7 +97,7 @@ fn zones_of(files: &ProcFiles, folder: &Path) -> Result<Snapshot, Error> {
         snapshot.zones.push(ZoneSnapshot {
             node: zone.node,
             name: zone.name.clone(),
-            start_pfn: Pfn(zone.start_pfn),
+            start_pfn: Pfn(zone.start()),
             spanned: zone.spanned,
             present: zone.present,
             managed: zone.managed,

@@ -1,6 +1,6 @@
 //! `/proc/zoneinfo`, and the other files that describe a machine.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use crate::input::bytes::Input;
@@ -16,25 +16,39 @@ pub struct ZoneFigures {
     pub node: u16,
     /// The kernel's name: `DMA`, `DMA32`, `Normal`, `HighMem`, `Movable`, `Device`.
     pub name: String,
-    /// The first frame.
-    pub start_pfn: u64,
+    /// The first frame. `None`: the kernel does not say, as the zone has no memory.
+    pub start_pfn: Option<u64>,
     /// The size including holes; 0 if the zone has no memory.
     pub spanned: u64,
     /// The pages given to the allocator.
     pub managed: u64,
     /// The size without holes.
     pub present: u64,
-    /// The min, low and high watermark.
+    /// Free pages, without those of the per-CPU lists.
+    pub free: u64,
+    /// The min, low and high watermark, as printed: with the boost.
     pub wmark: [u64; 3],
+    /// The boost in them (5.17 and later).
+    pub boost: Option<u64>,
+    /// The mark above which pages are promoted to this node (6.x).
+    pub promo: Option<u64>,
+    /// CMA pages (5.16 and later).
+    pub cma: Option<u64>,
+    /// The pages that requests for higher zones must leave here, by the index of the requested zone.
+    pub reserve: Vec<u64>,
+    /// The counters of `/proc/vmstat` for the zone, without those of its node.
+    pub counters: BTreeMap<String, u64>,
     /// Its per-CPU lists.
     pub lists: Vec<ListFigures>,
 }
 
-/// The limits of the lists of a CPU for a zone, in pages.
+/// The lists of a CPU for a zone, in pages.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct ListFigures {
     /// The CPU.
     pub cpu: u16,
+    /// Pages on them.
+    pub count: u64,
     /// The limit.
     pub high: u64,
     /// Pages moved under one hold of the zone's lock.
@@ -70,6 +84,8 @@ pub struct ProcFiles {
 
 /// The maximum size of a file, far above real ones.
 const FILE_BYTES: u64 = 16 << 20;
+/// The limit of zones: 1024 nodes (`MAX_NUMNODES`) with 4.
+const ZONES: usize = 4096;
 
 impl ProcFiles {
     /// Reads `/proc`, or a folder with copies of its files, plain or compressed. `zoneinfo` is required. The
@@ -104,56 +120,46 @@ impl ProcFiles {
     /// If the text cannot be read or is not in the format.
     pub fn read_zoneinfo(mut input: Input) -> Result<Self, Error> {
         let mut files = Self::default();
+        // The counters of a node stand in its first zone, and are no zone's.
+        let mut of_node = false;
         each_line(&mut input, |line| {
             if line.starts_with("Node") {
                 let ((node, name), _) = zone_and_rest(line)?;
+                if files.zones.len() == ZONES {
+                    return Err("4096 zones at most");
+                }
                 files.zones.push(ZoneFigures { node, name, ..ZoneFigures::default() });
+                of_node = false;
                 return Ok(());
             }
             let mut words = line.split_ascii_whitespace();
             let (Some(key), Some(value)) = (words.next(), words.next()) else { return Ok(()) };
-            const KEYS: [&str; 12] = [
-                "spanned",
-                "present",
-                "managed",
-                "start_pfn:",
-                "min",
-                "low",
-                "high",
-                "cpu:",
-                "high:",
-                "batch:",
-                "high_min:",
-                "high_max:",
-            ];
-            if !KEYS.contains(&key) {
-                return Ok(());
-            }
-            let zone = files.zones.last_mut().ok_or("a line `Node N, zone NAME` first")?;
-            let value = value.parse().ok().filter(|&n: &u64| n < PFN_LIMIT);
-            let value = value.ok_or("a whole number below 2^52 after the key")?;
-            match key {
-                "spanned" => zone.spanned = value,
-                "managed" => zone.managed = value,
-                "present" => zone.present = value,
-                "min" => zone.wmark[0] = value,
-                "low" => zone.wmark[1] = value,
-                "high" => zone.wmark[2] = value,
-                "high:" | "batch:" | "high_min:" | "high_max:" => {
-                    let list = zone.lists.last_mut().ok_or("a line `cpu: N` first")?;
-                    match key {
-                        "high:" => list.high = value,
-                        "batch:" => list.batch = value,
-                        "high_min:" => list.high_min = Some(value),
-                        _ => list.high_max = Some(value),
-                    }
+            match (key, value) {
+                ("per-node", _) => of_node = true,
+                ("pages", "free") => {
+                    of_node = false;
+                    let free = words.next().and_then(|free| free.parse().ok());
+                    let free = free.filter(|&free: &u64| free < PFN_LIMIT);
+                    let zone = files.zones.last_mut().ok_or(ZONE_FIRST)?;
+                    zone.free = free.ok_or(WHOLE)?;
                 }
-                "start_pfn:" => zone.start_pfn = value,
+                ("protection:", _) => {
+                    let list = line.split_once('(').map_or("", |(_, list)| list);
+                    let numbers = list.trim_end().trim_end_matches(')').split(',');
+                    let zone = files.zones.last_mut().ok_or(ZONE_FIRST)?;
+                    zone.reserve = numbers.filter_map(|n| n.trim().parse().ok()).collect();
+                }
+                _ if ZoneFigures::has(key) => {
+                    let zone = files.zones.last_mut().ok_or(ZONE_FIRST)?;
+                    zone.set(key, value)?;
+                }
+                _ if of_node || key.ends_with(':') || words.next().is_some() => {}
                 _ => {
-                    let cpu = u32::try_from(value).map_err(|_| "the number of a CPU")?;
-                    files.cpus.insert(cpu);
-                    let cpu = u16::try_from(cpu).map_err(|_| "the number of a CPU")?;
-                    zone.lists.push(ListFigures { cpu, ..ListFigures::default() });
+                    if let (Some(zone), Ok(count)) = (files.zones.last_mut(), value.parse()) {
+                        // Some counters can go below zero for a moment.
+                        let count = i128::clamp(count, 0, i128::from(PFN_LIMIT)) as u64;
+                        zone.counters.insert(key.to_owned(), count);
+                    }
                 }
             }
             Ok(())
@@ -165,7 +171,74 @@ impl ProcFiles {
                 "at least one zone with `managed` pages, as in /proc/zoneinfo",
             ));
         }
+        let lists = files.zones.iter().flat_map(|zone| &zone.lists);
+        files.cpus = lists.map(|list| u32::from(list.cpu)).collect();
         Ok(files)
+    }
+}
+
+const ZONE_FIRST: &str = "a line `Node N, zone NAME` first";
+const WHOLE: &str = "a whole number below 2^52 after the key";
+
+impl ZoneFigures {
+    /// Returns the first frame; 0 if the kernel does not say.
+    #[must_use]
+    pub fn start(&self) -> u64 {
+        self.start_pfn.unwrap_or(0)
+    }
+
+    /// Reports whether a line that begins so sets a field.
+    fn has(key: &str) -> bool {
+        const KEYS: [&str; 16] = [
+            "spanned",
+            "present",
+            "managed",
+            "start_pfn:",
+            "min",
+            "low",
+            "high",
+            "boost",
+            "promo",
+            "cma",
+            "cpu:",
+            "count:",
+            "high:",
+            "batch:",
+            "high_min:",
+            "high_max:",
+        ];
+        KEYS.contains(&key)
+    }
+
+    fn set(&mut self, key: &str, value: &str) -> Result<(), &'static str> {
+        let value = value.parse().ok().filter(|&n: &u64| n < PFN_LIMIT).ok_or(WHOLE)?;
+        match key {
+            "spanned" => self.spanned = value,
+            "managed" => self.managed = value,
+            "present" => self.present = value,
+            "start_pfn:" => self.start_pfn = Some(value),
+            "min" => self.wmark[0] = value,
+            "low" => self.wmark[1] = value,
+            "high" => self.wmark[2] = value,
+            "boost" => self.boost = Some(value),
+            "promo" => self.promo = Some(value),
+            "cma" => self.cma = Some(value),
+            "cpu:" => {
+                let cpu = u16::try_from(value).map_err(|_| "the number of a CPU")?;
+                self.lists.push(ListFigures { cpu, ..ListFigures::default() });
+            }
+            _ => {
+                let list = self.lists.last_mut().ok_or("a line `cpu: N` first")?;
+                match key {
+                    "count:" => list.count = value,
+                    "high:" => list.high = value,
+                    "batch:" => list.batch = value,
+                    "high_min:" => list.high_min = Some(value),
+                    _ => list.high_max = Some(value),
+                }
+            }
+        }
+        Ok(())
     }
 }
 
@@ -222,10 +295,27 @@ mod tests {
         )
         .unwrap();
         let dma = &files.zones[0];
-        assert_eq!((dma.name.as_str(), dma.start_pfn), ("DMA", 1));
+        assert_eq!((dma.name.as_str(), dma.start_pfn), ("DMA", Some(1)));
         assert_eq!((dma.spanned, dma.present, dma.managed), (4095, 3998, 3840));
         assert_eq!(dma.lists.iter().map(|list| list.cpu).collect::<Vec<_>>(), [0, 3]);
         assert_eq!((files.zones.len(), files.cpus), (2, [0, 3].into()));
+    }
+
+    #[test]
+    fn counters_of_a_node_are_no_zones() {
+        let files = read(
+            "Node 0, zone   Normal\n  per-node stats\n      nr_inactive_anon 12\n  pages free     3840\n        boost    7\n        \
+             min      10\n        low      13\n        high     16\n        spanned  4095\n        managed  3840\n        cma      \
+             64\n        protection: (0, 3019, 24137)\n      nr_free_pages 3841\n      nr_zspages  -3\n  pagesets\n    cpu: 0\n              \
+             count:    5\n              high:     9\n              batch:    1\n  vm stats threshold: 8\n  start_pfn: 1\n",
+        )
+        .unwrap();
+        let zone = &files.zones[0];
+        assert_eq!((zone.free, zone.wmark, zone.boost), (3840, [10, 13, 16], Some(7)));
+        assert_eq!((zone.cma, &zone.reserve[..]), (Some(64), &[0, 3019, 24137][..]));
+        let counters: Vec<_> = zone.counters.iter().map(|(name, &n)| (name.as_str(), n)).collect();
+        assert_eq!(counters, [("nr_free_pages", 3841), ("nr_zspages", 0)]);
+        assert_eq!((zone.lists[0].count, zone.lists[0].high), (5, 9));
     }
 
     #[test]

@@ -7,7 +7,7 @@ use std::fmt::Write as _;
 
 use pageblock::frame::{Order, pages};
 use pageblock::zone::Geometry;
-use pageblock_recording::{ProcFiles, ZoneFigures};
+use pageblock_recording::{MemInfo, ProcFiles, ZoneFigures};
 
 use super::machine_file::{self, MachineError, Scale};
 
@@ -83,10 +83,10 @@ fn plain(name: &str) -> String {
 /// of such pages, and `DirectMap4k` says that pages have 4 KiB.
 fn check_page_size(files: &ProcFiles, zones: &[&ZoneFigures]) -> Result<(), MachineError> {
     let managed: u64 = zones.iter().map(|zone| zone.managed).sum();
-    let Some(total) = kib(&files.meminfo, "MemTotal:") else { return Ok(()) };
+    let Some(total) = kib(files, "MemTotal") else { return Ok(()) };
     let page = (total + managed / 2) / managed;
     let is_near = matches!(page, 8 | 16 | 64) && total.abs_diff(managed * page) < total / 32;
-    let has_4k = kib(&files.meminfo, "DirectMap4k:").is_some() || !total.is_multiple_of(page);
+    let has_4k = kib(files, "DirectMap4k").is_some() || !total.is_multiple_of(page);
     if !is_near || has_4k {
         return Ok(());
     }
@@ -100,7 +100,7 @@ fn check_page_size(files: &ProcFiles, zones: &[&ZoneFigures]) -> Result<(), Mach
 /// when they are needed, and guests give theirs away.
 fn unmanaged(files: &ProcFiles, zones: &[&ZoneFigures]) -> String {
     let managed = zones.iter().map(|zone| zone.managed).sum::<u64>() / 256;
-    match kib(&files.meminfo, "MemTotal:").map(|kib| kib / 1024) {
+    match kib(files, "MemTotal").map(|kib| kib / 1024) {
         Some(total) if total.abs_diff(managed) > total / 16 => format!(
             "# MemTotal is {total} MiB; its zones manage {managed} MiB now, which is all that this machine has.\n"
         ),
@@ -112,18 +112,18 @@ fn unmanaged(files: &ProcFiles, zones: &[&ZoneFigures]) -> String {
 /// errors do not accumulate.
 fn lay(zones: &[&ZoneFigures], nodes: &[u16]) -> Vec<PlacedRange> {
     let mut zones = zones.to_vec();
-    zones.sort_by_key(|zone| zone.start_pfn);
+    zones.sort_by_key(|zone| zone.start());
     let mut laid: Vec<PlacedRange> = Vec::new();
     let mut owed = 0_i64;
     for zone in zones {
         let node = nodes.iter().position(|id| *id == zone.node).unwrap_or(0);
         let end = laid.last().map_or(0, |last| last.end);
-        let start = (zone.start_pfn / UNIT).max(end);
+        let start = (zone.start() / UNIT).max(end);
         let wanted = zone.managed as i64 + owed;
         let units = (wanted + UNIT as i64 / 2).div_euclid(UNIT as i64).max(0) as u64;
         // Not beyond the zone's end, unless its start was pushed up: then it keeps its size.
-        let first = zone.start_pfn / UNIT;
-        let most = (zone.start_pfn + zone.spanned.max(zone.managed)).div_ceil(UNIT) - first;
+        let first = zone.start() / UNIT;
+        let most = (zone.start() + zone.spanned.max(zone.managed)).div_ceil(UNIT) - first;
         let units = units.min(most);
         owed = wanted - (units * UNIT) as i64;
         match laid.last_mut() {
@@ -144,12 +144,12 @@ fn zone_end(zones: &[&ZoneFigures], name: &str) -> u64 {
     let Some(end) = zones
         .iter()
         .filter(|zone| rank(zone) == own)
-        .map(|zone| zone.start_pfn + zone.spanned.max(zone.managed))
+        .map(|zone| zone.start() + zone.spanned.max(zone.managed))
         .max()
     else {
         return 0;
     };
-    let next = zones.iter().filter(|zone| rank(zone) > own).map(|zone| zone.start_pfn).min();
+    let next = zones.iter().filter(|zone| rank(zone) > own).map(|zone| zone.start()).min();
     // The last zone may end below its limit, which is 4 GiB for DMA32 on every machine.
     let least = if name == "DMA32" && next.is_none() { 4096 / UNIT_MIB } else { 1 };
     next.map_or(end.div_ceil(UNIT), |next| next / UNIT).max(least) * UNIT_MIB
@@ -191,7 +191,7 @@ fn is_in(list: &str, cpu: u32) -> bool {
 }
 
 fn swap(files: &ProcFiles) -> String {
-    let mib = kib(&files.meminfo, "SwapTotal:").unwrap_or(0) / 1024;
+    let mib = kib(files, "SwapTotal").unwrap_or(0) / 1024;
     let areas: Vec<&str> = files.swaps.lines().skip(1).collect();
     let zram = areas.iter().filter(|area| is_zram(area)).count();
     let mut text = format!("swap_mib = {mib}\n");
@@ -220,11 +220,11 @@ fn blocks(files: &ProcFiles, laid: &[PlacedRange]) -> String {
             writeln!(text, "# Its largest block has order {}; here it is {max_order}.", orders - 1);
     }
     let named = files.pagetypeinfo.lines().find_map(|line| line.strip_prefix("Page block order:"));
-    let huge = kib(&files.meminfo, "Hugepagesize:").map(|kib| (kib / 4).max(1).ilog2() as Order);
+    let huge = kib(files, "Hugepagesize").map(|kib| (kib / 4).max(1).ilog2() as Order);
     let order = named.and_then(|order| order.trim().parse().ok()).or(huge);
     let order = order.unwrap_or(Geometry::default().pageblock_order).clamp(1, max_order);
     let _ = writeln!(text, "pageblock_order = {order}");
-    let cma = kib(&files.meminfo, "CmaTotal:").unwrap_or(0) / 1024;
+    let cma = kib(files, "CmaTotal").unwrap_or(0) / 1024;
     let room = laid.last().map_or(0, |last| (last.end - last.start) * UNIT_MIB);
     let room = room.saturating_sub(pages(order) / 256);
     if cma > room {
@@ -258,9 +258,8 @@ fn disk(files: &ProcFiles) -> String {
 }
 
 /// Returns a value of `/proc/meminfo` in its kB, which are KiB.
-fn kib(meminfo: &str, key: &str) -> Option<u64> {
-    let value = meminfo.lines().find_map(|line| line.strip_prefix(key))?;
-    value.split_ascii_whitespace().next()?.parse().ok()
+fn kib(files: &ProcFiles, key: &str) -> Option<u64> {
+    MemInfo::parse(&files.meminfo).get(key)
 }
 
 #[cfg(test)]
@@ -270,7 +269,14 @@ mod tests {
 
     fn zone(node: u16, name: &str, start_pfn: u64, spanned: u64, managed: u64) -> ZoneFigures {
         let name = name.to_owned();
-        ZoneFigures { node, name, start_pfn, spanned, managed, ..ZoneFigures::default() }
+        ZoneFigures {
+            node,
+            name,
+            start_pfn: Some(start_pfn),
+            spanned,
+            managed,
+            ..ZoneFigures::default()
+        }
     }
 
     /// Returns a server with two nodes, the second with the larger part of memory.
@@ -374,7 +380,7 @@ mod tests {
         let error = describe(&files, "x").unwrap_err().to_string();
         assert!(error.contains("64 KiB a page: only pages of 4 KiB"), "{error}");
         files = server();
-        files.zones[4].start_pfn = 1 << 40;
+        files.zones[4].start_pfn = Some(1 << 40);
         let error = describe(&files, "x").unwrap_err().to_string();
         assert!(error.contains("`memory_mib` is") && error.contains("1048576"), "{error}");
     }
