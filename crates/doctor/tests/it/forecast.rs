@@ -193,7 +193,7 @@ fn what_is_missing_is_named_and_the_rest_goes_on() {
             .to_string()
             .contains("zoneinfo:1 (byte 0): found \"Node x\"")
     );
-    assert!(matches!(forecast_stopped(folder.path()), Err(Error::Unexpected { .. })));
+    assert!(matches!(forecast_stopped(folder.path()), Err(Error::Recording(_))));
 }
 
 /// A file that is no recording is named itself, not the folder that it was unpacked to.
