@@ -5,8 +5,8 @@
 //! Results are medians over the rounds with bootstrap intervals.
 
 use pageblock::frame::Order;
-use pageblock_measure::paired::bootstrap_median;
-use pageblock_measure::stats::median;
+use pageblock_measure::statistics::paired::bootstrap_median;
+use pageblock_measure::statistics::stats::median;
 use serde::Serialize;
 
 use crate::noise::Noise;

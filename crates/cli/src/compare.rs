@@ -1,8 +1,8 @@
 //! `pageblock compare`, and the comparison that commands print of the runs they make.
 
 use pageblock_measure::Run;
-use pageblock_measure::compare::Options;
-use pageblock_measure::published::Table;
+use pageblock_measure::compare::common::Options;
+use pageblock_measure::compare::published::Table;
 use pageblock_plan::compare::{compared, load, published_table};
 use pageblock_report::summary::Tables;
 use pageblock_report::{full, json};
@@ -31,7 +31,7 @@ pub(crate) fn text(
     published: Option<&Table>,
 ) -> anyhow::Result<String> {
     if format == RunFormat::Runs {
-        return Ok(pageblock_measure::run::to_json(&runs));
+        return Ok(pageblock_measure::run::saved::to_json(&runs));
     }
     let comparison = compared(runs, options, published)?;
     Ok(match format {

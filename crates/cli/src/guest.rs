@@ -8,7 +8,7 @@ use std::time::Duration;
 use pageblock_guest::message::Message;
 use pageblock_guest::qemu::Accelerator;
 use pageblock_guest::series::{Event, Plan};
-use pageblock_measure::compare::Options;
+use pageblock_measure::compare::common::Options;
 use pageblock_plan::compare::comparable_part;
 use pageblock_plan::guest::{self, GuestRequest};
 use pageblock_report::summary::Tables;

@@ -18,7 +18,7 @@ pub(crate) fn run(args: &PlotArgs) -> anyhow::Result<Verdict> {
     let file = args.out.as_deref().map(|path| Ok::<_, anyhow::Error>((path, format(path)?)));
     let file = file.transpose()?;
     if let Some((path, _)) = file {
-        pageblock_measure::file::can_save(path).context("--out")?;
+        pageblock_measure::value::file::can_save(path).context("--out")?;
     }
     interrupt::watch();
     let Pictured { subjects, runs, .. } = subjects::load(&args.of.sources()?, false, &terminal())?;
@@ -29,7 +29,7 @@ pub(crate) fn run(args: &PlotArgs) -> anyhow::Result<Verdict> {
     match file {
         Some((path, format)) => {
             let bytes = plot::draw(kind, format, &opened, &points, args.at)?;
-            pageblock_measure::file::save_bytes(path, &bytes)?;
+            pageblock_measure::value::file::save_bytes(path, &bytes)?;
         }
         None => output::print(&plain::text(kind, &opened, &points, args.at)?)?,
     }

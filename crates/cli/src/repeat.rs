@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use anyhow::{Context, bail};
 use pageblock_kernel::Named;
-use pageblock_measure::setup::SetupRecord;
+use pageblock_measure::value::setup::SetupRecord;
 use pageblock_measure::{Origin, Run};
 use pageblock_plan::jobs::{self, Job, Jobs, Load};
 use pageblock_simulate::scaled;
@@ -17,7 +17,7 @@ use crate::progress::terminal;
 use crate::{Verdict, interrupt, output};
 
 pub(crate) fn run(args: RepeatArgs) -> anyhow::Result<Verdict> {
-    let saved = pageblock_measure::run::load(&args.file)?;
+    let saved = pageblock_measure::run::saved::load(&args.file)?;
     if saved.is_empty() {
         bail!("{}: there is no run in it", args.file.display());
     }
@@ -32,7 +32,7 @@ pub(crate) fn run(args: RepeatArgs) -> anyhow::Result<Verdict> {
         pictures: saved.iter().any(|run| run.history.is_some()),
     });
     if let Some(path) = &jobs.save {
-        pageblock_measure::run::can_save(path).context("--save")?;
+        pageblock_measure::run::saved::can_save(path).context("--save")?;
     }
     interrupt::watch();
     let repeated = jobs.run(terminal().as_ref())?;

@@ -1,7 +1,7 @@
 //! `pageblock replay`: replays the requests of a recording under any policy.
 
-use pageblock_measure::compare::Comparison;
-use pageblock_measure::summary::Summary;
+use pageblock_measure::compare::runs::Comparison;
+use pageblock_measure::compare::summary::Summary;
 use pageblock_plan::{Session, replays};
 use pageblock_replay::machine::recorded_preset;
 use pageblock_report::replay as print;

@@ -8,13 +8,13 @@ use crate::progress::terminal;
 use crate::{Verdict, interrupt, output};
 
 pub(crate) fn run(args: &ReportArgs) -> anyhow::Result<Verdict> {
-    pageblock_measure::file::can_save(&args.out)?;
+    pageblock_measure::value::file::can_save(&args.out)?;
     interrupt::watch();
     let Pictured { title, subjects, comparisons, .. } =
         subjects::load(&args.of.sources()?, true, &terminal())?;
     let page = Page { title, command: command_line(), subjects, comparisons };
     let html = page.html();
-    pageblock_measure::file::save_bytes(&args.out, html.as_bytes())?;
+    pageblock_measure::value::file::save_bytes(&args.out, html.as_bytes())?;
     let drawn = page.subjects.iter().filter(|subject| subject.history.is_some()).count();
     output::note(&format!(
         "{}: {drawn} of {} with pictures, {:.1} MB\n",

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use pageblock_measure::Run;
-use pageblock_measure::compare::Options;
+use pageblock_measure::compare::common::Options;
 use pageblock_plan::compare::comparable_part;
 
 use crate::plan::{RunFormat, RunPlan};

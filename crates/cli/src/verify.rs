@@ -1,6 +1,6 @@
 //! `pageblock verify`: guided replay of a recording.
 
-use pageblock_measure::verification::{CASES_JUDGED, DRAINS};
+use pageblock_measure::certificate::verification::{CASES_JUDGED, DRAINS};
 use pageblock_measure::{Grades, Verification};
 use pageblock_plan::verify::verify;
 use pageblock_plan::{Session, grade};
@@ -84,7 +84,7 @@ fn refusal(verification: &Verification, plan: &VerifyPlan) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
-    use pageblock_measure::verification::{Gap, KindResult};
+    use pageblock_measure::certificate::verification::{Gap, KindResult};
     use pageblock_recording::CaptureOptions;
 
     use super::*;

@@ -7,7 +7,7 @@ use pageblock::mobility::Migratetype;
 use pageblock::request::{Gfp, Request};
 use pageblock::slowpath::Caller;
 use pageblock_kernel::Kernel;
-use pageblock_measure::mismatch::TypeMismatch;
+use pageblock_measure::value::mismatch::TypeMismatch;
 use pageblock_recording::{PageUse, Snapshot};
 use pageblock_replay::demand::{Demand, Instead, SINGLE, Timed, assumed_type};
 use pageblock_replay::watch::Watch;

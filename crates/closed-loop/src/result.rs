@@ -2,9 +2,10 @@
 
 use pageblock::frame::ORDER_LIMIT;
 use pageblock::mobility::Migratetype;
-use pageblock_measure::blocks::{BlockCensus, BlockSummary, TypeCounts};
 use pageblock_measure::certificate::Outcome;
-use pageblock_measure::{EventUnit, Origin, Run, names};
+use pageblock_measure::value::blocks::{BlockCensus, BlockSummary, TypeCounts};
+use pageblock_measure::value::names;
+use pageblock_measure::{EventUnit, Origin, Run};
 use pageblock_replay::end_state;
 use pageblock_replay::open_loop::Replayed;
 

@@ -5,11 +5,10 @@ use std::path::Path;
 
 use pageblock::mobility::{Migratetype, Numbering};
 use pageblock_kernel::Named;
-use pageblock_measure::blocks::TypeCounts;
-use pageblock_measure::ended::{EndReason, Ended};
-use pageblock_measure::{
-    Counters, EventUnit, ExtfragKey, ExtfragMatrix, Origin, Run, clock::Clock,
-};
+use pageblock_measure::value::blocks::TypeCounts;
+use pageblock_measure::value::clock::Clock;
+use pageblock_measure::value::ended::{EndReason, Ended};
+use pageblock_measure::{Counters, EventUnit, ExtfragKey, ExtfragMatrix, Origin, Run};
 use pageblock_recording::{BuddyInfo, Input, KernelVersion, MemInfo, PageTypeInfo, ProcFiles};
 use pageblock_simulate::sim::machine_file::MachineSpec;
 

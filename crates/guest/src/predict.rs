@@ -1,7 +1,7 @@
 //! What is simulated to predict a series: each of its columns as a policy.
 
 use pageblock_kernel::{Named, Switch};
-use pageblock_measure::prediction::Column;
+use pageblock_measure::compare::prediction::Column;
 use pageblock_recording::KernelVersion;
 
 use crate::settings::Settings;

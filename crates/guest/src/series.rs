@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use pageblock_files::{Access, NewFile, ScratchFolder};
 use pageblock_measure::Run;
-use pageblock_measure::prediction::Column;
+use pageblock_measure::compare::prediction::Column;
 use pageblock_simulate::sim::machine_file::MachineSpec;
 use serde::Serialize;
 
@@ -181,7 +181,10 @@ impl Plan {
                         let result = result.and_then(|run| {
                             done.0.insert(at, run);
                             let runs: Vec<Run> = done.0.values().cloned().collect();
-                            Ok(pageblock_measure::run::save(&self.out.join("runs.json"), &runs)?)
+                            Ok(pageblock_measure::run::saved::save(
+                                &self.out.join("runs.json"),
+                                &runs,
+                            )?)
                         });
                         if let Err(error) = result {
                             failed.store(true, Relaxed);
@@ -230,7 +233,7 @@ impl Plan {
             .map_err(|error| Error::at(&folder)(error.into()))?;
         let (asked, saved) = (folder.join("request.json"), folder.join("run.json"));
         if fs::read(&asked).is_ok_and(|before| before == request)
-            && let Ok(mut runs) = pageblock_measure::run::load(&saved)
+            && let Ok(mut runs) = pageblock_measure::run::saved::load(&saved)
             && let Some(run) = runs.pop()
         {
             look(Event::Done(&label, true));
@@ -252,7 +255,7 @@ impl Plan {
             qemu: &self.qemu.version,
         };
         let run = subject.run(&messages)?;
-        pageblock_measure::run::save(&saved, std::slice::from_ref(&run))?;
+        pageblock_measure::run::saved::save(&saved, std::slice::from_ref(&run))?;
         look(Event::Done(&label, false));
         Ok(run)
     }

@@ -1,7 +1,7 @@
 //! A simulated workload on a real kernel: the same amounts, and what the simulation sets.
 
 use pageblock_kernel::{Kernel, Named, Switch};
-use pageblock_measure::tables::Tables;
+use pageblock_measure::run::tables::Tables;
 use pageblock_recording::KernelVersion;
 use pageblock_simulate::scaled;
 use pageblock_simulate::sim::cost::YEAR_2018;

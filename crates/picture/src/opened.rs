@@ -2,8 +2,8 @@
 
 use pageblock::frame::Order;
 use pageblock_measure::History;
-use pageblock_measure::history::{Cell, Content};
-use pageblock_measure::index::unusable_free_index;
+use pageblock_measure::value::history::{Cell, Content};
+use pageblock_measure::value::index::unusable_free_index;
 use pageblock_report::text::in_line;
 
 use crate::error::Error;

@@ -1,7 +1,7 @@
 //! The colours of the page's themes (`web/src/colors.ts`), which differ in lightness as well as in hue, for the colour-blind
 //! and in grey.
 
-use pageblock_measure::history::Content;
+use pageblock_measure::value::history::Content;
 
 /// What colours are seen on.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -4,10 +4,11 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use pageblock_kernel::Named;
-use pageblock_measure::compare::Options;
-use pageblock_measure::full::FullComparison;
-use pageblock_measure::published::Table;
-use pageblock_measure::{EventUnit, Origin, Run, comparable};
+use pageblock_measure::compare::common::Options;
+use pageblock_measure::compare::comparable;
+use pageblock_measure::compare::full::FullComparison;
+use pageblock_measure::compare::published::Table;
+use pageblock_measure::{EventUnit, Origin, Run};
 use pageblock_simulate::workload;
 
 use crate::error::{Result, bail};
@@ -19,7 +20,7 @@ use crate::published;
 /// # Errors
 /// If the file cannot be read, or has no runs.
 pub fn load_file(file: &Path) -> Result<Vec<Run>> {
-    let mut loaded = pageblock_measure::run::load(file)?;
+    let mut loaded = pageblock_measure::run::saved::load(file)?;
     if loaded.is_empty() {
         bail!("{}: the file contains no runs", file.display());
     }
@@ -123,7 +124,7 @@ pub fn given_twice(runs: &[Run]) -> Option<usize> {
 /// # Errors
 /// If there is no such seed.
 pub fn under_every_policy(mut runs: Vec<Run>) -> Result<Vec<Run>> {
-    let policies: Vec<String> = pageblock_measure::seeds::by_policy(&runs)
+    let policies: Vec<String> = pageblock_measure::run::policies::by_policy(&runs)
         .iter()
         .map(|policy| policy[0].policy.clone())
         .collect();

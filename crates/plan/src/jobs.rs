@@ -181,7 +181,7 @@ impl Jobs {
     fn save(&self, runs: &BTreeMap<usize, Run>) -> Result<()> {
         if let Some(path) = &self.save {
             let runs: Vec<Run> = runs.values().cloned().collect();
-            pageblock_measure::run::save(path, &runs)?;
+            pageblock_measure::run::saved::save(path, &runs)?;
         }
         Ok(())
     }

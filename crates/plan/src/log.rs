@@ -4,7 +4,7 @@ use std::io::Read;
 use std::path::Path;
 
 use pageblock_doctor::{Explained, explain_log};
-use pageblock_measure::file;
+use pageblock_measure::value::file;
 
 use crate::error::{Place, Result, bail};
 

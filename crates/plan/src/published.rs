@@ -2,7 +2,7 @@
 
 use std::sync::LazyLock;
 
-use pageblock_measure::published::{Published, Table};
+use pageblock_measure::compare::published::{Published, Table};
 
 use crate::error::{Result, bail};
 

@@ -2,7 +2,8 @@
 
 use pageblock::preset::Preset;
 use pageblock_measure::certificate::DRAWS;
-use pageblock_measure::compare::Options;
+use pageblock_measure::compare::calibrate;
+use pageblock_measure::compare::common::Options;
 use pageblock_measure::{Calibration, Loop, Run};
 use pageblock_replay::demand::Demands;
 use pageblock_replay::open_loop::{self, Replayed};
@@ -289,6 +290,6 @@ fn calibrate(
     let named = policies.iter().find(|named| is_own(named, own))?;
     let under_own: Vec<_> = runs.iter().filter(|run| run.policy == named.name).collect();
     let recorded = demands.recorded.extfrag.clone()?;
-    let calibration = Calibration::of(&recorded, &under_own)?;
+    let calibration = calibrate::calibrate(&recorded, &under_own)?;
     Some(Calibration { policy: own.name.to_owned(), ..calibration })
 }

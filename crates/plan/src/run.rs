@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use pageblock_kernel::Named;
-use pageblock_measure::published::Table;
+use pageblock_measure::compare::published::Table;
 use pageblock_simulate::scaled;
 use pageblock_simulate::sim::machine_file::Scale;
 use pageblock_simulate::workload::{self, Workload};
@@ -112,7 +112,7 @@ impl RunPlan {
                 .at(|| format!("--policy {}", Named::brief(name)))?;
         }
         if let Some(path) = &asked.save {
-            pageblock_measure::run::can_save(path).at(|| "--save")?;
+            pageblock_measure::run::saved::can_save(path).at(|| "--save")?;
         }
         let machine = Arc::new(machine);
         let kernels: Vec<_> = policies.into_iter().map(|named| Arc::new(named.kernel)).collect();

@@ -5,10 +5,12 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use pageblock_kernel::Named;
-use pageblock_measure::compare::{Comparison, Options};
-use pageblock_measure::full::FullComparison;
-use pageblock_measure::summary::Summary;
-use pageblock_measure::{History, Origin, Run, comparable};
+use pageblock_measure::compare::common::Options;
+use pageblock_measure::compare::comparable;
+use pageblock_measure::compare::full::FullComparison;
+use pageblock_measure::compare::runs::Comparison;
+use pageblock_measure::compare::summary::Summary;
+use pageblock_measure::{History, Origin, Run};
 use pageblock_picture::page::PageComparison;
 use pageblock_picture::{Kind, Subject};
 use pageblock_recording::CaptureOptions;

@@ -9,7 +9,7 @@ use crate::error::{Result, bail};
 /// # Errors
 /// If the file cannot be read, is too long, or is no text.
 pub fn read_text(path: &Path, kind: &'static str, limit: u64) -> Result<String> {
-    let bytes = pageblock_measure::file::read(path, kind, limit)?;
+    let bytes = pageblock_measure::value::file::read(path, kind, limit)?;
     match String::from_utf8(bytes) {
         Ok(text) => Ok(text),
         Err(_) => bail!("{}: {kind} is a text in UTF-8", path.display()),

@@ -183,7 +183,7 @@ pub(crate) fn report(
         capture: recording::capture(kernel, proc).map_err(failed)?,
     };
     work(py, move |quiet| {
-        pageblock_measure::file::can_save(&out)?;
+        pageblock_measure::value::file::can_save(&out)?;
         let pictured = subjects::load(&sources, true, &watcher(quiet))?;
         if quiet.stopped() {
             return Err(Failure::Python(asked("stopped")));
@@ -194,7 +194,7 @@ pub(crate) fn report(
             subjects: pictured.subjects,
             comparisons: pictured.comparisons,
         };
-        pageblock_measure::file::save_bytes(&out, page.html().as_bytes())?;
+        pageblock_measure::value::file::save_bytes(&out, page.html().as_bytes())?;
         Ok(out)
     })
 }

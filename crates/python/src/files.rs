@@ -9,5 +9,5 @@ use crate::error::failed;
 /// Writes a text, whole or not at all.
 #[pyfunction]
 pub(crate) fn write_text(path: PathBuf, text: &str) -> PyResult<()> {
-    pageblock_measure::file::save_bytes(&path, text.as_bytes()).map_err(failed)
+    pageblock_measure::value::file::save_bytes(&path, text.as_bytes()).map_err(failed)
 }

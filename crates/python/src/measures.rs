@@ -2,7 +2,7 @@
 
 use pageblock_measure::catalogue::deciding;
 use pageblock_measure::catalogue::objectives::OBJECTIVES;
-use pageblock_measure::stats::Direction;
+use pageblock_measure::statistics::stats::Direction;
 use pyo3::prelude::*;
 
 use crate::table::{Columns, Table};

@@ -2,7 +2,7 @@
 
 use pageblock_measure::Run;
 use pageblock_measure::catalogue::deciding;
-use pageblock_measure::summary::{Judged, Summary};
+use pageblock_measure::compare::summary::{Judged, Summary};
 use pyo3::prelude::*;
 
 use crate::table::{Columns, Table};

@@ -4,9 +4,10 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use pageblock_measure::Run;
-use pageblock_measure::compare::{Comparison, Options};
-use pageblock_measure::multiops::StarRule;
-use pageblock_measure::summary::Summary;
+use pageblock_measure::compare::common::Options;
+use pageblock_measure::compare::runs::Comparison;
+use pageblock_measure::compare::summary::Summary;
+use pageblock_measure::statistics::multiops::StarRule;
 use pageblock_plan::compare::{compared, gather, load_file, published_table};
 use pageblock_report::json::to_json;
 use pageblock_report::summary::Tables;
@@ -96,12 +97,12 @@ impl Runs {
 
     /// Returns the JSON that `pageblock run --json` prints.
     fn to_json(&self) -> String {
-        pageblock_measure::run::to_json(&self.runs)
+        pageblock_measure::run::saved::to_json(&self.runs)
     }
 
     /// Saves the runs, whole or not at all, as `pageblock run --save` does.
     fn save(&self, path: PathBuf) -> PyResult<()> {
-        pageblock_measure::run::save(&path, &self.runs).map_err(failed)
+        pageblock_measure::run::saved::save(&path, &self.runs).map_err(failed)
     }
 
     /// Returns the rows of `table()`, a dict each.

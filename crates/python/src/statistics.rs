@@ -1,6 +1,6 @@
 //! Tests of changes over seeds.
 
-use pageblock_measure::paired as tests;
+use pageblock_measure::statistics::paired as tests;
 use pyo3::prelude::*;
 
 use crate::error::asked;

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use pageblock::frame::{Order, pages};
 use pageblock::mobility::Migratetype;
-use pageblock_measure::call_sites::{CallSite, CallSites};
+use pageblock_measure::value::call_sites::{CallSite, CallSites};
 use pageblock_recording::{CALLED_BY, Record, STACK, What};
 
 /// The functions that a call site names: the one that asked for memory and those that called it.

@@ -2,8 +2,8 @@
 
 use std::path::PathBuf;
 
+use pageblock_measure::certificate::verification::{Gap, Verification};
 use pageblock_measure::certificate::{Certificate, Grades, Judgement, Outcome, median};
-use pageblock_measure::verification::{Gap, Verification};
 use pageblock_recording::{Columnar, Recording};
 
 use crate::demand::Demands;

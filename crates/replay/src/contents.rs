@@ -5,7 +5,9 @@ use std::collections::BTreeMap;
 use pageblock::mobility::Migratetype;
 use pageblock_measure::ExtfragKey;
 use pageblock_measure::certificate::Grade;
-use pageblock_measure::contents::{CommandStatistics, Contents, Statistics, ZoneContents};
+use pageblock_measure::certificate::contents::{
+    CommandStatistics, Contents, Statistics, ZoneContents,
+};
 use pageblock_recording::{Columnar, Error, Record, Recording, What};
 
 /// Returns what a recording holds, without reading its events. `grade` is what was kept with it.

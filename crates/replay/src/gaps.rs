@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use pageblock_measure::Verification;
-use pageblock_measure::verification::{Gap, KindResult};
+use pageblock_measure::certificate::verification::{Gap, KindResult};
 use pageblock_recording::{Columnar, Record, Recording, What};
 
 use crate::guided::kind;

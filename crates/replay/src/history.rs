@@ -7,7 +7,7 @@ use pageblock::alloc::Allocator;
 use pageblock::event::Extfrag;
 use pageblock::frame::{Order, Pfn};
 use pageblock::mobility::Migratetype;
-use pageblock_measure::uninitialised::{Uninitialised, frames};
+use pageblock_measure::value::uninitialised::{Uninitialised, frames};
 use pageblock_measure::{Counters, History, HistoryBuilder};
 use pageblock_recording::{Columnar, MemInfo, Other, Record, Recording, STACK, Snapshot, What};
 
@@ -167,7 +167,7 @@ impl<'r> RecordedWatch<'r> {
                 self.wait_for_stack(record.cpu, None);
             }
             What::Alloc { pfn: None, order, .. } => {
-                self.counters.add(pageblock_measure::names::alloc_failed(*order), 1);
+                self.counters.add(pageblock_measure::value::names::alloc_failed(*order), 1);
             }
             What::Free { pfn, order } => self.request(*pfn, *order, 0),
             What::Isolate { pfn, order, ret } if *ret > 0 => self.request(*pfn, *order, 0),

@@ -4,9 +4,9 @@ use pageblock::FrameState;
 use pageblock::alloc::Allocator;
 use pageblock::frame::{Order, Pfn};
 use pageblock::mobility::Migratetype;
-use pageblock_measure::blocks::TypeCounts;
 use pageblock_measure::certificate::{Course, EndState, Outcome};
-use pageblock_measure::mismatch::TypeMismatch;
+use pageblock_measure::value::blocks::TypeCounts;
+use pageblock_measure::value::mismatch::TypeMismatch;
 use pageblock_measure::{ExtfragKey, ExtfragMatrix};
 use pageblock_recording::{Record, Snapshot, What};
 

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use pageblock::alloc::Allocator;
 use pageblock::policy::{PcpOrders, Policy};
 use pageblock_measure::Verification;
-use pageblock_measure::verification::KindResult;
+use pageblock_measure::certificate::verification::KindResult;
 use pageblock_recording::{Columnar, Record, Recording};
 
 use crate::error::Error;

@@ -31,7 +31,7 @@ pub fn print(calibration: &Calibration) -> String {
 
 #[cfg(test)]
 mod tests {
-    use pageblock_measure::calibration::CalibrationRow;
+    use pageblock_measure::run::calibration::CalibrationRow;
 
     use super::*;
     use crate::certificate::drawn;

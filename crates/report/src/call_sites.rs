@@ -1,6 +1,6 @@
 //! Who asked for pages, as text.
 
-use pageblock_measure::call_sites::{CallSite, CallSites};
+use pageblock_measure::value::call_sites::{CallSite, CallSites};
 
 use crate::table::Table;
 

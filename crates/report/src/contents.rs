@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use pageblock_measure::Harm;
-use pageblock_measure::contents::{Contents, Statistics};
+use pageblock_measure::certificate::contents::{Contents, Statistics};
 
 use crate::table::Table;
 

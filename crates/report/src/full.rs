@@ -1,7 +1,7 @@
 //! The complete comparison of runs: the tables that mmtests would print, then the measures over seeds
 //! with their paired statistics.
 
-use pageblock_measure::full::FullComparison;
+use pageblock_measure::compare::full::FullComparison;
 
 use crate::{monitors, published, seeds, tables};
 
@@ -38,8 +38,8 @@ pub fn print(comparison: &FullComparison) -> String {
 #[cfg(test)]
 mod tests {
     use pageblock_measure::Run;
-    use pageblock_measure::compare::Options;
-    use pageblock_measure::ended::{EndReason, Ended};
+    use pageblock_measure::compare::common::Options;
+    use pageblock_measure::value::ended::{EndReason, Ended};
 
     use super::*;
 

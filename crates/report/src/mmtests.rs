@@ -4,8 +4,8 @@
 //! value and, in brackets, its difference from the baseline. Stars instead of brackets mark a significant
 //! difference. The width of the value's field differs between benchmarks.
 
-use pageblock_measure::compare::Column;
-use pageblock_measure::multiops::StatRow;
+use pageblock_measure::compare::common::Column;
+use pageblock_measure::statistics::multiops::StatRow;
 
 use crate::text::cell;
 

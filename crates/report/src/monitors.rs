@@ -1,7 +1,7 @@
 //! The output of mmtests' monitors below a benchmark: the Duration block and the vmstat block.
 
-use pageblock_measure::compare::Column;
-use pageblock_measure::monitors::MonitorRow;
+use pageblock_measure::compare::common::Column;
+use pageblock_measure::compare::monitors::MonitorRow;
 
 use crate::mmtests::{Bracket, Cell, FIELD_DEFAULT, FIELD_VMSTAT, MmtestsRow, Table};
 

@@ -1,6 +1,6 @@
 //! Prints predictions beside what real kernels did: the score, then a line each, best first.
 
-use pageblock_measure::prediction::{Prediction, Score};
+use pageblock_measure::compare::prediction::{Prediction, Score};
 
 use crate::table::Table;
 
@@ -79,7 +79,7 @@ fn interval((least, most): (f64, f64)) -> String {
 
 #[cfg(test)]
 mod tests {
-    use pageblock_measure::prediction::Change;
+    use pageblock_measure::compare::prediction::Change;
 
     use super::*;
 

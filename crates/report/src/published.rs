@@ -1,6 +1,6 @@
 //! Prints a published table beside ours, cell by cell.
 
-use pageblock_measure::published::{PublishedComparison, PublishedComparisonRow};
+use pageblock_measure::compare::published::{PublishedComparison, PublishedComparisonRow};
 
 use crate::table::Table;
 
@@ -75,7 +75,7 @@ fn percent(value: Option<f64>) -> String {
 
 #[cfg(test)]
 mod tests {
-    use pageblock_measure::published::{Kind, PublishedComparisonCell};
+    use pageblock_measure::compare::published::{Kind, PublishedComparisonCell};
 
     use super::*;
 

@@ -1,6 +1,6 @@
 //! The layout of mmtests' `--print-ratio`.
 
-use pageblock_measure::compare::Column;
+use pageblock_measure::compare::common::Column;
 
 use crate::mmtests::{print_header, print_value, widest};
 use crate::text::cell;

@@ -1,6 +1,6 @@
 //! The comparison of replays under several policies, in the layout of mmtests.
 
-use pageblock_measure::compare::{Comparison, Section};
+use pageblock_measure::compare::runs::{Comparison, Section};
 
 use crate::calibration;
 use crate::certificate::supports;
@@ -34,7 +34,7 @@ pub fn print(comparison: &Comparison, uncertified: bool) -> String {
 /// Returns the table of a section.
 #[must_use]
 pub fn table(comparison: &Comparison, section: &Section) -> Table {
-    let row = |row: &pageblock_measure::compare::ComparisonRow| MmtestsRow {
+    let row = |row: &pageblock_measure::compare::runs::ComparisonRow| MmtestsRow {
         statistic: row.group.clone(),
         operation: row.label.clone(),
         cells: row
@@ -78,10 +78,10 @@ pub(crate) fn print_preamble(calibration: Option<&str>, notes: &[String]) -> Str
 mod tests {
     use pageblock::mobility::Migratetype;
     use pageblock_measure::certificate::{Part, Support};
-    use pageblock_measure::compare::Options;
-    use pageblock_measure::event_unit::EventUnit;
-    use pageblock_measure::extfrag::ExtfragKey;
+    use pageblock_measure::compare::common::Options;
     use pageblock_measure::run::Run;
+    use pageblock_measure::value::event_unit::EventUnit;
+    use pageblock_measure::value::extfrag::ExtfragKey;
 
     use super::*;
 

@@ -1,7 +1,7 @@
 //! The comparison of policies over seeds: mmtests' table, and the paired statistics below it.
 
-use pageblock_measure::paired::PairedResult;
-use pageblock_measure::seeds::{SeedComparison, SeedRow, SeedSection};
+use pageblock_measure::compare::seeds::{SeedComparison, SeedRow, SeedSection};
+use pageblock_measure::statistics::paired::PairedResult;
 
 use crate::mmtests::{Bracket, Cell, FIELD_2018, MmtestsRow, Table};
 use crate::replay::{print_preamble, titled};
@@ -33,7 +33,7 @@ pub fn print(comparison: &SeedComparison) -> String {
 #[must_use]
 pub fn mean_table(comparison: &SeedComparison, section: &SeedSection) -> Table {
     let cells = |row: &SeedRow| {
-        let cell = |cell: &Option<pageblock_measure::seeds::SeedCell>| {
+        let cell = |cell: &Option<pageblock_measure::compare::seeds::SeedCell>| {
             cell.as_ref().map_or_else(Cell::default, |cell| Cell {
                 value: Some(cell.mean),
                 delta: cell.delta,
@@ -92,7 +92,7 @@ pub fn paired_table(comparison: &SeedComparison, section: &SeedSection) -> table
 #[cfg(test)]
 mod tests {
     use pageblock_measure::Run;
-    use pageblock_measure::compare::Options;
+    use pageblock_measure::compare::common::Options;
 
     use super::*;
 

@@ -1,6 +1,6 @@
 //! The summary above the tables of a comparison: one screen of 100 columns.
 
-use pageblock_measure::summary::{Judged, Summary, SummaryCell, SummaryRow};
+use pageblock_measure::compare::summary::{Judged, Summary, SummaryCell, SummaryRow};
 
 use crate::certificate::supports;
 use crate::table::Table;
@@ -307,7 +307,7 @@ pub fn legend(summary: &Summary) -> String {
 #[cfg(test)]
 mod tests {
     use pageblock_measure::Run;
-    use pageblock_measure::compare::Options;
+    use pageblock_measure::compare::common::Options;
 
     use super::*;
 

@@ -1,6 +1,8 @@
 //! How well a guided replay reproduced a recording, as a table and as one line.
 
-use pageblock_measure::verification::{DRAINS, Gap, KindResult, Mismatch, Verification};
+use pageblock_measure::certificate::verification::{
+    DRAINS, Gap, KindResult, Mismatch, Verification,
+};
 use pageblock_measure::{Certificate, Grades};
 
 use crate::certificate;

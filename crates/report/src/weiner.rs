@@ -1,9 +1,9 @@
 //! The layout of the tables of the freelist hygiene series (2023 to 2025).
 //!
 //! A label, then for each column the value and its change with its natural sign; the baseline has
-//! `(    +0.00%)`. The change is computed by [`weiner_diff`](pageblock_measure::stats::weiner_diff).
+//! `(    +0.00%)`. The change is computed by [`weiner_diff`](pageblock_measure::statistics::stats::weiner_diff).
 
-use pageblock_measure::compare::{Comparison, Section};
+use pageblock_measure::compare::runs::{Comparison, Section};
 
 use crate::mmtests::widest;
 use crate::text::cell;
@@ -23,7 +23,7 @@ pub struct WeinerRow {
 /// Returns the rows of a section, labelled by group and label.
 #[must_use]
 pub fn rows(comparison: &Comparison, section: &Section) -> Vec<WeinerRow> {
-    let row = |row: &pageblock_measure::compare::ComparisonRow| WeinerRow {
+    let row = |row: &pageblock_measure::compare::runs::ComparisonRow| WeinerRow {
         label: format!("{} {}", row.group, row.label),
         cells: (row.cells.iter().zip(comparison.weiner_changes(row)))
             .map(|(cell, change)| Some((cell.value?.as_f64(), change)))
@@ -80,8 +80,8 @@ pub fn print_series(columns: &[&str], series: &[Vec<f64>]) -> String {
 #[cfg(test)]
 mod tests {
     use pageblock_measure::Run;
-    use pageblock_measure::compare::Options;
-    use pageblock_measure::stats::weiner_diff;
+    use pageblock_measure::compare::common::Options;
+    use pageblock_measure::statistics::stats::weiner_diff;
 
     use super::*;
 

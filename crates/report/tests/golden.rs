@@ -4,8 +4,8 @@
 //! synthetic data). The cells of each file are read and passed to the printer; if a file has differences in
 //! percent, they are compared with those of `pageblock-measure`.
 
-use pageblock_measure::compare::Column;
-use pageblock_measure::stats::{Direction, pdiff, pndiff};
+use pageblock_measure::compare::common::Column;
+use pageblock_measure::statistics::stats::{Direction, pdiff, pndiff};
 use pageblock_report::mmtests::{
     Bracket, Cell, FIELD_2018, FIELD_DEFAULT, FIELD_VMSTAT, MmtestsRow, Table,
 };

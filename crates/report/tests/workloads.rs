@@ -1,11 +1,12 @@
 //! The tables that stand beside the workloads, computed from samples and printed.
 
 use pageblock::mobility::Migratetype;
-use pageblock_measure::blocks::TypeCounts;
-use pageblock_measure::compare::Options;
-use pageblock_measure::full::FullComparison;
+use pageblock_measure::compare::common::Options;
+use pageblock_measure::compare::full::FullComparison;
 use pageblock_measure::tables::Table;
-use pageblock_measure::{EventUnit, Run, names};
+use pageblock_measure::value::blocks::TypeCounts;
+use pageblock_measure::value::names;
+use pageblock_measure::{EventUnit, Run};
 use pageblock_report::full;
 use pageblock_simulate::workload;
 

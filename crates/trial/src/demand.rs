@@ -5,7 +5,8 @@
 
 use pageblock::frame::ORDER_LIMIT;
 use pageblock::policy::{Boost, Nofragment, Policy, WmarkGap};
-use pageblock_measure::{Run, names};
+use pageblock_measure::Run;
+use pageblock_measure::value::names;
 use pageblock_recording::Recording;
 use pageblock_replay::demand::Demands;
 use pageblock_replay::machine::recorded_preset;

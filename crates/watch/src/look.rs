@@ -1,6 +1,6 @@
 //! How it looks: colours by what a terminal has, and letters.
 
-use pageblock_measure::history::{Cell, Content};
+use pageblock_measure::value::history::{Cell, Content};
 use pageblock_picture::{Rgb, Theme, character};
 use ratatui::style::{Color, Modifier, Style};
 

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use pageblock_measure::history::Cell;
+use pageblock_measure::value::history::Cell;
 
 use crate::error::Error;
 

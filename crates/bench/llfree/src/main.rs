@@ -9,8 +9,8 @@ mod subject;
 use std::process::ExitCode;
 
 use pageblock_bench::subject::{PageblockCpu, PageblockPackedCpu, Subject};
-use pageblock_measure::paired::bootstrap_median;
-use pageblock_measure::stats::median;
+use pageblock_measure::statistics::paired::bootstrap_median;
+use pageblock_measure::statistics::stats::median;
 
 use pattern::{Pattern, frag, refuse};
 use subject::{Huge, Llfree};

@@ -6,7 +6,7 @@ use anyhow::{Context, bail};
 use pageblock_guest::series::Plan;
 use pageblock_kernel::Named;
 use pageblock_measure::Run;
-use pageblock_measure::prediction::Score;
+use pageblock_measure::compare::prediction::Score;
 use pageblock_plan::jobs::{self, Job, Jobs, Load};
 use pageblock_report::{json, prediction};
 
@@ -27,7 +27,7 @@ pub(super) fn foretell(plan: &Plan, seeds: u64) -> anyhow::Result<Vec<Run>> {
     }
     let path = plan.out.join(FILE);
     if path.exists() {
-        let runs = pageblock_measure::run::load(&path)?;
+        let runs = pageblock_measure::run::saved::load(&path)?;
         let there = |policy: &String| runs.iter().any(|run| run.policy == *policy);
         let same = |run: &Run| run.machine == plan.machine.name && run.workload == workload.name();
         if !policies.iter().all(there) || !runs.iter().all(same) {
@@ -54,7 +54,7 @@ pub(super) fn foretell(plan: &Plan, seeds: u64) -> anyhow::Result<Vec<Run>> {
         Arc::new(Jobs { list, at_a_time: jobs::at_a_time(None)?, save: None, pictures: false });
     let runs: Vec<Run> = jobs.run(terminal().as_ref())?.into_values().collect();
     if !interrupt::requested() {
-        pageblock_measure::run::save(&path, &runs)?;
+        pageblock_measure::run::saved::save(&path, &runs)?;
         output::note(&format!(
             "predicted: {} simulations, saved in {}\n",
             runs.len(),

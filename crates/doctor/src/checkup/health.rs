@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use pageblock_measure::index::{fragmentation_index, unusable_free_index};
+use pageblock_measure::value::index::{fragmentation_index, unusable_free_index};
 use serde::Serialize;
 
 use super::sample::Sample;

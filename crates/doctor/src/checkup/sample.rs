@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::io::Cursor;
 use std::path::Path;
 
-use pageblock_measure::uninitialised::Uninitialised;
+use pageblock_measure::value::uninitialised::Uninitialised;
 use pageblock_recording::{BuddyInfo, Input, MemInfo, PageTypeInfo};
 use serde::Serialize;
 

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use pageblock_measure::uninitialised::{self, Uninitialised};
+use pageblock_measure::value::uninitialised::{self, Uninitialised};
 use pageblock_recording::MemInfo;
 
 use super::zoneinfo::Zone;

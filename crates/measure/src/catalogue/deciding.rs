@@ -7,10 +7,10 @@ use pageblock::mobility::Migratetype;
 
 use super::{Measure, Shown, Unit, Value, vmstat};
 use crate::certificate::Part;
-use crate::index::unusable_free_index;
-use crate::names;
 use crate::run::Run;
-use crate::stats::Direction::{self, Higher, Lower};
+use crate::statistics::stats::Direction::{self, Higher, Lower};
+use crate::value::index::unusable_free_index;
+use crate::value::names;
 
 /// The names of the measures.
 pub mod id {

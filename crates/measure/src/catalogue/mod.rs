@@ -2,14 +2,15 @@
 //! read from a run.
 //!
 //! [`deciding`] has the few that decide between policies, [`vmstat::rows`] mmtests' counters, [`sections::of_runs`] all
-//! rows that runs have, and a [`Formula`] is a measure that a data file writes. Nothing else has a list of measures or
+//! rows that runs have, and a [`Formula`](crate::run::formula::Formula) is a measure that a data file writes. Nothing else has a list of measures or
 //! spells a label: it asks [`deciding::by_id`].
 
 pub mod deciding;
-pub mod formula;
+mod formula;
 pub mod objectives;
 pub mod sections;
 pub mod vmstat;
+mod workload;
 
 use std::borrow::Cow;
 use std::fmt;
@@ -17,11 +18,10 @@ use std::sync::Arc;
 
 use serde::Serialize;
 
-pub use self::formula::Formula;
 use crate::certificate::Part;
-use crate::event_unit::EventUnit;
 use crate::run::Run;
-use crate::stats::Direction;
+use crate::run::policies::units_agree;
+use crate::statistics::stats::Direction;
 
 /// A value of a table.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize)]
@@ -161,7 +161,7 @@ impl Measure {
     /// Reports whether the values of two runs have the same meaning.
     #[must_use]
     pub fn comparable(&self, a: &Run, b: &Run) -> bool {
-        !self.counts_events || EventUnit::comparable(a, b)
+        !self.counts_events || units_agree(a, b)
     }
 
     /// Returns the value in a run; `None` if it was not measured.

@@ -1,7 +1,7 @@
 //! What a search for settings can look for: sums of measures that decide.
 
 use super::{Measure, deciding};
-use crate::stats::Direction;
+use crate::statistics::stats::Direction;
 use deciding::id;
 
 /// Something to improve.

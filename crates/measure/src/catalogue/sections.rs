@@ -5,14 +5,14 @@ use std::collections::BTreeSet;
 
 use super::{Measure, Shown, Unit, Value, vmstat};
 use crate::certificate::Part;
-use crate::ended::EndReason;
-use crate::extfrag::{ExtfragKey, Harm};
-use crate::index::unusable_free_index;
-use crate::mismatch::mismatches;
-use crate::names;
 use crate::run::Run;
-use crate::stats::Direction;
-use crate::tables;
+use crate::run::policies::{of_workloads, titled};
+use crate::statistics::stats::Direction;
+use crate::value::ended::EndReason;
+use crate::value::extfrag::{ExtfragKey, Harm};
+use crate::value::index::unusable_free_index;
+use crate::value::mismatch::mismatches;
+use crate::value::names;
 use pageblock::frame::{ORDER_LIMIT, Order, pages};
 use pageblock::mobility::Migratetype;
 
@@ -85,9 +85,9 @@ impl Measure {
 #[must_use]
 pub fn of_runs(runs: &[Run]) -> Vec<Subject> {
     let pageblock_order = runs.iter().map(Run::pageblock_order).max().unwrap_or(9);
-    let of_workload = tables::of_workloads(runs).flat_map(|tables| &tables.measures);
+    let of_workload = of_workloads(runs).flat_map(|tables| &tables.measures);
     let of_workload =
-        of_workload.map(|spec| Subject::new(tables::titled(&spec.title, runs), spec.measures()));
+        of_workload.map(|spec| Subject::new(titled(&spec.title, runs), spec.measures()));
     let unfinished = Subject::new("Runs that did not finish (runs)", unfinished())
         .in_unit(Unit::Runs, "the run's end");
     let common = common(runs, pageblock_order);

@@ -6,9 +6,9 @@
 use std::sync::LazyLock;
 
 use super::{Measure, Shown, Unit, Value};
-use crate::counters::Counters;
-use crate::names;
-use crate::stats::Direction;
+use crate::statistics::stats::Direction;
+use crate::value::counters::Counters;
+use crate::value::names;
 
 /// How a row is computed from counters.
 #[derive(Clone, Copy, Debug)]

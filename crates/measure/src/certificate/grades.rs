@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Certificate, Part, Support};
+use super::support::{Certificate, Grade, Part, Support};
 
 /// What a free replay takes from the recording.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
@@ -56,7 +56,7 @@ impl Grades {
 }
 
 /// Returns what a certificate lacks, the grade first: parts that are not supported, and parts that are for large changes only.
-fn rank(of: &Certificate) -> (super::Grade, usize, usize) {
+fn rank(of: &Certificate) -> (Grade, usize, usize) {
     let count = |wanted: fn(&Support) -> bool| {
         Part::ALL.into_iter().filter(|part| wanted(&of.support(*part))).count()
     };

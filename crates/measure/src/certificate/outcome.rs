@@ -6,11 +6,12 @@ use pageblock::frame::Order;
 use pageblock::mobility::Migratetype;
 use serde::{Deserialize, Serialize};
 
-use super::{Course, Distance, FEW, Measure};
-use crate::blocks::TypeCounts;
-use crate::counters::Counters;
-use crate::extfrag::{ExtfragMatrix, Harm};
-use crate::names;
+use super::course::Course;
+use super::support::{Distance, FEW, Measure};
+use crate::value::blocks::TypeCounts;
+use crate::value::counters::Counters;
+use crate::value::extfrag::{ExtfragMatrix, Harm};
+use crate::value::names;
 
 /// What happened, recorded or replayed.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
@@ -19,7 +20,7 @@ pub struct Outcome {
     pub extfrag: Option<ExtfragMatrix>,
     /// When fragmenting fallbacks happened.
     pub fallbacks: Course,
-    /// Pages allocated into a block of another type ([`crate::mismatch::TypeMismatch::counters`]); `None` if the
+    /// Pages allocated into a block of another type ([`crate::value::mismatch::TypeMismatch::counters`]); `None` if the
     /// blocks' types are unknown.
     pub mismatch: Option<Counters>,
     /// Requests that failed.

@@ -1,9 +1,10 @@
 use pageblock::mobility::Migratetype::{Movable, Unmovable};
 
 use super::*;
-use crate::blocks::TypeCounts;
-use crate::extfrag::{ExtfragKey, ExtfragMatrix};
-use crate::names;
+use crate::certificate::{Course, EndState, Loop, Outcome, median};
+use crate::value::blocks::TypeCounts;
+use crate::value::extfrag::{ExtfragKey, ExtfragMatrix};
+use crate::value::names;
 
 /// An outcome with so many steals, mismatched pages, and free pages of order 0 among 10,000.
 fn outcome(steals: u64, mismatched: u64, single: u64) -> Outcome {

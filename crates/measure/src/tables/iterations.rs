@@ -1,85 +1,14 @@
 //! A table of consecutive iterations, such as builds: each row summarises all of them, and some rows
 //! also print every iteration and the trend.
 
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 
-use super::operations::one;
-use crate::compare;
-use crate::error::Error;
-use crate::event_unit::EventUnit;
 use crate::run::Run;
-use crate::stats::{self, weiner_diff};
-use crate::trend::{Trend, trend};
-
-/// The specification of the table.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct IterationsSpec {
-    /// The measured quantity, with its units.
-    pub title: String,
-    /// The name of an iteration: `build`.
-    pub each: String,
-    /// The samples that every run has, one per iteration.
-    pub samples: String,
-    /// The rows, in the order in which they are printed.
-    #[serde(rename = "row")]
-    pub rows: Vec<RowSpec>,
-}
-
-/// A row.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct RowSpec {
-    /// Its label.
-    pub label: String,
-    /// The samples, or those of two kinds, iteration by iteration.
-    pub of: Vec<String>,
-    /// How samples of two kinds are combined.
-    #[serde(default, rename = "as")]
-    pub combine: Combine,
-    /// The divisor for the row's unit.
-    #[serde(default = "one")]
-    pub divide: u64,
-    /// How the values are summarised.
-    #[serde(default)]
-    pub statistic: Summary,
-    /// Whether it counts `mm_page_alloc_extfrag` events, whose unit changed with 6.10.
-    #[serde(default)]
-    pub counts_events: bool,
-    /// Whether its values are also printed one by one.
-    #[serde(default)]
-    pub series: bool,
-}
-
-/// How a value of the first kind is combined with one of the second.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Combine {
-    /// The first; there is no second.
-    #[default]
-    Value,
-    /// The sum.
-    Sum,
-    /// The first minus the second.
-    Rest,
-    /// The first in percent of the second.
-    Part,
-    /// The first in percent of the sum.
-    Share,
-}
-
-/// How a row summarises its values.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Summary {
-    /// Their arithmetic mean.
-    #[default]
-    Mean,
-    /// Their median.
-    Median,
-    /// Their standard deviation.
-    Stddev,
-}
+use crate::run::policies::{check_baseline, units_agree};
+use crate::run::tables::{Combine, IterationsSpec, RowSpec, Summary};
+use crate::statistics::stats::{self, weiner_diff};
+use crate::statistics::trend::{Trend, trend};
+use crate::value::error::Error;
 
 /// The table with its values.
 #[derive(Clone, PartialEq, Debug, Serialize)]
@@ -125,7 +54,7 @@ impl IterationsSpec {
         if policies.is_empty() || !runs.all(|run| run.samples.contains_key(&self.samples)) {
             return Ok(None);
         }
-        compare::check_baseline(baseline, policies.len())?;
+        check_baseline(baseline, policies.len())?;
         let (mut rows, mut series) = (Vec::new(), Vec::new());
         for spec in &self.rows {
             let of_policy = |runs: &Vec<&Run>| -> Vec<Vec<f64>> {
@@ -153,9 +82,8 @@ impl RowSpec {
     ) -> IterationRow {
         let values: Vec<f64> =
             values.iter().map(|seeds| self.statistic.of(&seeds.concat())).collect();
-        let comparable = |runs: &Vec<&Run>| {
-            !self.counts_events || EventUnit::comparable(policies[baseline][0], runs[0])
-        };
+        let comparable =
+            |runs: &Vec<&Run>| !self.counts_events || units_agree(policies[baseline][0], runs[0]);
         let cell = |(&value, runs)| {
             let change = weiner_diff(values[baseline], value);
             (value, Some(change).filter(|_| comparable(runs)))
@@ -217,6 +145,7 @@ fn percent(part: f64, whole: f64) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::value::event_unit::EventUnit;
 
     const FALLBACKS: &str = "build-mm_page_alloc_extfrag";
 

@@ -1,66 +1,20 @@
-//! A workload's tables and measures as data: they are stored beside the workload and in each of its
-//! saved runs, so that a comparison needs no knowledge of workloads.
+//! The tables of a workload, computed from its runs as [`crate::run::tables`] says.
 
+mod emulated;
 pub mod iterations;
-pub mod measures;
 pub mod operations;
 pub mod state;
 
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 
-use self::iterations::{Iterations, IterationsSpec};
-use self::measures::MeasuresSpec;
-use self::operations::{Operations, OperationsSpec, SharesSpec};
-use self::state::{StateSpec, States};
-use crate::clock;
-use crate::error::Error;
-use crate::multiops::StarRule;
-use crate::origin::Origin;
+use self::iterations::Iterations;
+use self::operations::Operations;
+use self::state::States;
 use crate::run::Run;
-use crate::seeds::by_policy;
-
-/// What stands in a title for where the runs come from: `simulated`.
-const ORIGIN: &str = "{origin}";
-
-/// The tables and measures of a workload.
-#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Tables {
-    /// The tables, in the order in which they are printed.
-    #[serde(default, rename = "table", skip_serializing_if = "Vec::is_empty")]
-    pub tables: Vec<TableSpec>,
-    /// Measures over seeds in addition to those that every run has.
-    #[serde(default, rename = "measures", skip_serializing_if = "Vec::is_empty")]
-    pub measures: Vec<MeasuresSpec>,
-}
-
-/// The specification of a table.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
-#[serde(tag = "kind", rename_all = "lowercase")]
-pub enum TableSpec {
-    /// Statistics of samples, one operation after another, as in mmtests.
-    Statistics(OperationsSpec),
-    /// The mean of the samples of each operation.
-    Means(OperationsSpec),
-    /// The share of one kind of samples in the sum of two.
-    Shares(SharesSpec),
-    /// Values of consecutive iterations.
-    Iterations(IterationsSpec),
-    /// The state of the machine at the end, as in the files of `/proc`.
-    State(StateSpec),
-}
-
-/// The layout of an mmtests table.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Style {
-    /// Since 2017: fields of 12 characters, percentages of seven.
-    #[serde(rename = "mmtests-2018")]
-    Mmtests2018,
-    /// Before 2017: fields of 18 characters, percentages of six.
-    #[serde(rename = "mmtests-before-2017")]
-    MmtestsBefore2017,
-}
+use crate::run::policies::{by_policy, of_workloads, titled};
+use crate::run::tables::{OperationsSpec, TableSpec};
+use crate::statistics::multiops::StarRule;
+use crate::value::error::Error;
 
 /// A table with its values.
 #[derive(Clone, PartialEq, Debug, Serialize)]
@@ -86,11 +40,6 @@ impl Table {
     }
 }
 
-/// Returns a title that says where the runs come from.
-pub(crate) fn titled(title: &str, runs: &[Run]) -> String {
-    title.replace(ORIGIN, &Origin::words(runs))
-}
-
 /// Computes the tables of the runs' workload; tables without data in the runs are omitted.
 ///
 /// # Errors
@@ -99,7 +48,7 @@ pub fn of_runs(runs: &[Run], baseline: usize, stars: StarRule) -> Result<Vec<Tab
     let policies = by_policy(runs);
     let timed = |table, spec: &OperationsSpec| {
         let is_count = |operation: &str| spec.is_count(operation);
-        clock::without_emulated_times(table, &is_count, &policies, baseline)
+        emulated::without_emulated_times(table, &is_count, &policies, baseline)
     };
     let mut tables = Vec::new();
     for spec in of_workloads(runs).flat_map(|tables| &tables.tables) {
@@ -119,17 +68,4 @@ pub fn of_runs(runs: &[Run], baseline: usize, stars: StarRule) -> Result<Vec<Tab
         tables.extend(table.map(|table| table.of_origin(runs)));
     }
     Ok(tables)
-}
-
-/// Returns the tables and measures of the runs' workloads, of each workload once; forms of a workload share them.
-pub(crate) fn of_workloads(runs: &[Run]) -> impl Iterator<Item = &Tables> {
-    let mut seen: Vec<(&str, &Tables)> = Vec::new();
-    for run in runs {
-        if let Some(tables) = &run.tables
-            && !seen.iter().any(|&(name, known)| name == run.workload || known == tables)
-        {
-            seen.push((&run.workload, tables));
-        }
-    }
-    seen.into_iter().map(|(_, tables)| tables)
 }

@@ -4,80 +4,19 @@
 
 use std::collections::BTreeSet;
 
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 
-use super::Style;
-use crate::compare;
-use crate::error::Error;
-use crate::multiops::{self, Operation, Options, StarRule, StatCell, StatRow, Statistics};
 use crate::run::Run;
-use crate::stats::{self, Direction};
+use crate::run::policies::check_baseline;
+use crate::run::tables::{OperationSpec, OperationsSpec, SharesSpec, Style};
+use crate::statistics::multiops::{
+    self, Operation, Options, StarRule, StatCell, StatRow, Statistics,
+};
+use crate::statistics::stats::{self, Direction};
+use crate::value::error::Error;
 
 /// The placeholder for a number in the name of samples: `send-{n}`.
 const NUMBER: &str = "{n}";
-
-/// The samples of an operation.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct OperationSpec {
-    /// The name of its samples and of its rows; `{n}` stands for a number, and each number makes an
-    /// operation.
-    pub samples: String,
-    /// The divisor for the table's unit.
-    #[serde(default = "one")]
-    pub divide: u64,
-    /// Whether samples are rounded down to integers after the division, as mmtests does with
-    /// microseconds.
-    #[serde(default)]
-    pub whole: bool,
-    /// The better direction: [`Direction::Higher`] selects harmonic means.
-    pub better: Direction,
-    /// Whether samples are counts, which do not depend on whose clock it was.
-    #[serde(default, skip_serializing_if = "is_false")]
-    pub counts: bool,
-    /// Whether it has rows for every number that another operation of the table has.
-    #[serde(default)]
-    pub always: bool,
-}
-
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks with a reference")]
-const fn is_false(value: &bool) -> bool {
-    !*value
-}
-
-pub(super) const fn one() -> u64 {
-    1
-}
-
-/// Operations of which each has rows: all statistics of its samples, or their mean.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct OperationsSpec {
-    /// The measured quantities, with their units.
-    pub title: String,
-    /// The layout.
-    pub style: Style,
-    /// The operations, in the order of the rows.
-    pub operations: Vec<OperationSpec>,
-}
-
-/// The number of samples of one kind in percent of two.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct SharesSpec {
-    /// The quantity that is shared.
-    pub title: String,
-    /// The layout.
-    pub style: Style,
-    /// The name of the rows, with `{n}` as in the samples.
-    pub name: String,
-    /// The samples whose share is computed.
-    pub part: String,
-    /// The other samples.
-    pub rest: String,
-    /// The better direction.
-    pub better: Direction,
-}
 
 /// A table of operations with its values.
 #[derive(Clone, PartialEq, Debug, Serialize)]
@@ -198,7 +137,7 @@ impl OperationsSpec {
         policies: &[Vec<&Run>],
         baseline: usize,
     ) -> Result<Option<Operations>, Error> {
-        compare::check_baseline(baseline, policies.len())?;
+        check_baseline(baseline, policies.len())?;
         let rows = operations(&self.operations, policies).into_iter().map(|(better, operation)| {
             let means: Vec<f64> = operation.samples.iter().map(|s| stats::amean(s)).collect();
             row("Ops", operation.name, better, (&means, baseline))
@@ -213,7 +152,7 @@ impl SharesSpec {
         policies: &[Vec<&Run>],
         baseline: usize,
     ) -> Result<Option<Operations>, Error> {
-        compare::check_baseline(baseline, policies.len())?;
+        check_baseline(baseline, policies.len())?;
         let mut all = numbers(policies, &self.part);
         all.extend(numbers(policies, &self.rest));
         let rows = all.into_iter().map(|number| {
@@ -235,7 +174,8 @@ impl SharesSpec {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tables::{self, Table, TableSpec, Tables};
+    use crate::run::tables::{TableSpec, Tables};
+    use crate::tables::{self, Table};
 
     fn run(policy: &str, seed: u64, samples: &[(&str, &[u64])], specs: &[TableSpec]) -> Run {
         let mut run = Run { policy: policy.into(), seed, ..Run::default() };

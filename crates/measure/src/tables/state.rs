@@ -1,47 +1,13 @@
 //! The state of a machine at the end, as bug reports list it: memory, free blocks by type and order, pageblocks by
 //! type, counters.
 
-use pageblock::mobility::Migratetype;
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 
-use crate::names;
-use crate::origin::Origin;
 use crate::run::Run;
-use crate::stats;
-
-/// The specification of the list.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct StateSpec {
-    /// The zone's name.
-    pub zone: String,
-    /// The types, in the kernel's order.
-    pub types: Vec<TypeName>,
-    /// Orders from 0 up to this one.
-    pub max_order: u8,
-    /// The counters of `/proc/vmstat`.
-    pub counters: Vec<String>,
-}
-
-/// A migratetype by the name that `/proc/pagetypeinfo` prints.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
-#[serde(try_from = "String", into = "String")]
-pub struct TypeName(pub Migratetype);
-
-impl TryFrom<String> for TypeName {
-    type Error = String;
-
-    fn try_from(name: String) -> Result<Self, String> {
-        let found = Migratetype::ALL.into_iter().find(|mt| mt.name() == name);
-        found.map(Self).ok_or_else(|| format!("unknown migratetype '{name}'"))
-    }
-}
-
-impl From<TypeName> for String {
-    fn from(name: TypeName) -> Self {
-        name.0.name().to_owned()
-    }
-}
+use crate::run::policies::origins;
+use crate::run::tables::{StateSpec, TypeName};
+use crate::statistics::stats;
+use crate::value::names;
 
 /// The states under each policy.
 #[derive(Clone, PartialEq, Debug, Serialize)]
@@ -96,7 +62,7 @@ impl StateSpec {
         let blocks = |mt: &TypeName| mean(&|run| run.blocks_by_type.as_ref().map(|b| b[mt.0]));
         Some(State {
             policy: runs.first()?.policy.clone(),
-            origin: Origin::words(runs.iter().copied()),
+            origin: origins(runs.iter().copied()),
             mem_free_kb: counter("mem_free_kb")?,
             cached_kb: counter("cached_kb")?,
             free_blocks: self.types.iter().map(free).collect::<Option<_>>()?,
@@ -108,8 +74,10 @@ impl StateSpec {
 
 #[cfg(test)]
 mod tests {
+    use pageblock::mobility::Migratetype;
+
     use super::*;
-    use crate::blocks::TypeCounts;
+    use crate::value::blocks::TypeCounts;
 
     #[test]
     fn a_state_is_the_mean_of_its_runs() {

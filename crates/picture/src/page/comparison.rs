@@ -1,6 +1,6 @@
 //! A comparison as HTML.
 
-use pageblock_measure::summary::{Judged, Summary};
+use pageblock_measure::compare::summary::{Judged, Summary};
 use pageblock_report::summary::{certainty, legend, letter, number, plain_change, sentence};
 
 use super::{PageComparison, escape};

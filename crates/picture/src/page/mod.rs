@@ -11,7 +11,7 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use flate2::Compression;
 use flate2::write::ZlibEncoder;
-use pageblock_measure::summary::Summary;
+use pageblock_measure::compare::summary::Summary;
 use pageblock_report::text::is_obeyed;
 use serde::Serialize;
 

@@ -1,6 +1,6 @@
 //! The map of pageblocks as text: a character a pageblock.
 
-use pageblock_measure::history::{Cell, Content};
+use pageblock_measure::value::history::{Cell, Content};
 
 use super::time;
 use crate::opened::Opened;

@@ -1,6 +1,6 @@
 //! The colours of drawings: those of the light theme.
 
-use pageblock_measure::history::Content;
+use pageblock_measure::value::history::Content;
 use plotters::style::RGBColor;
 
 use crate::theme::Theme;

@@ -1,6 +1,6 @@
 //! The map of pageblocks at one moment, runs beside each other.
 
-use pageblock_measure::history::{Cell, Content};
+use pageblock_measure::value::history::{Cell, Content};
 use plotters::prelude::*;
 
 use super::colors::{FAINT, INK, content, mark};

@@ -2,7 +2,7 @@
 
 use pageblock::mobility::Migratetype;
 use pageblock_measure::Harm;
-use pageblock_measure::history::FallbackCount;
+use pageblock_measure::value::history::FallbackCount;
 use plotters::prelude::*;
 
 use super::colors::{FAINT, GRID, INK, line};

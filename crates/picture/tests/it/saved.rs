@@ -5,9 +5,11 @@ use std::collections::BTreeSet;
 use std::fmt::Display;
 use std::path::Path;
 
-use pageblock_measure::compare::Options;
-use pageblock_measure::full::FullComparison;
-use pageblock_measure::{Run, comparable, run};
+use pageblock_measure::Run;
+use pageblock_measure::compare::common::Options;
+use pageblock_measure::compare::comparable;
+use pageblock_measure::compare::full::FullComparison;
+use pageblock_measure::run::saved;
 use pageblock_picture::page::{Page, PageComparison};
 use pageblock_picture::plot::{self, Format, PlotKind};
 use pageblock_picture::{Kind, Opened, Subject, plain};
@@ -20,13 +22,13 @@ const CELLS: u64 = 4096;
 
 /// Reads the bytes as saved runs, as `compare`, `report` and `plot` do.
 pub(crate) fn compare_and_draw(json: &[u8]) {
-    let Some(runs) = in_line(run::parse(Path::new("runs.json"), json)) else { return };
+    let Some(runs) = in_line(saved::parse(Path::new("runs.json"), json)) else { return };
     let runs = comparable_of(runs);
     if runs.is_empty() {
         return;
     }
     // What was read can be written and read again.
-    let again = run::parse(Path::new("runs.json"), run::to_json(&runs).as_bytes());
+    let again = saved::parse(Path::new("runs.json"), saved::to_json(&runs).as_bytes());
     assert_eq!(again.unwrap(), runs);
     let comparison = in_line(FullComparison::of_runs(&runs, &Options::default()));
     let comparisons = comparison.map(|comparison| {
@@ -101,7 +103,7 @@ fn damaged_runs_are_compared_and_drawn_or_refused_in_a_line() {
     for seed in std::fs::read_dir(seeds).unwrap() {
         read += 1;
         let bytes = std::fs::read(seed.unwrap().path()).unwrap();
-        assert!(run::parse(Path::new("seed"), &bytes).is_ok());
+        assert!(saved::parse(Path::new("seed"), &bytes).is_ok());
         compare_and_draw(&bytes);
         for n in 0..40 {
             let place = bytes.len() * n / 40;

@@ -127,5 +127,5 @@ pub(super) fn save(path: &Path, journal: &Journal) -> Result<()> {
     }
     writer.write(&columns.finish()?).map_err(wrong)?;
     let bytes = writer.into_inner().map_err(wrong)?;
-    Ok(pageblock_measure::file::save_bytes(path, &bytes)?)
+    Ok(pageblock_measure::value::file::save_bytes(path, &bytes)?)
 }

@@ -10,7 +10,7 @@ use pageblock::mobility::Migratetype::{self, Movable};
 use pageblock::policy::BelowHigh;
 use pageblock::replay::ListEnd;
 use pageblock::request::Request;
-use pageblock_measure::verification::Agreement;
+use pageblock_measure::certificate::verification::Agreement;
 
 use super::frees::IN_FLIGHT;
 use super::tally::{agreement, imposed, kind};

@@ -6,7 +6,7 @@ use pageblock::ids::{CpuId, ListIndex, ZoneIndex};
 use pageblock::mobility::Migratetype;
 use pageblock::policy::{PcpType, Policy};
 use pageblock::replay::ListEnd;
-use pageblock_measure::verification::Agreement;
+use pageblock_measure::certificate::verification::Agreement;
 
 use super::Guided;
 use super::alloc::{Promise, Task};

@@ -34,7 +34,7 @@ use pageblock::layout::ZoneKind;
 use pageblock::mobility::Migratetype;
 use pageblock::request::Request;
 use pageblock_measure::Verification;
-use pageblock_measure::verification::KindResult;
+use pageblock_measure::certificate::verification::KindResult;
 use pageblock_recording::{Record, What};
 
 use self::in_flight::{Cpu, Delayed, LastSeen};

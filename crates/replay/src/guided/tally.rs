@@ -4,7 +4,7 @@ use std::collections::{BTreeSet, VecDeque};
 
 use pageblock::frame::Pfn;
 use pageblock_measure::Verification;
-use pageblock_measure::verification::{Agreement, KindResult, Mismatch};
+use pageblock_measure::certificate::verification::{Agreement, KindResult, Mismatch};
 use pageblock_recording::Record;
 
 use super::words;

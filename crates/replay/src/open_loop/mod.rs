@@ -19,7 +19,7 @@ use pageblock::policy::Fair;
 use pageblock::request::{Gfp, Request};
 use pageblock::reserve::Unreserve;
 use pageblock::zone::Zone;
-use pageblock_measure::mismatch::TypeMismatch;
+use pageblock_measure::value::mismatch::TypeMismatch;
 
 use self::history::FreeHistory;
 use self::placement::Placement;

@@ -6,7 +6,7 @@ use pageblock::frame::{Order, Pfn};
 use pageblock::ids::CpuId;
 use pageblock::mobility::Migratetype;
 use pageblock::zone::Zone;
-use pageblock_measure::blocks::{BlockCensus, BlockSummary, TypeCounts};
+use pageblock_measure::value::blocks::{BlockCensus, BlockSummary, TypeCounts};
 
 use crate::demand::assumed_type;
 

@@ -2,7 +2,8 @@
 
 use pageblock::frame::ORDER_LIMIT;
 use pageblock_measure::certificate::Outcome;
-use pageblock_measure::{EventUnit, Origin, Run, names};
+use pageblock_measure::value::names;
+use pageblock_measure::{EventUnit, Origin, Run};
 
 use super::Replay;
 use crate::recorded::end_state;

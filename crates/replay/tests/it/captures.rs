@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use pageblock::preset;
 use pageblock_measure::Verification;
-use pageblock_measure::verification::Gap;
+use pageblock_measure::certificate::verification::Gap;
 use pageblock_recording::{CaptureOptions, Columnar, Recording};
 use pageblock_replay::machine::recorded_preset;
 use pageblock_replay::{Error, VerifyOptions, infer, open_loop};

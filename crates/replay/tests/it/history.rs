@@ -1,6 +1,6 @@
 //! The history of the recording that is part of the project: what happened, and what a free replay makes of it.
 
-use pageblock_measure::history::Content;
+use pageblock_measure::value::history::Content;
 use pageblock_replay::machine::recorded_preset;
 use pageblock_replay::{history, open_loop};
 

@@ -4,7 +4,8 @@ use std::path::PathBuf;
 
 use pageblock::policy::Policy;
 use pageblock::preset::PRESETS;
-use pageblock_measure::{Calibration, Run};
+use pageblock_measure::Run;
+use pageblock_measure::compare::calibrate::calibrate;
 use pageblock_recording::{Columnar, Recording};
 use pageblock_replay::demand::Demands;
 use pageblock_replay::machine::{Machine, recorded_preset};
@@ -79,7 +80,7 @@ fn the_recorded_policy_comes_near_to_the_recording() {
     let shipped = shipped("near");
     let run = run(&shipped, "debian-6.12");
     let recorded = shipped.demands.recorded.extfrag.as_ref().unwrap();
-    let calibration = Calibration::of(recorded, &[&run]).unwrap();
+    let calibration = calibrate(recorded, &[&run]).unwrap();
     let (recorded, replayed) = calibration.total();
     assert_eq!(recorded, 1204);
     assert!((recorded * 3 / 4..recorded * 4 / 3).contains(&replayed), "{replayed} events");

@@ -1,9 +1,9 @@
 //! A table of iterations in the layout of Johannes Weiner's cover letters; some rows follow one by one, with
 //! their trends.
 
-use pageblock_measure::compare::Column;
+use pageblock_measure::compare::common::Column;
+use pageblock_measure::statistics::trend::Trend;
 use pageblock_measure::tables::iterations::{IterationRow, Iterations, Series};
-use pageblock_measure::trend::Trend;
 
 use crate::weiner::{self, WeinerRow};
 
@@ -48,7 +48,7 @@ fn trends(names: &[&str], each: &str, series: &Series) -> String {
 
 #[cfg(test)]
 mod tests {
-    use pageblock_measure::trend::trend;
+    use pageblock_measure::statistics::trend::trend;
 
     use super::*;
 

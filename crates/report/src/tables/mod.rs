@@ -4,7 +4,7 @@ mod iterations;
 mod operations;
 mod state;
 
-use pageblock_measure::compare::Column;
+use pageblock_measure::compare::common::Column;
 use pageblock_measure::tables::Table;
 
 /// Prints the tables one after another.

@@ -1,7 +1,7 @@
 //! Tables with a row for each operation, in the layout of mmtests.
 
-use pageblock_measure::compare::Column;
-use pageblock_measure::tables::Style;
+use pageblock_measure::compare::common::Column;
+use pageblock_measure::run::tables::Style;
 use pageblock_measure::tables::operations::Operations;
 
 use crate::mmtests::{Bracket, FIELD_2018, FIELD_DEFAULT, MmtestsRow, Table};
@@ -25,7 +25,7 @@ pub(super) fn print(columns: &[Column], operations: &Operations) -> String {
 
 #[cfg(test)]
 mod tests {
-    use pageblock_measure::multiops::{StatCell, StatRow};
+    use pageblock_measure::statistics::multiops::{StatCell, StatRow};
 
     use super::*;
 

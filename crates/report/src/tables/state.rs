@@ -40,7 +40,7 @@ mod tests {
     use pageblock::mobility::Migratetype::{
         Cma, Isolate, Movable, Reclaimable, Reserve, Unmovable,
     };
-    use pageblock_measure::tables::state::TypeName;
+    use pageblock_measure::run::tables::TypeName;
 
     use super::*;
 

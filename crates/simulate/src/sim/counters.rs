@@ -3,8 +3,9 @@
 use pageblock::ids::ZoneIndex;
 use pageblock::tuning::KBYTES_PER_PAGE;
 use pageblock_kernel::rules::reclaim::LruLists;
-use pageblock_measure::mismatch::TypeMismatch;
-use pageblock_measure::{Counters, names};
+use pageblock_measure::Counters;
+use pageblock_measure::value::mismatch::TypeMismatch;
+use pageblock_measure::value::names;
 use pageblock_vm::placed::Placed;
 use pageblock_vm::stalls::Stalls;
 

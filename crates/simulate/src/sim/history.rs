@@ -2,7 +2,8 @@
 
 use pageblock::frame::Pfn;
 use pageblock::mobility::Migratetype;
-use pageblock_measure::{Counters, History, HistoryBuilder, Tally, names};
+use pageblock_measure::value::names;
+use pageblock_measure::{Counters, History, HistoryBuilder, Tally};
 use pageblock_vm::Vm;
 use pageblock_vm::page::Owner;
 

@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 
 use pageblock::request::Request;
-use pageblock_measure::ended::{EndReason, Ended};
+use pageblock_measure::value::ended::{EndReason, Ended};
 
 use super::sched::TaskId;
 use super::world::World;

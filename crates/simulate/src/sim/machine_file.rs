@@ -20,7 +20,7 @@ use pageblock::frame::{FrameRange, Order, Pfn, pages};
 use pageblock::ids::NodeId;
 use pageblock::layout::{MemoryMap, NodeSpec, ZoneLimits, ZoneSpec};
 use pageblock::zone::Geometry;
-use pageblock_measure::setup::{DiskRecord, MachineRecord, NodeRecord};
+use pageblock_measure::value::setup::{DiskRecord, MachineRecord, NodeRecord};
 use pageblock_vm::slab::SlabAllocator;
 
 use super::MICROSECOND;

@@ -13,7 +13,7 @@ use pageblock::zone::Geometry;
 use pageblock_kernel::rules::huge::SizeEnabled;
 use pageblock_kernel::{Kernel, Named};
 use pageblock_measure::Tally;
-use pageblock_measure::ended::{EndReason, Ended};
+use pageblock_measure::value::ended::{EndReason, Ended};
 use pageblock_vm::Vm;
 use pageblock_vm::config::Config;
 use pageblock_vm::page::Owner;

@@ -3,8 +3,8 @@
 use pageblock::ids::NodeId;
 use std::collections::BTreeMap;
 
-use pageblock_measure::ended::Ended;
-use pageblock_measure::mismatch::TypeMismatch;
+use pageblock_measure::value::ended::Ended;
+use pageblock_measure::value::mismatch::TypeMismatch;
 use pageblock_measure::{Counters, Tally};
 use pageblock_vm::Vm;
 use pageblock_vm::writeback::Run;

@@ -15,7 +15,7 @@ pub mod thpfioscale;
 use std::fmt::Debug;
 
 use pageblock_kernel::Kernel;
-use pageblock_measure::tables::Tables;
+use pageblock_measure::run::tables::Tables;
 use pageblock_vm::config::Config;
 
 use crate::error::Error;
@@ -34,7 +34,7 @@ pub trait Workload: Debug + Sync {
     /// Returns a line with what it does and the series that it was used for.
     fn summary(&self) -> &'static str;
 
-    /// Its tables and measures, as TOML ([`pageblock_measure::tables`]); none by default.
+    /// Its tables and measures, as TOML ([`pageblock_measure::run::tables`]); none by default.
     fn tables(&self) -> &'static str {
         ""
     }

@@ -19,7 +19,7 @@ use crate::sim::progress::Pace;
 use crate::sim::task::{Ctx, OutOfMemory};
 use crate::sim::world::{Random, World};
 use crate::sim::{MILLISECOND, Nanos, SECOND};
-use pageblock_measure::names;
+use pageblock_measure::value::names;
 
 /// Iterations of each size. mmtests' default is five; the published writes correspond to eight files of each
 /// size.

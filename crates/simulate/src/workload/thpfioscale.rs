@@ -12,7 +12,7 @@ use pageblock::frame::Pfn;
 use pageblock::request::{Gfp, Request};
 use pageblock_kernel::Kernel;
 use pageblock_kernel::rules::huge::ThpDefrag;
-use pageblock_measure::names;
+use pageblock_measure::value::names;
 use pageblock_vm::inode::InodeId;
 use pageblock_vm::page::Owner;
 use pageblock_vm::space::SpaceId;

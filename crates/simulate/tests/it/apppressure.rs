@@ -1,7 +1,8 @@
 //! The regression by freelist hygiene, on small machines: what holds by construction, whatever the latencies.
 
 use pageblock_kernel::Named;
-use pageblock_measure::{Run, names as common};
+use pageblock_measure::Run;
+use pageblock_measure::value::names as common;
 use pageblock_simulate::sim::machine_file::{self, Scale};
 use pageblock_simulate::simulate::Simulation;
 use pageblock_simulate::workload::apppressure::{Form, names};

@@ -1,7 +1,7 @@
 //! The history of a machine's memory is kept beside a run and changes nothing in it.
 
 use pageblock_kernel::Named;
-use pageblock_measure::history::Content;
+use pageblock_measure::value::history::Content;
 use pageblock_simulate::simulate::Simulation;
 use pageblock_simulate::workload::thpfioscale::Form;
 
@@ -27,7 +27,7 @@ fn a_run_is_the_same_with_its_history() {
     let blocks = end.len() as u64 - count(Content::Hole);
     assert_eq!(blocks, plain.blocks_by_type.unwrap().total());
     let free: u64 = plain.free_blocks.values().map(|free| pages(free)).sum();
-    let of_history = |zone: &pageblock_measure::history::ZoneHistory| {
+    let of_history = |zone: &pageblock_measure::value::history::ZoneHistory| {
         let last: Vec<u64> = zone.free.iter().map(|free| *free.last().unwrap()).collect();
         pages(&last)
     };

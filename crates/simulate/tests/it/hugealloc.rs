@@ -6,7 +6,8 @@ use pageblock::mobility::Migratetype;
 #[cfg(debug_assertions)]
 use pageblock::preset::PRESETS;
 use pageblock_kernel::Named;
-use pageblock_measure::{Run, names};
+use pageblock_measure::Run;
+use pageblock_measure::value::names;
 use pageblock_simulate::sim::machine_file::{self, MachineSpec, Scale};
 use pageblock_simulate::simulate::Simulation;
 use pageblock_simulate::workload::hugealloc::{Hugealloc, Sizes};

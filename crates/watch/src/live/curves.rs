@@ -1,8 +1,8 @@
 //! The figures of this machine over time.
 
 use pageblock_doctor::checkup::Rates;
-use pageblock_measure::history::Content;
-use pageblock_measure::index::unusable_free_index;
+use pageblock_measure::value::history::Content;
+use pageblock_measure::value::index::unusable_free_index;
 
 use crate::source::{About, Curve, Moment};
 
@@ -64,7 +64,7 @@ impl Curves {
         let rate = |of: fn(&Rates) -> f64| rates.map(of);
         let fallback = |at: usize| Some(fallbacks?[at] as f64 / rates?.seconds);
         let free: u64 = moment.zones.iter().map(|zone| zone.free).sum();
-        let held = |cell: &pageblock_measure::history::Cell| {
+        let held = |cell: &pageblock_measure::value::history::Cell| {
             cell.stuck > 0 && cell.content != Content::Reserved
         };
         let read = moment.cells.iter().flatten();

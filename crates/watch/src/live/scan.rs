@@ -4,7 +4,7 @@ use std::ops::Range;
 use std::time::Duration;
 
 use pageblock_doctor::forecast::{FrameTable, KINDS, Kind, Movable, Rules, Run, Sink};
-use pageblock_measure::history::{Cell, Content};
+use pageblock_measure::value::history::{Cell, Content};
 use rustix::time::{ClockId, clock_gettime};
 
 use crate::error::Error;

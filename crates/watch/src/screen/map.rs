@@ -1,6 +1,6 @@
 //! The map of pageblocks: a row is a part of a gigabyte or whole gigabytes, so that their blocks stand below each other.
 
-use pageblock_measure::history::Content;
+use pageblock_measure::value::history::Content;
 use ratatui::Frame;
 use ratatui::layout::{Constraint, Layout, Rect};
 use ratatui::style::{Color, Style};

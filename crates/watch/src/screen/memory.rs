@@ -1,7 +1,7 @@
 //! Free memory by order and type, and the watermarks.
 
-use pageblock_measure::history::Content;
-use pageblock_measure::index::unusable_free_index;
+use pageblock_measure::value::history::Content;
+use pageblock_measure::value::index::unusable_free_index;
 use ratatui::Frame;
 use ratatui::layout::Rect;
 use ratatui::style::Style;

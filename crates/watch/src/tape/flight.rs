@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use pageblock_doctor::checkup::{Checkup, Rates, Sample, Signs, checkup};
 use pageblock_doctor::flight::{self, EventKind, Flight};
-use pageblock_measure::index::unusable_free_index;
+use pageblock_measure::value::index::unusable_free_index;
 
 use crate::error::Error;
 use crate::source::{About, Curve, Level, Moment, Note, Source, ZoneAbout};

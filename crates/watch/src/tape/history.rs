@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use pageblock_measure::history::Taker;
+use pageblock_measure::value::history::Taker;
 use pageblock_picture::{Opened, Series, Subject, character, timeline};
 
 use crate::error::Error;
@@ -30,7 +30,7 @@ impl HistoryTape {
         let Some(opened) = Opened::of(subject)? else { return Ok(None) };
         let history = &opened.history;
         let order = history.pageblock_order;
-        let zone = |zone: &pageblock_measure::history::ZoneHistory| ZoneAbout {
+        let zone = |zone: &pageblock_measure::value::history::ZoneHistory| ZoneAbout {
             label: format!("node {} {}", zone.node, zone.zone),
             first: zone.start >> order,
             blocks: zone.blocks,

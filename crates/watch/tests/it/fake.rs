@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use pageblock_measure::history::{Cell, Content};
+use pageblock_measure::value::history::{Cell, Content};
 use pageblock_picture::Theme;
 use pageblock_watch::{
     About, App, Colors, Curve, Error, Level, Look, Moment, Note, Source, ZoneAbout, ZoneNow, draw,

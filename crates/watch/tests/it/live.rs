@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 use std::time::Duration;
 
-use pageblock_measure::history::Content;
+use pageblock_measure::value::history::Content;
 use pageblock_watch::{App, Colors, Error, Live, LivePlan, Source};
 
 use crate::fake::{look, screen, text};

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use pageblock_measure::history::Content;
+use pageblock_measure::value::history::Content;
 use pageblock_watch::{App, Colors, Key, Look, Source, once};
 use ratatui::style::Color;
 

@@ -14,7 +14,7 @@ use pageblock::setup::Setup;
 use pageblock::zone::Geometry;
 use pageblock_doctor::flight::{Event, EventKind, Frame, Ring};
 use pageblock_measure::History;
-use pageblock_measure::history::{Content, HistoryBuilder};
+use pageblock_measure::value::history::{Content, HistoryBuilder};
 use pageblock_picture::{Kind, Subject};
 use pageblock_watch::{App, Colors, FlightTape, HistoryTape, Level, Source};
 

@@ -20,7 +20,7 @@ use pageblock::tuning;
 use pageblock::zone::Zone;
 use pageblock_kernel::Kernel;
 use pageblock_kernel::rules::huge::ThpEnabled;
-use pageblock_measure::names;
+use pageblock_measure::value::names;
 use pageblock_vm::config::Config;
 use pageblock_vm::inode::InodeId;
 use pageblock_vm::lru::Lruvec;

@@ -21,7 +21,7 @@ use pageblock::tuning;
 use pageblock::zone::Zone;
 use pageblock_kernel::Kernel;
 use pageblock_kernel::rules::huge::ThpEnabled;
-use pageblock_measure::names as common;
+use pageblock_measure::value::names as common;
 use pageblock_vm::config::Config;
 use pageblock_vm::inode::InodeId;
 use pageblock_vm::space::SpaceId;

@@ -18,7 +18,8 @@ use std::rc::Rc;
 use pageblock::movement::Movements;
 use pageblock_kernel::Kernel;
 use pageblock_kernel::rules::huge::{ThpDefrag, ThpEnabled};
-use pageblock_measure::{Counters, names};
+use pageblock_measure::Counters;
+use pageblock_measure::value::names;
 
 use super::{Outcome, Progress, Workload, boot, check, stopped};
 use crate::error::Error;

@@ -1,0 +1,13 @@
+//! Comparisons of runs: each beside the others, policies over seeds, with what was published, with real kernels.
+
+pub mod calibrate;
+pub mod common;
+pub mod comparable;
+pub mod ended;
+pub mod full;
+pub mod monitors;
+pub mod prediction;
+pub mod published;
+pub mod runs;
+pub mod seeds;
+pub mod summary;
