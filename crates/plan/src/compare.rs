@@ -8,6 +8,7 @@ use pageblock_measure::compare::common::Options;
 use pageblock_measure::compare::comparable;
 use pageblock_measure::compare::full::FullComparison;
 use pageblock_measure::compare::published::Table;
+use pageblock_measure::run::policies::Policies;
 use pageblock_measure::{EventUnit, Origin, Run};
 use pageblock_simulate::workload;
 
@@ -94,8 +95,9 @@ pub fn compared(
     published: Option<&Table>,
 ) -> Result<FullComparison> {
     let runs = under_every_policy(runs)?;
-    let mut comparison = FullComparison::of_runs(&runs, options)?;
-    comparison.published = published.map(|table| table.beside(&runs)).transpose()?;
+    let policies = Policies::of(&runs);
+    let mut comparison = FullComparison::of(&policies, options)?;
+    comparison.published = published.map(|table| table.beside(&policies)).transpose()?;
     Ok(comparison)
 }
 
@@ -124,10 +126,8 @@ pub fn given_twice(runs: &[Run]) -> Option<usize> {
 /// # Errors
 /// If there is no such seed.
 pub fn under_every_policy(mut runs: Vec<Run>) -> Result<Vec<Run>> {
-    let policies: Vec<String> = pageblock_measure::run::policies::by_policy(&runs)
-        .iter()
-        .map(|policy| policy[0].policy.clone())
-        .collect();
+    let policies: Vec<String> =
+        Policies::of(&runs).iter().map(|policy| policy[0].policy.clone()).collect();
     let ran: BTreeSet<(u64, String)> =
         runs.iter().map(|run| (run.seed, run.policy.clone())).collect();
     // Real runs share no seed with any other.

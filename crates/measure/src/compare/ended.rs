@@ -2,13 +2,12 @@
 
 use super::common::Column;
 use crate::run::Run;
-use crate::run::policies::{by_policy, origins};
+use crate::run::policies::{Policies, origins};
 
 /// Returns a line for each policy with runs that ended early: their number, and how the first of them
 /// ended. Empty if every run finished.
 #[must_use]
-pub fn notes(runs: &[Run]) -> Vec<String> {
-    let policies = by_policy(runs);
+pub fn notes(policies: &Policies<'_>) -> Vec<String> {
     let of_policy = |policy: &Vec<&Run>| {
         let early = || policy.iter().filter_map(|run| Some((run.seed, run.ended.as_ref()?)));
         let (seed, first) = early().next()?;
@@ -49,7 +48,7 @@ mod tests {
             run("linux-6.18,nofragment=defrag_mode", 1, None),
             run("linux-6.18,nofragment=defrag_mode", 2, Some(ended(EndReason::Livelock))),
         ];
-        let notes = notes(&runs);
+        let notes = notes(&Policies::of(&runs));
         assert_eq!(notes.len(), 1);
         assert!(
             notes[0].starts_with(

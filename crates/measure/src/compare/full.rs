@@ -8,7 +8,7 @@ use crate::compare::published::PublishedComparison;
 use crate::compare::seeds::SeedComparison;
 use crate::compare::summary::Summary;
 use crate::run::Run;
-use crate::run::policies::{by_policy, origins};
+use crate::run::policies::{Policies, origins};
 use crate::statistics::multiops::StarRule;
 use crate::tables::{self, Table};
 use crate::value::error::Error;
@@ -44,8 +44,7 @@ pub struct FullComparison {
 const NAMED: usize = 12;
 
 /// Returns for each policy the switches in which its kernel differs from the baseline's.
-fn kernels(runs: &[Run], baseline: usize) -> Vec<String> {
-    let policies = by_policy(runs);
+fn kernels(policies: &Policies<'_>, baseline: usize) -> Vec<String> {
     let Some(base) = policies.get(baseline).and_then(|runs| runs.first()) else {
         return Vec::new();
     };
@@ -76,16 +75,24 @@ impl FullComparison {
     /// # Errors
     /// As [`SeedComparison::of_runs`].
     pub fn of_runs(runs: &[Run], options: &Options) -> Result<Self, Error> {
-        let over_seeds = SeedComparison::of_runs(runs, options)?;
+        Self::of(&Policies::of(runs), options)
+    }
+
+    /// As [`of_runs`](Self::of_runs), of runs that are grouped already.
+    ///
+    /// # Errors
+    /// As [`SeedComparison::of_runs`].
+    pub fn of(policies: &Policies<'_>, options: &Options) -> Result<Self, Error> {
+        let over_seeds = SeedComparison::of(policies, options)?;
         Ok(Self {
-            summary: Summary::of_runs(runs, options)?,
+            summary: Summary::of(policies, options)?,
             over_seeds,
             stars: options.stars,
-            tables: tables::of_runs(runs, options.baseline, options.stars)?,
-            kernels: kernels(runs, options.baseline),
-            origin: origins(runs),
-            duration: monitors::duration(runs),
-            vmstat: monitors::vmstat(runs),
+            tables: tables::of(policies, options.baseline, options.stars)?,
+            kernels: kernels(policies, options.baseline),
+            origin: origins(policies.runs()),
+            duration: monitors::duration(policies),
+            vmstat: monitors::vmstat(policies),
             published: None,
         })
     }

@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use crate::catalogue::{Measure, vmstat};
 use crate::run::Run;
-use crate::run::policies::by_policy;
+use crate::run::policies::Policies;
 use crate::statistics::stats;
 use crate::value::names;
 
@@ -21,30 +21,34 @@ pub struct MonitorRow {
 
 /// Returns the times of mmtests' Duration block, in seconds. Empty if no run has them.
 #[must_use]
-pub fn duration(runs: &[Run]) -> Vec<MonitorRow> {
+pub fn duration(policies: &Policies<'_>) -> Vec<MonitorRow> {
     let times = [
         ("User", names::SIMULATED_USER_MS),
         ("System", names::SIMULATED_SYSTEM_MS),
         ("Elapsed", names::SIMULATED_ELAPSED_MS),
     ];
     let seconds = |name, run: &Run| Some(run.counters.get(name)? as f64 / 1000.0);
-    let row = |(label, name)| row(runs, label, &|run| seconds(name, run));
+    let row = |(label, name)| row(policies, label, &|run| seconds(name, run));
     times.into_iter().filter_map(row).collect()
 }
 
 /// Returns the rows of mmtests' vmstat block that some run has, in mmtests' order.
 #[must_use]
-pub fn vmstat(runs: &[Run]) -> Vec<MonitorRow> {
-    let row = |measure: &Measure| row(runs, &measure.label, &|run| measure.number(run));
+pub fn vmstat(policies: &Policies<'_>) -> Vec<MonitorRow> {
+    let row = |measure: &Measure| row(policies, &measure.label, &|run| measure.number(run));
     vmstat::rows().iter().filter_map(row).collect()
 }
 
-fn row(runs: &[Run], label: &str, read: &dyn Fn(&Run) -> Option<f64>) -> Option<MonitorRow> {
+fn row(
+    policies: &Policies<'_>,
+    label: &str,
+    read: &dyn Fn(&Run) -> Option<f64>,
+) -> Option<MonitorRow> {
     let mean = |runs: &Vec<&Run>| {
         let values: Option<Vec<f64>> = runs.iter().map(|run| read(run)).collect();
         values.map(|values| stats::amean(&values))
     };
-    let values: Vec<Option<f64>> = by_policy(runs).iter().map(mean).collect();
+    let values: Vec<Option<f64>> = policies.iter().map(mean).collect();
     let known = values.iter().any(Option::is_some);
     known.then(|| MonitorRow { label: label.to_owned(), values })
 }
@@ -66,10 +70,11 @@ mod tests {
             run("b", 1, &[("pgscan_kswapd", 7)]),
             run("b", 2, &[]),
         ];
-        let duration = duration(&runs);
+        let policies = Policies::of(&runs);
+        let duration = duration(&policies);
         assert_eq!(duration.len(), 1);
         assert_eq!(duration[0].values, [Some(2.5), None]);
-        let rows = vmstat(&runs);
+        let rows = vmstat(&policies);
         let labels: Vec<&str> = rows.iter().map(|row| row.label.as_str()).collect();
         assert_eq!(labels, ["Kswapd pages scanned", "Kswapd velocity"]);
         assert_eq!(rows[0].values, [Some(200.0), None]);

@@ -10,7 +10,7 @@ use crate::compare::common::Options;
 use crate::compare::runs::Comparison;
 use crate::run::Run;
 use crate::run::formula::Formula;
-use crate::run::policies::by_policy;
+use crate::run::policies::Policies;
 use crate::statistics::stats;
 use crate::value::error::Error;
 
@@ -222,10 +222,9 @@ impl Table {
     ///
     /// # Errors
     /// [`Error::NoRuns`].
-    pub fn beside(&self, runs: &[Run]) -> Result<PublishedComparison, Error> {
-        let first = runs.first().ok_or(Error::NoRuns)?;
+    pub fn beside(&self, policies: &Policies<'_>) -> Result<PublishedComparison, Error> {
+        let first = policies.runs().first().ok_or(Error::NoRuns)?;
         let reduced = first.machine != self.machine;
-        let policies = by_policy(runs);
         let of_policy =
             |name: &String| policies.iter().find(|runs| runs[0].policy == *name).cloned();
         let columns: Vec<Vec<&Run>> =
@@ -334,7 +333,7 @@ mod tests {
     #[test]
     fn cells_are_means_over_the_seeds() {
         let runs = [run("a", 1, 1000, 4), run("a", 2, 3000, 6), run("b", 1, 0, 2)];
-        let beside = table().beside(&runs).unwrap();
+        let beside = table().beside(&Policies::of(&runs)).unwrap();
         assert_eq!(beside.seeds, 2);
         let [faults, probes] = &beside.rows[..] else { panic!("two rows") };
         assert_eq!(
@@ -356,12 +355,21 @@ mod tests {
         runs.iter_mut().for_each(|run| run.machine = "m at 1/8".into());
         let mut table = table();
         let compare = |table: &Table| -> Vec<bool> {
-            table.beside(&runs).unwrap().rows.iter().map(|row| row.values_compare).collect()
+            table
+                .beside(&Policies::of(&runs))
+                .unwrap()
+                .rows
+                .iter()
+                .map(|row| row.values_compare)
+                .collect()
         };
         assert_eq!(compare(&table), [true, false]);
         table.rows[1].relative = true;
         assert_eq!(compare(&table), [true, true]);
-        assert_eq!(table.beside(&runs).unwrap().rows[1].changes[1].ours, Some(-25.0));
+        assert_eq!(
+            table.beside(&Policies::of(&runs)).unwrap().rows[1].changes[1].ours,
+            Some(-25.0)
+        );
     }
 
     #[test]
@@ -392,7 +400,8 @@ mod tests {
         let mut table = table();
         table.rows[0].relative = true;
         table.rows[0].published = vec![100.0, 107.0];
-        let beside = table.beside(&[run("a", 1, 1000, 4), run("b", 1, 2000, 4)]).unwrap();
+        let runs = [run("a", 1, 1000, 4), run("b", 1, 2000, 4)];
+        let beside = table.beside(&Policies::of(&runs)).unwrap();
         let [first, second] = beside.rows[0].cells[..] else { panic!("two cells") };
         assert_eq!((first.ours, second.ours), (Some(100.0), Some(150.0)));
         let change = Change { published: Some(7.0), ours: Some(50.0) };
@@ -401,7 +410,7 @@ mod tests {
 
     #[test]
     fn a_policy_without_runs_has_empty_cells() {
-        let beside = table().beside(&[run("a", 1, 1000, 4)]).unwrap();
+        let beside = table().beside(&Policies::of(&[run("a", 1, 1000, 4)])).unwrap();
         assert_eq!(beside.rows[0].cells[1].ours, None);
     }
 }

@@ -8,7 +8,7 @@ use serde::Serialize;
 use super::common::{self, Column, Options};
 use crate::catalogue::{Measure, Value, sections};
 use crate::run::Run;
-use crate::run::policies::{by_policy, check_baseline};
+use crate::run::policies::{Policies, check_baseline};
 use crate::statistics::multiops::StarRule;
 use crate::statistics::paired::{self, PairedResult};
 use crate::statistics::stats::{self, Direction};
@@ -82,7 +82,11 @@ impl SeedComparison {
     /// [`Error::NoRuns`], [`Error::Baseline`] (of the policies), [`Error::Seeds`] if a policy ran other
     /// seeds than the first one, and [`Error::Twice`] if one ran a seed twice.
     pub fn of_runs(runs: &[Run], options: &Options) -> Result<Self, Error> {
-        let policies = by_policy(runs);
+        Self::of(&Policies::of(runs), options)
+    }
+
+    /// As [`of_runs`](Self::of_runs), of runs that are grouped already.
+    pub(crate) fn of(policies: &Policies<'_>, options: &Options) -> Result<Self, Error> {
         check_baseline(options.baseline, policies.len())?;
         let drawn = policies.iter().filter(|policy| policy[0].origin != Origin::Real);
         let drawn: Vec<&Vec<&Run>> = drawn.collect();
@@ -99,7 +103,7 @@ impl SeedComparison {
                 });
             }
         }
-        let mut notes = common::notes(runs, options);
+        let mut notes = common::notes(policies.runs(), options);
         let is_one_replay = policies[0][0].origin == Origin::Replayed && seeds.len() == 1;
         if seeds.len() < MIN_SEEDS && !is_one_replay {
             notes.push(few_seeds(seeds.len()));
@@ -108,9 +112,9 @@ impl SeedComparison {
             columns: policies.iter().map(|runs| Column::of_policy(&runs[0].policy)).collect(),
             baseline: options.baseline,
             seeds,
-            sections: all_sections(runs, &policies, options)?,
+            sections: all_sections(policies, options)?,
             notes,
-            certificate: common::certificate(runs, options),
+            certificate: common::certificate(policies.runs(), options),
         })
     }
 
@@ -148,11 +152,8 @@ fn seeds_of(policy: &[&Run]) -> Vec<u64> {
     policy.iter().map(|run| run.seed).collect()
 }
 
-fn all_sections(
-    runs: &[Run],
-    policies: &[Vec<&Run>],
-    options: &Options,
-) -> Result<Vec<SeedSection>, Error> {
+fn all_sections(policies: &Policies<'_>, options: &Options) -> Result<Vec<SeedSection>, Error> {
+    let runs = policies.runs();
     let mut found = Vec::new();
     for subject in sections::of_runs(runs) {
         let mut rows = Vec::new();

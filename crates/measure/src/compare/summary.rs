@@ -8,7 +8,7 @@ use super::seeds::MIN_PAIRS;
 use crate::catalogue::{Measure, deciding};
 use crate::certificate::Support;
 use crate::run::Run;
-use crate::run::policies::by_policy;
+use crate::run::policies::Policies;
 use crate::statistics::paired::{self, PairedResult};
 use crate::statistics::stats::Direction;
 use crate::value::error::Error;
@@ -94,11 +94,14 @@ impl Summary {
     /// # Errors
     /// If policies ran different numbers of seeds.
     pub fn of_runs(runs: &[Run], options: &Options) -> Result<Self, Error> {
-        let mut policies = by_policy(runs);
-        policies.iter_mut().for_each(|runs| runs.sort_by_key(|run| run.seed));
+        Self::of(&Policies::of(runs), options)
+    }
+
+    /// As [`of_runs`](Self::of_runs), of runs that are grouped already.
+    pub(crate) fn of(policies: &Policies<'_>, options: &Options) -> Result<Self, Error> {
         let mut measures = Vec::new();
         for measure in deciding::measures() {
-            measures.extend(SummaryRow::new(measure, &policies, options)?);
+            measures.extend(SummaryRow::new(measure, policies, options)?);
         }
         correct(&mut measures);
         let first = &policies[0];
@@ -111,8 +114,8 @@ impl Summary {
             subject,
             policies: policies.iter().map(|runs| runs[0].policy.clone()).collect(),
             baseline: options.baseline,
-            ended: ended::notes(runs),
-            certificate: common::certificate(runs, options),
+            ended: ended::notes(policies),
+            certificate: common::certificate(policies.runs(), options),
             seeds: if is_replay { 0 } else { first.len() },
             measures,
         })

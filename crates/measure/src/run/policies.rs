@@ -1,25 +1,51 @@
 //! The runs of each policy, and what they have in common.
 
+use std::ops::Deref;
+
 use super::Run;
 use super::tables::Tables;
 use crate::value::error::Error;
 use crate::value::event_unit::EventUnit;
 use crate::value::origin::Origin;
 
-/// Returns the runs of each policy sorted by seed, policies in the order of their first occurrence.
-#[must_use]
-pub fn by_policy(runs: &[Run]) -> Vec<Vec<&Run>> {
-    let mut policies: Vec<Vec<&Run>> = Vec::new();
-    for run in runs {
-        match policies.iter_mut().find(|policy| policy[0].policy == run.policy) {
-            Some(policy) => policy.push(run),
-            None => policies.push(vec![run]),
+/// Runs and, in the order in which policies first occur, those of each policy sorted by seed. A comparison groups its runs
+/// once, and everything that it consists of reads them here.
+#[derive(Clone, Debug)]
+pub struct Policies<'r> {
+    runs: &'r [Run],
+    grouped: Vec<Vec<&'r Run>>,
+}
+
+impl<'r> Policies<'r> {
+    /// Groups runs by their policy.
+    #[must_use]
+    pub fn of(runs: &'r [Run]) -> Self {
+        let mut grouped: Vec<Vec<&Run>> = Vec::new();
+        for run in runs {
+            match grouped.iter_mut().find(|policy| policy[0].policy == run.policy) {
+                Some(policy) => policy.push(run),
+                None => grouped.push(vec![run]),
+            }
         }
+        for policy in &mut grouped {
+            policy.sort_by_key(|run| run.seed);
+        }
+        Self { runs, grouped }
     }
-    for policy in &mut policies {
-        policy.sort_by_key(|run| run.seed);
+
+    /// Returns all runs, in the order in which they were given.
+    #[must_use]
+    pub const fn runs(&self) -> &'r [Run] {
+        self.runs
     }
-    policies
+}
+
+impl<'r> Deref for Policies<'r> {
+    type Target = [Vec<&'r Run>];
+
+    fn deref(&self) -> &Self::Target {
+        &self.grouped
+    }
 }
 
 /// Checks that a baseline is one of the columns.

@@ -11,7 +11,7 @@ use self::iterations::Iterations;
 use self::operations::Operations;
 use self::state::States;
 use crate::run::Run;
-use crate::run::policies::{by_policy, of_workloads, titled};
+use crate::run::policies::{Policies, of_workloads, titled};
 use crate::run::tables::{OperationsSpec, TableSpec};
 use crate::statistics::multiops::StarRule;
 use crate::value::error::Error;
@@ -44,26 +44,26 @@ impl Table {
 ///
 /// # Errors
 /// [`Error::Baseline`] (of the policies).
-pub fn of_runs(runs: &[Run], baseline: usize, stars: StarRule) -> Result<Vec<Table>, Error> {
-    let policies = by_policy(runs);
+pub fn of(policies: &Policies<'_>, baseline: usize, stars: StarRule) -> Result<Vec<Table>, Error> {
+    let runs = policies.runs();
     let timed = |table, spec: &OperationsSpec| {
         let is_count = |operation: &str| spec.is_count(operation);
-        emulated::without_emulated_times(table, &is_count, &policies, baseline)
+        emulated::without_emulated_times(table, &is_count, policies, baseline)
     };
     let mut tables = Vec::new();
     for spec in of_workloads(runs).flat_map(|tables| &tables.tables) {
         let table = match spec {
             TableSpec::Statistics(spec) => {
-                let table = spec.statistics(&policies, baseline, stars)?;
+                let table = spec.statistics(policies, baseline, stars)?;
                 table.and_then(|table| timed(table, spec)).map(Table::Operations)
             }
             TableSpec::Means(spec) => {
-                let table = spec.means(&policies, baseline)?;
+                let table = spec.means(policies, baseline)?;
                 table.and_then(|table| timed(table, spec)).map(Table::Operations)
             }
-            TableSpec::Shares(spec) => spec.table(&policies, baseline)?.map(Table::Operations),
-            TableSpec::Iterations(spec) => spec.table(&policies, baseline)?.map(Table::Iterations),
-            TableSpec::State(spec) => spec.table(&policies).map(Table::State),
+            TableSpec::Shares(spec) => spec.table(policies, baseline)?.map(Table::Operations),
+            TableSpec::Iterations(spec) => spec.table(policies, baseline)?.map(Table::Iterations),
+            TableSpec::State(spec) => spec.table(policies).map(Table::State),
         };
         tables.extend(table.map(|table| table.of_origin(runs)));
     }

@@ -174,6 +174,7 @@ impl SharesSpec {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::run::policies::Policies;
     use crate::run::tables::{TableSpec, Tables};
     use crate::tables::{self, Table};
 
@@ -185,7 +186,7 @@ mod tests {
     }
 
     fn rows(runs: &[Run], stars: StarRule) -> Vec<Vec<StatRow>> {
-        let tables = tables::of_runs(runs, 0, stars).unwrap();
+        let tables = tables::of(&Policies::of(runs), 0, stars).unwrap();
         let rows = |table| match table {
             Table::Operations(operations) => operations.rows,
             other => panic!("{other:?}"),
@@ -292,7 +293,7 @@ mod tests {
         assert_eq!(names, ["memcachetest-791M", "memcachetest-2639M", "io-duration-791M"]);
         assert_eq!((rows[0].cells[0].value, rows[0].cells[1].delta), (50.0, 50.0));
         assert_eq!((rows[2].cells[1].value, rows[2].cells[1].delta), (11.0, 80.0));
-        assert!(tables::of_runs(&runs, 2, StarRule::Classic).is_err());
+        assert!(tables::of(&Policies::of(&runs), 2, StarRule::Classic).is_err());
     }
 
     #[test]

@@ -160,6 +160,18 @@ fn a_run_knows_nothing_that_computes_from_it() {
     }
 }
 
+/// What a comparison consists of takes its runs grouped; only what a caller asks for by itself groups them.
+#[test]
+fn a_comparison_groups_its_runs_once() {
+    let files = files();
+    let group = |text: &String| text.matches("Policies::of(").count();
+    let grouping: Vec<(&str, usize)> =
+        files.iter().map(|(module, text)| (module.as_str(), group(text))).collect();
+    let grouping: Vec<_> = grouping.into_iter().filter(|&(_, times)| times > 0).collect();
+    let alone = ["compare::full", "compare::seeds", "compare::summary"];
+    assert_eq!(grouping, alone.map(|module| (module, 1)));
+}
+
 #[test]
 fn an_arrow_back_and_a_circle_are_found() {
     let ring = ring_of("run::formula").unwrap();
