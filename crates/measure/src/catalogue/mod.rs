@@ -2,8 +2,8 @@
 //! read from a run.
 //!
 //! [`deciding`] has the few that decide between policies, [`vmstat::rows`] mmtests' counters, [`sections::of_runs`] all
-//! rows that runs have, and a [`Formula`](crate::run::formula::Formula) is a measure that a data file writes. Nothing else has a list of measures or
-//! spells a label: it asks [`deciding::by_id`].
+//! rows that runs have, and a [`Formula`](crate::run::formula::Formula) is a measure that a data file writes. Nothing
+//! else has a list of measures or spells a label: it asks [`deciding::by_id`].
 
 pub mod deciding;
 mod formula;
