@@ -156,10 +156,7 @@ fn at_a_smaller_scale_published_totals_are_not_compared() {
         !text.contains("804694") && text.contains("only their changes are comparable"),
         "{text}"
     );
-    assert!(
-        text.contains("Amean fault-base-1 (us)  fitted          662.92   650   0.98 "),
-        "{text}"
-    );
+    assert!(text.contains("Amean fault-base-1 (us)  fitted       662.92   650   0.98 "), "{text}");
     for json in ["--json", "--json=comparison"] {
         let text = prints(&format!("compare {part} --published {json}"));
         let json: serde_json::Value = serde_json::from_str(&text).unwrap();
