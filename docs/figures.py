@@ -86,12 +86,16 @@ class Block:
                 else:
                     steps[-1].output.append(line)
             return steps
+        document = None
         for line in self.lines:
-            if continued:
+            if continued or document:
                 steps[-1].typed.append(line)
                 steps[-1].command += "\n" + line
+                document = None if line == document else document
             elif line.startswith("$ "):
                 steps.append(Step(line[2:], [line]))
+                here = re.search(r"<<(\w+)$", line)
+                document = here.group(1) if here else None
             elif steps:
                 steps[-1].output.append(line)
             continued = steps[-1].typed[-1].endswith("\\") and not steps[-1].output if steps else False

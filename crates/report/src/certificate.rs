@@ -86,7 +86,10 @@ pub fn print(grades: &Grades, policy: &str) -> String {
         let mut row = vec![distance.measure.name().to_owned(), distance.recorded.to_string()];
         let mut cells = |distance: Option<&Distance>| {
             row.push(distance.map_or_else(String::new, |d| d.replayed.to_string()));
-            row.push(distance.map_or_else(String::new, |d| percent(Some(d.permyriad))));
+            row.push(distance.map_or_else(String::new, |d| match d.has_no_ratio() {
+                true => "no ratio".to_owned(),
+                false => percent(Some(d.permyriad)),
+            }));
         };
         cells(Some(distance));
         if let Some(closed) = closed {
@@ -126,6 +129,7 @@ pub fn supports(support: Support) -> String {
         Support::Unsupported { margin_permyriad } => {
             format!("nothing: the replay is off by {} %", margin(margin_permyriad))
         }
+        Support::NoneRecorded => "nothing: none was recorded, and the replay has some".to_owned(),
         Support::Rare => format!("nothing tests it: fewer than {FEW} here"),
         Support::Unknown => "nothing: not recorded".to_owned(),
     }

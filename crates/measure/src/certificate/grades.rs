@@ -60,6 +60,7 @@ fn rank(of: &Certificate) -> (Grade, usize, usize) {
     let count = |wanted: fn(&Support) -> bool| {
         Part::ALL.into_iter().filter(|part| wanted(&of.support(*part))).count()
     };
-    let unsupported = count(|support| matches!(support, Support::Unsupported { .. }));
+    let unsupported =
+        count(|support| matches!(support, Support::Unsupported { .. } | Support::NoneRecorded));
     (of.grade, unsupported, count(|support| matches!(support, Support::LargeChanges { .. })))
 }

@@ -74,7 +74,9 @@ impl Outcome {
             if recorded.total().min(replayed.total()) >= FEW
                 && let Some(gap) = recorded.distance(replayed)
             {
-                distances.push(Distance::new(Measure::FallbackTime, totals, gap));
+                // All fallbacks have a time, those of whole pageblocks too.
+                let all = (recorded.total(), replayed.total());
+                distances.push(Distance::new(Measure::FallbackTime, all, gap));
             }
         }
         if let (Some(a), Some(b)) = (&self.mismatch, &replayed.mismatch) {

@@ -17,7 +17,7 @@ pub const DRAWS: u64 = 5;
 pub const FEW: u64 = 20;
 
 /// Changes when a kept certificate would be wrong.
-const FORMAT: u32 = 2;
+const FORMAT: u32 = 3;
 
 /// How a recording was judged: every decision, and what that and a free replay support.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
@@ -156,6 +156,8 @@ pub enum Support {
         /// The replay's own error in hundredths of a percent.
         margin_permyriad: u64,
     },
+    /// Nothing: what the replay has, the recording has none of, so that there is no ratio.
+    NoneRecorded,
     /// It was rare, recorded and replayed: fewer than [`FEW`]. Nothing tests larger changes.
     Rare,
     /// Nothing: the recording has nothing to compare with.
@@ -214,6 +216,7 @@ impl Part {
             Some(_) if of_part().all(Distance::is_rare) => Support::Rare,
             Some(0) => Support::Supported { margin_permyriad },
             Some(1) => Support::LargeChanges { margin_permyriad },
+            Some(_) if of_part().any(Distance::has_no_ratio) => Support::NoneRecorded,
             Some(_) => Support::Unsupported { margin_permyriad },
         }
     }
@@ -287,8 +290,17 @@ impl Distance {
 
     /// Reports whether both counts are small; shares are never.
     fn is_rare(&self) -> bool {
-        let counts = matches!(self.measure.kind(), Kind::Relative | Kind::Rows);
-        counts && self.recorded.max(self.replayed) < FEW
+        self.is_of_counts() && self.recorded.max(self.replayed) < FEW
+    }
+
+    /// Reports whether it compares counts with a recorded 0, which has no ratio to anything.
+    #[must_use]
+    pub fn has_no_ratio(&self) -> bool {
+        self.is_of_counts() && self.recorded == 0 && self.replayed >= FEW
+    }
+
+    fn is_of_counts(&self) -> bool {
+        matches!(self.measure.kind(), Kind::Relative | Kind::Rows)
     }
 }
 

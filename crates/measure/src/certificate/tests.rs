@@ -47,6 +47,32 @@ fn a_replay_that_is_as_recorded_supports_everything() {
     assert_eq!(certificate.distances.len(), 10);
 }
 
+#[test]
+fn a_recorded_0_has_no_ratio_to_anything() {
+    let certificate = certify(&outcome(1000, 0, 4000), &outcome(1000, 1024, 4000));
+    assert_eq!(certificate.support(Part::Mismatch), Support::NoneRecorded);
+    let distance = |certificate: &Certificate, measure| {
+        certificate.distances.iter().find(|d| d.measure == measure).unwrap().clone()
+    };
+    assert!(distance(&certificate, Measure::MismatchTotal).has_no_ratio());
+    let few = certify(&outcome(1000, 0, 4000), &outcome(1000, 19, 4000));
+    assert_eq!(few.support(Part::Mismatch), Support::Rare);
+    assert!(!distance(&few, Measure::MismatchTotal).has_no_ratio());
+}
+
+#[test]
+fn the_times_of_fallbacks_stand_beside_their_own_number() {
+    // Fallbacks that claim whole pageblocks fragment nothing.
+    let mut recorded = outcome(1000, 0, 4000);
+    recorded.extfrag = Some(ExtfragMatrix::new());
+    let certificate = certify(&recorded, &recorded.clone());
+    let of = |measure| certificate.distances.iter().find(|d| d.measure == measure).unwrap();
+    assert_eq!(
+        (of(Measure::FallbackTotal).recorded, of(Measure::FallbackTime).recorded),
+        (0, 1000)
+    );
+}
+
 /// A what-if may not show a change that is smaller than the replay's own error, nor anything where that is large.
 #[test]
 fn each_part_is_supported_by_its_own_distances() {
