@@ -12,6 +12,7 @@ use pageblock::replay::ListEnd;
 use pageblock::setup::Setup;
 use pageblock::tuning::Watermarks;
 use pageblock::zone::{Geometry, Zone};
+use pageblock_kernel::Kernel;
 use pageblock_recording::{KernelVersion, PageUse, PcpInfo, Recording, Snapshot, ZoneSnapshot};
 
 use crate::error::Error;
@@ -141,6 +142,12 @@ fn home_node(snapshot: &Snapshot, cpu: usize) -> u8 {
 #[must_use]
 pub fn recorded_preset(recording: &Recording) -> &'static Preset {
     preset_of(&recording.kernel)
+}
+
+/// Returns the kernel that made a recording: the rules around the allocator too.
+pub(crate) fn recorded_kernel(recording: &Recording) -> Kernel {
+    let name = recorded_preset(recording).name;
+    pageblock_kernel::preset::find(name).expect("every preset has its row of rules").kernel()
 }
 
 /// Returns the preset of a kernel: a distribution's own where there is one.

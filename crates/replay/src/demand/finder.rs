@@ -13,6 +13,7 @@ use super::targets::Targets;
 use super::{Demand, Timed};
 use crate::guided::{Inferred, range};
 use crate::look_ahead::{CpuListOrders, Destination, LookAhead, PERIOD_US};
+use crate::machine::recorded_kernel;
 
 /// A drain follows the free that it comes from with at most so many other events of the task: those
 /// of interrupts.
@@ -65,7 +66,7 @@ impl Task {
 pub struct DemandFinder<'f> {
     look_ahead: &'f LookAhead,
     orders: CpuListOrders,
-    /// Compaction moves folios, and keeps free blocks whole (6.9).
+    /// Compaction moves folios, and keeps free blocks whole.
     moves_folios: bool,
     /// Who drains in the background: their drains follow from the policy.
     background: Box<dyn Fn(u32) -> bool + 'f>,
@@ -108,7 +109,7 @@ impl<'f> DemandFinder<'f> {
         Self {
             look_ahead,
             orders,
-            moves_folios: (recording.kernel.major, recording.kernel.minor) >= (6, 9),
+            moves_folios: recorded_kernel(recording).compaction.moves_folios,
             background: Box::new(background),
             zones: start.zones.iter().map(ZoneSnapshot::span).collect(),
             single_refills: (0..start.zones.len()).map(single).collect(),
