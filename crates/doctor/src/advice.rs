@@ -4,6 +4,7 @@ use serde::Serialize;
 
 use crate::class::{COSTLY_ORDER, Class};
 use crate::gfp::{Flags, Version};
+use crate::holders::Holding;
 
 /// A piece of advice.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
@@ -18,11 +19,39 @@ fn advice(what: impl Into<String>, why: &'static str) -> Advice {
     Advice { what: what.into(), why }
 }
 
+/// What a failure's advice depends on beside its class.
+#[derive(Clone, Copy, Default)]
+pub struct Case {
+    /// The order that was asked for.
+    pub order: u32,
+    /// What the request may do.
+    pub flags: Flags,
+    /// The kernel's version, if it is known.
+    pub version: Option<Version>,
+    /// Who has most of the memory.
+    pub holding: Option<Holding>,
+    /// Whether the request would pass without the boost of a watermark.
+    pub is_boosted: bool,
+}
+
 /// Returns what helps, best first, with what this version of the kernel has.
 #[must_use]
-pub fn helps(class: Class, order: u32, flags: Flags, version: Option<Version>) -> Vec<Advice> {
+pub fn helps(class: Class, case: Case) -> Vec<Advice> {
+    let Case { order, flags, version, holding, is_boosted } = case;
+    if flags.is_optional(order) && class != Class::Asked {
+        return vec![advice(
+            "nothing, if the program works: the caller takes smaller pages by itself",
+            "huge pages and buffers of graphics drivers are asked for with __GFP_NORETRY, and do without",
+        )];
+    }
     let has = |since: Version| version.is_none_or(|version| version >= since);
     let mut all = Vec::new();
+    if is_boosted {
+        all.push(advice(
+            "sysctl vm.watermark_boost_factor=0",
+            "fragmentation raised the watermark; kswapd lowers it again when it has reclaimed as much",
+        ));
+    }
     match class {
         Class::Burst => {
             if has((4, 6)) {
@@ -35,10 +64,7 @@ pub fn helps(class: Class, order: u32, flags: Flags, version: Option<Version>) -
                 "a larger vm.min_free_kbytes, for bursts that are larger than the reserve",
                 "callers that cannot wait may go below the min watermark only by a part of it",
             ));
-            all.push(advice(
-                "nothing, if it is rare: network and USB drivers retry or drop one packet",
-                "the message is a warning, and the caller must handle it",
-            ));
+            all.push(nothing_if_rare());
         }
         Class::Fragmentation => {
             if flags.direct_reclaim {
@@ -61,10 +87,20 @@ pub fn helps(class: Class, order: u32, flags: Flags, version: Option<Version>) -
                 ));
             }
         }
-        Class::OnlyCma => all.push(advice(
-            "a smaller cma= on the kernel's command line",
-            "free CMA memory serves movable requests only, and counts as free all the same",
-        )),
+        Class::OnlyCma => {
+            all.push(advice(
+                "a smaller cma= on the kernel's command line",
+                "free CMA memory serves movable requests only, and counts as free all the same",
+            ));
+            if is_single_and_cannot_wait(order, flags) {
+                all.push(advice(
+                    "a larger vm.min_free_kbytes",
+                    "kswapd leaves CMA out of what it keeps free, so that more single pages are there for callers \
+                     that cannot wait",
+                ));
+                all.push(nothing_if_rare());
+            }
+        }
         Class::OnlyHighatomic => all.push(advice(
             "a newer kernel (6.12 and later return the reserve sooner)",
             "the reserve is for requests that cannot wait; others get it back under pressure only",
@@ -81,17 +117,68 @@ pub fn helps(class: Class, order: u32, flags: Flags, version: Option<Version>) -
             "a larger memory.max, or less memory in the cgroup",
             "the limit of the cgroup was reached, whatever the machine has",
         )),
-        Class::Shortage => all.push(advice(
-            "more memory or swap, or less load: find who has it by the list of tasks below the report",
-            "memory is used up, and next to nothing of it can be reclaimed",
-        )),
+        Class::Shortage => all.push(of_holder(holding)),
         Class::SlowReclaim => all.push(advice(
             "find what holds reclaim up: dirty pages and writeback in the report, a slow disk or swap",
             "memory that could be reclaimed was there and was not freed in time",
         )),
+        Class::FaultOom => all.push(advice(
+            "find what the page fault asked for: the limit of a memory cgroup (memory.max, memory.limit_in_bytes), or \
+             the failure above this report",
+            "the fault returned VM_FAULT_OOM, and the OOM killer was called without a request",
+        )),
+        Class::Asked => all.push(advice(
+            "nothing: find who pressed SysRq-f or wrote f to /proc/sysrq-trigger",
+            "no request for memory failed",
+        )),
         Class::Changed | Class::NoRequest | Class::Unknown => {}
     }
     all
+}
+
+/// Returns what helps where memory is used up, by who has most of it.
+fn of_holder(holding: Option<Holding>) -> Advice {
+    match holding {
+        Some(Holding::Mlocked) => advice(
+            "less locked memory: find it by VmLck in /proc/*/status, and limit it (ulimit -l)",
+            "neither reclaim nor swap takes locked memory",
+        ),
+        Some(Holding::Unevictable) => advice(
+            "find what reclaim may not take: ramfs, secret memory, or pages of a driver",
+            "neither reclaim nor swap takes unevictable memory",
+        ),
+        Some(Holding::SlabUnreclaimable | Holding::SlabReclaimable) => advice(
+            "slabtop -o -s c, for the cache that has it",
+            "the kernel holds the memory, so that no process of the list of tasks has it",
+        ),
+        Some(Holding::KernelStack | Holding::PageTables) => advice(
+            "fewer tasks or mappings: ps -eLf | wc -l counts tasks",
+            "the kernel holds the memory for them, and the list of tasks does not show it",
+        ),
+        Some(Holding::Shmem) => advice(
+            "less in tmpfs and shared memory: df -t tmpfs, ipcs -m",
+            "only swap takes it, and the list of tasks shows it only where it is mapped",
+        ),
+        Some(Holding::NeverGiven) => advice(
+            "look for crashkernel=, mem= and reservations in the boot messages, and for memory that is not yet online",
+            "most of the memory was never given to the allocator, so that no process has it",
+        ),
+        Some(Holding::Anonymous | Holding::File) | None => advice(
+            "more memory or swap, or less load: find who has it by the list of tasks below the report",
+            "memory is used up, and next to nothing of it can be reclaimed",
+        ),
+    }
+}
+
+fn nothing_if_rare() -> Advice {
+    advice(
+        "nothing, if it is rare: network and USB drivers retry or drop one packet",
+        "the message is a warning, and the caller must handle it",
+    )
+}
+
+const fn is_single_and_cannot_wait(order: u32, flags: Flags) -> bool {
+    order == 0 && !flags.direct_reclaim
 }
 
 /// Returns what is often advised for such a failure and does nothing about it.
@@ -129,6 +216,7 @@ pub fn does_not_help(class: Class, order: u32, flags: Flags) -> Vec<Advice> {
             }
             all
         }
+        Class::OnlyCma if is_single_and_cannot_wait(order, flags) => vec![compact()],
         Class::OnlyCma => vec![compact(), min_free()],
         Class::ZoneMask | Class::NodeMask => vec![
             advice(

@@ -33,6 +33,10 @@ pub enum Class {
     SlowReclaim,
     /// The printed state would serve the request: it changed since the failure.
     Changed,
+    /// A page fault failed, for whatever it asked for elsewhere; the report has no request of its own.
+    FaultOom,
+    /// Somebody asked for a kill, with SysRq-f.
+    Asked,
     /// A state without a request.
     NoRequest,
     /// What was printed does not tell.
@@ -60,6 +64,11 @@ pub fn classify(
     checks: &[Check],
     others: &[Check],
 ) -> (Class, Confidence) {
+    match report.kind {
+        Kind::AskedOom => return (Class::Asked, Confidence::High),
+        Kind::FaultOom => return (Class::FaultOom, Confidence::High),
+        _ => {}
+    }
     let Some(flags) = flags else {
         return match report.kind {
             Kind::MemcgOom => (Class::Cgroup, Confidence::High),
@@ -70,6 +79,11 @@ pub fn classify(
     if report.kind == Kind::MemcgOom {
         return (Class::Cgroup, Confidence::High);
     }
+    let is_of_low_zones = flags.highest_zone() < ZoneKind::Normal;
+    if checks.is_empty() && is_of_low_zones && report.memory.is_whole_without(flags.highest_zone())
+    {
+        return (Class::ZoneMask, Confidence::Medium);
+    }
     if report.memory.zones.is_empty() {
         return (Class::Unknown, Confidence::Low);
     }
@@ -78,7 +92,8 @@ pub fn classify(
         return (Class::NodeMask, Confidence::Medium);
     }
     let any = |verdict| checks.iter().any(|check| check.verdict == verdict);
-    let sure = match checks.iter().all(|check| check.reserve.is_some()) {
+    let sure = match checks.iter().all(|check| check.reserve.is_some() && check.needed().is_some())
+    {
         true => Confidence::High,
         false => Confidence::Medium,
     };
@@ -108,31 +123,36 @@ pub fn classify(
     if fits_elsewhere(true) {
         return (Class::NodeMask, sure);
     }
-    if fits_elsewhere(false) && flags.highest_zone() < ZoneKind::Normal {
+    if fits_elsewhere(false) && is_of_low_zones {
         return (Class::ZoneMask, sure);
     }
     let higher = |zone: &crate::log::Zone| zone.kind > flags.highest_zone();
-    if flags.highest_zone() < ZoneKind::Normal && !report.memory.zones.iter().any(higher) {
+    if is_of_low_zones && !report.memory.zones.iter().any(higher) {
         // Zones that it may not use are not printed.
         return (Class::ZoneMask, Confidence::Medium);
     }
-    if !flags.direct_reclaim && reclaimable(report) {
-        return (Class::Burst, sure);
-    }
-    if reclaimable(report) {
-        (Class::SlowReclaim, Confidence::Medium)
-    } else {
-        (Class::Shortage, sure)
+    match reclaimable(report) {
+        Some(true) if !flags.direct_reclaim => (Class::Burst, sure),
+        Some(true) => (Class::SlowReclaim, Confidence::Medium),
+        Some(false) => (Class::Shortage, sure),
+        None => (Class::Shortage, Confidence::Medium),
     }
 }
 
 /// Tells whether a good part of memory (a twentieth) could have been reclaimed: page cache, or anonymous memory while
-/// there is swap.
-fn reclaimable(report: &Report) -> bool {
+/// there is swap; `None` where swap was not printed, and decides.
+pub(crate) fn reclaimable(report: &Report) -> Option<bool> {
     let memory = &report.memory;
     let managed: u64 = memory.zones.iter().filter_map(|zone| zone.managed).sum();
     let file_by_zone: u64 = memory.zones.iter().map(|zone| zone.file).sum();
     let file = memory.file_pages.map_or(file_by_zone, |pages| pages * memory.page_kb());
-    let swap = memory.free_swap_kb.unwrap_or(0);
-    (file + swap).saturating_mul(20) > managed
+    let enough = |kb: u64| kb.saturating_mul(20) > managed;
+    // Swap takes anonymous memory only.
+    let anonymous = memory.held.anonymous.unwrap_or(u64::MAX);
+    match memory.free_swap_kb {
+        Some(swap) => Some(enough(file.saturating_add(swap.min(anonymous)))),
+        None if enough(file) => Some(true),
+        None if enough(file.saturating_add(anonymous)) => None,
+        None => Some(false),
+    }
 }

@@ -4,9 +4,10 @@ use std::io::{self, Read};
 
 use serde::Serialize;
 
-use crate::advice::{self, Advice};
+use crate::advice::{self, Advice, Case};
 use crate::class::{self, Class, Confidence};
 use crate::gfp::{self, Flags};
+use crate::holders::{self, Holder};
 use crate::log::{self, Kind, Logged, Report};
 use crate::watermark::{self, Check};
 
@@ -19,6 +20,8 @@ pub struct Explanation {
     pub flags: Option<Flags>,
     /// The zones that it may use, the highest of each node first.
     pub zones: Vec<Check>,
+    /// Who has the memory, the largest first, where it is used up.
+    pub holders: Vec<Holder>,
     /// Why it failed.
     pub class: Class,
     /// How sure that is.
@@ -66,7 +69,9 @@ fn explain_report(report: Report) -> Explanation {
     // What is printed without letters is from before 3.8.
     let version =
         gfp::version(&report).or_else(|| report.memory.has_no_letters().then_some((3, 7)));
-    let (flags, order) = (Flags::of(&report), report.order.unwrap_or(0));
+    // A page fault that failed calls the OOM killer without flags.
+    let flags = Flags::of(&report).filter(|_| report.kind != Kind::FaultOom);
+    let order = report.order.unwrap_or(0);
     let allowed = |node: u32| {
         let masks = [&report.nodemask, &report.mems_allowed];
         masks.into_iter().flatten().all(|mask| in_mask(mask, node))
@@ -75,7 +80,7 @@ fn explain_report(report: Report) -> Explanation {
     let zones = match (flags, report.kind) {
         (Some(flags), _) => watermark::checks(memory, order, flags, version, allowed),
         // As a page that the kernel needs for itself would find it.
-        (None, Kind::Dump | Kind::State) => {
+        (None, Kind::Dump | Kind::State | Kind::FaultOom) => {
             watermark::checks(memory, 0, Flags::kernel(), version, allowed)
         }
         (None, _) => Vec::new(),
@@ -87,17 +92,47 @@ fn explain_report(report: Report) -> Explanation {
     let is_own = |other: &Check| zones.iter().any(|z| (z.node, z.kind) == (other.node, other.kind));
     let others: Vec<Check> = anywhere.into_iter().filter(|other| !is_own(other)).collect();
     let (class, confidence) = class::classify(&report, flags, &zones, &others);
-    let advised = flags.unwrap_or_default();
+    let holders = match class {
+        Class::Shortage | Class::SlowReclaim => holders::holders(memory),
+        _ => Vec::new(),
+    };
+    let case = Case {
+        order,
+        flags: flags.unwrap_or_default(),
+        version,
+        holding: holders.first().map(|holder| holder.holding),
+        is_boosted: boost(class, &zones).is_some(),
+    };
     Explanation {
         missing: missing(&report, &zones),
-        helps: advice::helps(class, order, advised, version),
-        does_not_help: advice::does_not_help(class, order, advised),
+        helps: advice::helps(class, case),
+        does_not_help: advice::does_not_help(class, order, case.flags),
+        holders,
         report,
         flags,
         zones,
         class,
         confidence,
     }
+}
+
+impl Explanation {
+    /// Returns the zone that would have served the request but for the boost of its watermark, where that decides.
+    #[must_use]
+    pub fn boosted(&self) -> Option<&Check> {
+        boost(self.class, &self.zones)
+    }
+
+    /// Tells whether free swap was not printed, and decides.
+    #[must_use]
+    pub fn lacks_swap(&self) -> bool {
+        self.class == Class::Shortage && class::reclaimable(&self.report).is_none()
+    }
+}
+
+fn boost(class: Class, zones: &[Check]) -> Option<&Check> {
+    let decides = matches!(class, Class::Shortage | Class::SlowReclaim | Class::Burst);
+    zones.iter().find(|zone| decides && zone.fits_without_boost)
 }
 
 /// Tells whether a list of nodes, such as `0-1,3`, has a node.
@@ -115,7 +150,11 @@ fn in_mask(mask: &str, node: u32) -> bool {
 fn missing(report: &Report, zones: &[Check]) -> Vec<&'static str> {
     let memory = &report.memory;
     let mut missing = Vec::new();
-    if memory.zones.is_empty() {
+    if report.kind == Kind::MemcgOom && memory.zones.is_empty() {
+        // What the machine has does not matter to it.
+        return missing;
+    }
+    if memory.zones.is_empty() && !memory.is_whole {
         missing.push("the state of memory (from Mem-Info on)");
         return missing;
     }
@@ -133,6 +172,9 @@ fn missing(report: &Report, zones: &[Check]) -> Vec<&'static str> {
     }
     if zones.iter().any(|zone| zone.reserve.is_none()) {
         missing.push("the reserves of lower zones (lowmem_reserve)");
+    }
+    if report.is_oom() && memory.free_swap_kb.is_none() {
+        missing.push("free swap (the line `Free swap`)");
     }
     if memory.repeats {
         missing.push("the header of a second dump: two are mixed, and the first counts");

@@ -30,6 +30,8 @@ pub struct Flags {
     pub memalloc: bool,
     /// `__GFP_NORETRY`.
     pub noretry: bool,
+    /// `GFP_TRANSHUGE` or `GFP_TRANSHUGE_LIGHT`, where flags are printed by name.
+    pub huge: bool,
 }
 
 /// A kernel's version as two numbers.
@@ -92,9 +94,10 @@ impl Flags {
             }
             "GFP_TRANSHUGE" => {
                 reclaim(self, true, true);
-                (self.highmem, self.movable) = (true, true);
+                (self.highmem, self.movable, self.huge) = (true, true, true);
             }
             "GFP_TRANSHUGE_LIGHT" => {
+                self.huge = true;
                 (self.io, self.fs, self.highmem, self.movable) = (true, true, true, true);
             }
             "GFP_DMA" | "__GFP_DMA" => self.dma = true,
@@ -128,7 +131,15 @@ impl Flags {
             fs: has(0x80),
             memalloc: has(0x2000),
             noretry: has(0x1000),
+            huge: false,
         }
+    }
+
+    /// Tells whether the caller can do without: it asked the kernel not to try hard (`__GFP_NORETRY`) for more than it
+    /// tries hard for, or asked as page faults ask for huge pages.
+    #[must_use]
+    pub const fn is_optional(self, order: u32) -> bool {
+        order > crate::class::COSTLY_ORDER && (self.noretry || self.huge)
     }
 
     /// Returns the highest zone that the request may use.

@@ -13,6 +13,7 @@ pub mod explain;
 pub mod flight;
 pub mod forecast;
 pub mod gfp;
+pub mod holders;
 pub mod log;
 pub mod proc;
 pub mod watermark;

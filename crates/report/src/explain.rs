@@ -1,7 +1,8 @@
 //! Why requests for memory failed, as text.
 
 use pageblock_doctor::class::{COSTLY_ORDER, Class, Confidence};
-use pageblock_doctor::log::{Kind, Report};
+use pageblock_doctor::holders::Holder;
+use pageblock_doctor::log::{Kind, Report, Slab};
 use pageblock_doctor::watermark::{Check, Verdict};
 use pageblock_doctor::{Explanation, advice::Advice};
 
@@ -34,9 +35,12 @@ fn print_one(of: &Explanation) -> String {
         Confidence::Low => "a guess",
     };
     text += &format!("{} ({confidence})\n", why(of));
+    text += &more(of);
     if !of.zones.is_empty() {
         text.push_str(match of.class {
-            Class::NoRequest => "\nFor a page of the kernel's own (order 0, GFP_KERNEL):\n",
+            Class::NoRequest | Class::FaultOom => {
+                "\nFor a page of the kernel's own (order 0, GFP_KERNEL):\n"
+            }
             _ => "\n",
         });
         text += &zones(of);
@@ -59,6 +63,14 @@ fn request(of: &Explanation) -> String {
         Kind::Stall => "waits long for memory",
         Kind::Oom => "invoked the OOM killer",
         Kind::MemcgOom => "invoked the OOM killer of its memory cgroup",
+        Kind::FaultOom => {
+            return format!("{task}{on}: a page fault invoked the OOM killer, without a request");
+        }
+        Kind::AskedOom => {
+            return format!(
+                "{task}{on} invoked the OOM killer, as somebody asked for it (SysRq-f)"
+            );
+        }
     };
     let mut text = format!("{task}{on} {what}");
     if let Some(order) = order {
@@ -71,6 +83,42 @@ fn request(of: &Explanation) -> String {
         text += &format!(", flags {mode:#x}");
     }
     of.flags.map_or(text.clone(), |flags| format!("{text}: {}", flags.kind()))
+}
+
+/// Returns what decides beside the class: the boost of a watermark, that the request is optional, and who has the
+/// memory.
+fn more(of: &Explanation) -> String {
+    let mut text = String::new();
+    if let Some(zone) = of.boosted()
+        && let (Some(needed), Some(boost)) = (zone.needed(), zone.boost)
+    {
+        text += &format!(
+            "Boost: of {needed} kB that must stay free in node {} {}, {boost} kB are a boost of the watermark; without \
+             it the request passes.\n",
+            zone.node,
+            zone.kind.name()
+        );
+    }
+    let order = of.report.order.unwrap_or(0);
+    if of.flags.is_some_and(|flags| flags.is_optional(order)) {
+        text += "The request is optional: its flags say that the caller can do without.\n";
+    }
+    if let Some(Slab { line, cache, cgroup }) = &of.report.slab {
+        let cache = cache.as_deref().unwrap_or("?");
+        text += &match cgroup {
+            Some(cgroup) => format!(
+                "Line {line}: the slab cache {cache} of the memory cgroup {cgroup} got no memory just before: look at the \
+                 limit of this cgroup.\n"
+            ),
+            None => format!("Line {line}: the slab cache {cache} got no memory just before.\n"),
+        };
+    }
+    if !of.holders.is_empty() {
+        let holder = |holder: &Holder| format!("{} {} MiB", holder.holding.name(), holder.kb >> 10);
+        let all: Vec<String> = of.holders.iter().map(holder).collect();
+        text += &format!("Held by: {}\n", all.join("; "));
+    }
+    text
 }
 
 fn why(of: &Explanation) -> String {
@@ -88,6 +136,12 @@ fn why(of: &Explanation) -> String {
              against the watermark, and too little is free beyond them."
                 .to_owned()
         }
+        Class::Fragmentation if !of.zones.iter().any(|zone| is_known(zone) && zone.verdict == Verdict::NoBlock) => {
+            format!(
+                "No free block of order {order} or larger that this request may use; whether enough memory is free was \
+                 not printed.{costly}"
+            )
+        }
         Class::Fragmentation => format!(
             "Fragmentation: enough memory is free, but no block of order {order} or larger that this request may \
              use.{costly}"
@@ -96,9 +150,17 @@ fn why(of: &Explanation) -> String {
         Class::OnlyHighatomic => {
             "Only the highatomic reserve is free, which this request may not use.".to_owned()
         }
+        Class::ZoneMask if of.zones.is_empty() => format!(
+            "Zones: what limits the request is the zone; none that it may use (up to {}) has memory.",
+            of.flags.map_or("Normal", |flags| flags.highest_zone().name())
+        ),
         Class::ZoneMask => "Zones: those that the request may use are short; higher ones have memory.".to_owned(),
         Class::NodeMask => "Nodes: those that the request may use are short; others have memory.".to_owned(),
         Class::Cgroup => "Memory cgroup: its limit was reached, whatever the machine has.".to_owned(),
+        Class::Shortage if of.lacks_swap() => {
+            "Memory is used up, and little of it is page cache; whether swap could take the rest was not printed."
+                .to_owned()
+        }
         Class::Shortage => "True shortage: memory is used up, and next to nothing can be reclaimed.".to_owned(),
         Class::SlowReclaim => {
             "Reclaim did not keep up: memory is used up, though some of it could be reclaimed.".to_owned()
@@ -106,6 +168,10 @@ fn why(of: &Explanation) -> String {
         Class::Changed => {
             "The state that was printed would serve the request: memory was freed in between.".to_owned()
         }
+        Class::FaultOom => "A page fault returned VM_FAULT_OOM: its own allocation failed elsewhere, and this state does \
+                            not say why."
+            .to_owned(),
+        Class::Asked => "Nobody lacked memory: somebody asked for the kill.".to_owned(),
         Class::NoRequest if of.report.kind == Kind::State => {
             "The request is not in the log: this is a state only.".to_owned()
         }
@@ -123,11 +189,11 @@ fn zones(of: &Explanation) -> String {
         let lines: Vec<String> = zone.lines.iter().map(ToString::to_string).collect();
         table.row([
             format!("node {} {}", zone.node, zone.kind.name()),
-            zone.free.to_string(),
+            known(zone.free),
             (zone.unusable_cma + zone.unusable_highatomic).to_string(),
             left(zone),
-            zone.blocks.map_or("?".to_owned(), |blocks| blocks.to_string()),
-            verdict(zone.verdict).to_owned(),
+            known(zone.blocks),
+            verdict(zone).to_owned(),
             lines.join(", "),
         ]);
     }
@@ -135,22 +201,37 @@ fn zones(of: &Explanation) -> String {
 }
 
 fn left(zone: &Check) -> String {
+    let mark = known(zone.mark);
     match zone.reserve {
-        Some(0) => zone.mark.to_string(),
-        Some(reserve) => format!("{} + {reserve}", zone.mark),
-        None => format!("{} + ?", zone.mark),
+        Some(0) => mark,
+        reserve => format!("{mark} + {}", known(reserve)),
     }
 }
 
-const fn verdict(verdict: Verdict) -> &'static str {
-    match verdict {
+fn known(number: Option<u64>) -> String {
+    number.map_or("?".to_owned(), |number| number.to_string())
+}
+
+/// Tells whether it was printed how much is free, and how much must stay free.
+const fn is_known(zone: &Check) -> bool {
+    zone.free.is_some() && zone.mark.is_some() && zone.reserve.is_some()
+}
+
+const fn verdict(zone: &Check) -> &'static str {
+    match zone.verdict {
         Verdict::Below => "too little is free",
         Verdict::BelowWithoutCma => "too little without CMA",
         Verdict::BelowWithoutHighatomic => "too little without the highatomic reserve",
+        Verdict::NoBlock if !is_known(zone) => "no block is large enough",
         Verdict::NoBlock => "enough is free, no block is large enough",
         Verdict::OtherBlocks => "enough is free, in blocks that are not for it",
         Verdict::TooFewLarge => "too little is free in large blocks",
         Verdict::Fits => "would serve it",
+        Verdict::Unknown
+            if zone.free.is_some() && zone.mark.is_some() && zone.reserve.is_none() =>
+        {
+            "cannot be told: lowmem_reserve is missing"
+        }
         Verdict::Unknown => "not printed",
     }
 }

@@ -86,7 +86,9 @@ fn kind_of(line: &str) -> Option<EventKind> {
     match begins(message(line)) {
         Some(Kind::Failure) => return Some(EventKind::Failure),
         Some(Kind::Stall) => return Some(EventKind::Stall),
-        Some(Kind::Oom | Kind::MemcgOom) => return Some(EventKind::Oom),
+        Some(Kind::Oom | Kind::MemcgOom | Kind::FaultOom | Kind::AskedOom) => {
+            return Some(EventKind::Oom);
+        }
         Some(Kind::Dump | Kind::State) | None => {}
     }
     let failed = (line.contains("cma_alloc:") && line.contains("alloc failed"))

@@ -8,8 +8,14 @@ use super::Line;
 
 /// What a line must have one of to change what is read, unless the lines before it end within a zone
 /// ([`Parser::is_within`]).
-pub(super) const WORDS: [&str; 11] = [
+pub(super) const WORDS: [&str; 18] = [
     "Node",
+    "active_anon",
+    "unevictable:",
+    "slab_",
+    "shmem:",
+    "total pagecache pages",
+    "pages RAM",
     "Free",
     "DMA",
     "Normal",
@@ -20,7 +26,12 @@ pub(super) const WORDS: [&str; 11] = [
     "KB",
     "active_file",
     "lowmem_reserve",
+    // Whatever Markdown escaped.
+    r"\_",
 ];
+/// What is printed after the last zone.
+const AFTER_ZONES: [&str; 4] =
+    ["hugepages_total=", "total pagecache pages", "pages in swap cache", "pages RAM"];
 /// The largest `MAX_NUMNODES` that a kernel can be built with: a larger number is damage.
 const NODES: u32 = 1 << 10;
 /// The most reserves of a zone that are kept: a dump has one for each kind of zone.
@@ -115,6 +126,8 @@ pub struct Zone {
     pub free_highatomic: Option<u64>,
     /// Free CMA memory.
     pub free_cma: Option<u64>,
+    /// The memory that there is.
+    pub present: Option<u64>,
     /// The memory that the allocator has.
     pub managed: Option<u64>,
     /// The page cache.
@@ -132,8 +145,12 @@ pub struct MemInfo {
     pub zones: Vec<Zone>,
     /// Page cache that can be reclaimed, in pages.
     pub file_pages: Option<u64>,
-    /// Free swap in kB.
+    /// Free swap in kB; 0 where the numbers around it are printed and it is not, as of a kernel without swap.
     pub free_swap_kb: Option<u64>,
+    /// Who has memory, in kB.
+    pub held: Held,
+    /// Whether what follows the zones was printed: no zone was cut off.
+    pub is_whole: bool,
     /// Pages of high memory, or of zones for movable pages only.
     pub highmem_pages: u64,
     /// Whether the same zone was printed twice: a second dump without a header follows.
@@ -155,11 +172,79 @@ impl MemInfo {
         used.peek().is_some() && used.all(|list| list.types.is_none())
     }
 
+    /// Tells whether a zone up to this kind would have been printed, and none is: one above it is, or what follows the
+    /// zones.
+    pub(crate) fn is_whole_without(&self, kind: ZoneKind) -> bool {
+        let above = |zone: &Zone| zone.kind > kind;
+        (self.is_whole || self.zones.iter().any(above)) && self.zones.iter().all(above)
+    }
+
     /// Tells whether the machine has high memory, whose zone is not printed where the request may not use it.
     pub(crate) fn has_highmem(&self) -> bool {
         let printed = |kind| self.zones.iter().any(|zone| zone.kind == kind);
         let movable_only = printed(ZoneKind::DMA32) || printed(ZoneKind::Movable);
         printed(ZoneKind::HighMem) || (self.highmem_pages > 0 && !movable_only)
+    }
+}
+
+/// Who has memory, in kB; `None`: not printed.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize)]
+pub struct Held {
+    /// Anonymous memory on the lists that reclaim looks at.
+    pub anonymous: Option<u64>,
+    /// Memory of tmpfs and of System V, which counts as page cache.
+    pub shmem: Option<u64>,
+    /// Memory that reclaim may not take.
+    pub unevictable: Option<u64>,
+    /// What of it is locked (`mlock`).
+    pub mlocked: Option<u64>,
+    /// Slab that the kernel can free.
+    pub slab_reclaimable: Option<u64>,
+    /// Slab that it cannot free.
+    pub slab_unreclaimable: Option<u64>,
+    /// Stacks of tasks in the kernel.
+    pub kernel_stack: Option<u64>,
+    /// Page tables.
+    pub pagetables: Option<u64>,
+}
+
+impl Held {
+    /// Counts a number of a whole machine, in pages; the page's size is not known yet.
+    fn count(&mut self, key: &str, number: u64) {
+        let field = match key {
+            "active_anon" | "inactive_anon" => &mut self.anonymous,
+            "shmem" => &mut self.shmem,
+            "unevictable" => &mut self.unevictable,
+            "slab_reclaimable" => &mut self.slab_reclaimable,
+            "slab_unreclaimable" => &mut self.slab_unreclaimable,
+            "pagetables" => &mut self.pagetables,
+            _ => return,
+        };
+        *field = Some((field.unwrap_or(0) + number).min(MOST_PAGES));
+    }
+
+    /// Adds what is printed by zone, or by node, and only there, in kB.
+    fn add(&mut self, key: &str, kb: u64) {
+        let field = match key {
+            "mlocked" => &mut self.mlocked,
+            "kernel_stack" => &mut self.kernel_stack,
+            _ => return,
+        };
+        *field = Some((field.unwrap_or(0) + kb).min(MOST_KB));
+    }
+
+    /// Returns it with counts of pages turned into kB.
+    fn in_kb(self, page_kb: u64) -> Self {
+        let kb = |pages: Option<u64>| pages.map(|pages| pages * page_kb);
+        Self {
+            anonymous: kb(self.anonymous),
+            shmem: kb(self.shmem),
+            unevictable: kb(self.unevictable),
+            slab_reclaimable: kb(self.slab_reclaimable),
+            slab_unreclaimable: kb(self.slab_unreclaimable),
+            pagetables: kb(self.pagetables),
+            ..self
+        }
     }
 }
 
@@ -190,6 +275,8 @@ pub(super) struct Parser {
     info: MemInfo,
     node: u32,
     now: Now,
+    /// Whether the size of memory was printed, which follows that of swap.
+    has_ram: bool,
 }
 
 impl Parser {
@@ -198,6 +285,8 @@ impl Parser {
         if let Some(pages) = line.text.strip_suffix("pages HighMem/MovableOnly") {
             self.info.highmem_pages = at_most(pages.trim(), MOST_PAGES).unwrap_or(0);
         }
+        self.info.is_whole |= AFTER_ZONES.iter().any(|after| line.text.contains(after));
+        self.has_ram |= line.text.trim_end().ends_with("pages RAM");
         // A type's letters are not always parted from the next number.
         let text = line.text.replace(')', ") ");
         for word in text.split_ascii_whitespace() {
@@ -214,7 +303,12 @@ impl Parser {
     pub(super) fn finish(self) -> MemInfo {
         let zones = self.zones.into_values();
         let zones = zones.filter(|zone| zone.free.is_some() || !zone.lists.is_empty()).collect();
-        MemInfo { zones, ..self.info }
+        let mut info = MemInfo { zones, ..self.info };
+        info.held = info.held.in_kb(info.page_kb());
+        if self.has_ram {
+            info.free_swap_kb = info.free_swap_kb.or(Some(0));
+        }
+        info
     }
 
     /// Returns the zone of this kind on the node that was named last.
@@ -233,6 +327,7 @@ impl Parser {
             reserved_highatomic: None,
             free_highatomic: None,
             free_cma: None,
+            present: None,
             managed: None,
             file: 0,
             lowmem_reserve: Vec::new(),
@@ -303,12 +398,15 @@ impl Parser {
                 _ => Now::Nothing,
             },
         };
-        if let Some((key, value)) = word.split_once(':')
-            && matches!(key, "active_file" | "inactive_file")
-            && let Some(pages) = at_most(value, MOST_PAGES)
-        {
-            let file = self.info.file_pages.get_or_insert(0);
-            *file = (*file + pages).min(MOST_PAGES);
+        let Some((key, value)) = word.split_once(':') else { return };
+        if let Some(pages) = at_most(value, MOST_PAGES) {
+            self.info.held.count(key, pages);
+            if matches!(key, "active_file" | "inactive_file") {
+                let file = self.info.file_pages.get_or_insert(0);
+                *file = (*file + pages).min(MOST_PAGES);
+            }
+        } else if let Some(kb) = value.strip_suffix("kB").and_then(|kb| at_most(kb, MOST_KB)) {
+            self.info.held.add(key, kb);
         }
     }
 
@@ -317,6 +415,7 @@ impl Parser {
         let kb = value.strip_suffix("kB").or_else(|| value.strip_suffix("KB"));
         // A value without its unit was cut off.
         let Some(kb) = kb.and_then(|kb| at_most(kb, MOST_KB)) else { return };
+        self.info.held.add(key, kb);
         let zone = self.zone(kind);
         let field = match key {
             "free" => &mut zone.free,
@@ -327,6 +426,7 @@ impl Parser {
             "reserved_highatomic" => &mut zone.reserved_highatomic,
             "free_highatomic" => &mut zone.free_highatomic,
             "free_cma" => &mut zone.free_cma,
+            "present" => &mut zone.present,
             "managed" => &mut zone.managed,
             "active_file" | "inactive_file" => {
                 zone.file = (zone.file + kb).min(MOST_KB);

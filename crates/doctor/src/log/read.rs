@@ -8,6 +8,7 @@ use memchr::memmem;
 
 use super::mem_info::WORDS;
 use super::report::{Finder, MARKS, Report};
+use super::unwrap::Utf8;
 
 /// A longer line is read in pieces that end with a blank: reports are found in whatever way they are wrapped.
 const PIECE_BYTES: usize = 16 << 10;
@@ -30,7 +31,7 @@ pub struct Logged {
 /// # Errors
 /// If reading fails, or there are more than `most` reports.
 pub fn read(reader: impl Read, most: usize) -> io::Result<Logged> {
-    let mut reader = BufReader::with_capacity(256 << 10, reader);
+    let mut reader = BufReader::with_capacity(256 << 10, Utf8::new(reader)?);
     let (mut log, mut bytes) = (Log::new(), Vec::new());
     loop {
         let room = (PIECE_BYTES - bytes.len()) as u64;

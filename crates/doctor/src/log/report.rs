@@ -20,6 +20,10 @@ pub enum Kind {
     Oom,
     /// The OOM killer of a memory cgroup.
     MemcgOom,
+    /// The OOM killer after a page fault that failed (`VM_FAULT_OOM`): it is called without a request.
+    FaultOom,
+    /// The OOM killer, called by SysRq-f.
+    AskedOom,
     /// SysRq-m, or a further state within a report.
     Dump,
     /// A state whose request is not in the log.
@@ -47,16 +51,40 @@ pub struct Report {
     pub mems_allowed: Option<String>,
     /// The kernel's version.
     pub version: Option<String>,
+    /// The slab cache that got no memory just before.
+    pub slab: Option<Slab>,
     /// The state of memory.
     pub memory: MemInfo,
+}
+
+/// A slab cache that got no memory.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+pub struct Slab {
+    /// The line that says so.
+    pub line: usize,
+    /// Its name.
+    pub cache: Option<String>,
+    /// The memory cgroup that it is of, which its name has up to 5.8.
+    pub cgroup: Option<String>,
+}
+
+impl Report {
+    /// Tells whether the OOM killer was invoked for the machine's memory.
+    #[must_use]
+    pub const fn is_oom(&self) -> bool {
+        matches!(self.kind, Kind::Oom | Kind::FaultOom | Kind::AskedOom)
+    }
 }
 
 /// No kernel's blocks are that large; a larger number is damage.
 const MOST_ORDER: u32 = 20;
 
-static FAILURE: LazyLock<Regex> =
-    LazyLock::new(|| pattern(r"(?:^|\s)(\S+): page allocation (failure|stalls for)"));
-static OOM: LazyLock<Regex> = LazyLock::new(|| pattern(r"(?:^|\s)(\S+) invoked oom-killer"));
+static FAILURE: LazyLock<Regex> = LazyLock::new(|| {
+    pattern(r"\S: page allocation (failure|stalls for)|^page allocation failure: order:")
+});
+static OOM: LazyLock<Regex> = LazyLock::new(|| pattern(r"\S invoked oom-killer"));
+static COMM: LazyLock<Regex> =
+    LazyLock::new(|| pattern(r"[Cc]omm: (.{1,15}?)(?: Not [Tt]ainted| Tainted| Kdump:|\s*$)"));
 static ORDER: LazyLock<Regex> = LazyLock::new(|| pattern(r"order[:=]\s*(\d+)"));
 static MODE: LazyLock<Regex> = LazyLock::new(|| {
     pattern(r"(?:mode:|gfp_mask=)\s*0x([0-9a-fA-F]+)\s*(?:\(([A-Za-z0-9_|\s]+)\))?")
@@ -66,12 +94,17 @@ static MEMS: LazyLock<Regex> = LazyLock::new(|| pattern(r"mems_allowed=(\d[0-9,\
 static VERSION: LazyLock<Regex> =
     LazyLock::new(|| pattern(r"[Tt]ainted:? .*?\b(\d+\.\d+(?:\.\d+)?[^\s]*)(?:\s+#|\s*$)"));
 
+static CACHE: LazyLock<Regex> =
+    LazyLock::new(|| pattern(r"cache: ([^,(]+)(?:\(\d+:([^)]*)\))?, object size"));
+
 fn pattern(text: &str) -> Regex {
     Regex::new(text).expect("the pattern is valid")
 }
 
 /// What a line must have one of to begin a report, or to say something of one that is not the state of memory.
-pub(super) const MARKS: [&str; 9] = [
+pub(super) const MARKS: [&str; 11] = [
+    SLUB,
+    SLUB_CACHE,
     "page allocation",
     "oom-killer",
     "Show Memory",
@@ -82,21 +115,38 @@ pub(super) const MARKS: [&str; 9] = [
     "CONSTRAINT_MEMCG",
     CONSTRAINT,
 ];
+const SLUB: &str = "SLUB: Unable to allocate memory";
+const SLUB_CACHE: &str = "object size:";
 const MEMCG: &str = "Memory cgroup out of memory";
 const CONSTRAINT: &str = "oom-kill:constraint=";
+/// The longest name of a task (`TASK_COMM_LEN` less its end).
+const COMM_LEN: usize = 15;
+/// The lines after the first one that say what was asked for, at most: mail wraps them, and people reply between them.
+const REQUEST_LINES: usize = 12;
 /// The lines of a report that describe the request, before the state of memory.
 const HEAD_LINES: usize = 200;
+
+/// The callers whose reports are read at once, at most.
+const CALLERS: usize = 64;
+/// The clocks of CPUs differ by less: a time that is earlier by more is of another event, in microseconds.
+const CLOCKS_DIFFER_US: u64 = 1000;
+/// The lines between what led to a report and its first line, at most.
+const LINES_BEFORE: usize = 20;
 
 /// Finds the reports of a log, line by line.
 pub(super) struct Finder {
     found: Vec<Report>,
-    open: Open,
+    /// What is read: the first of lines without a caller, or of callers whose first lines were lost; then by caller.
+    open: Vec<(Option<String>, Open)>,
+    slab: Option<Slab>,
 }
 
 /// A report that has not ended.
 struct Open {
     kind: Kind,
     line: usize,
+    at_us: Option<u64>,
+    slab: Option<Slab>,
     head: Vec<String>,
     has_header: bool,
     is_memcg: bool,
@@ -108,13 +158,13 @@ struct Open {
 impl Finder {
     pub(super) fn new() -> Self {
         // A state whose first lines were lost.
-        Self { found: Vec::new(), open: Open::new(Kind::State, 1) }
+        let lost = Open::new(Kind::State, 1, None);
+        Self { found: Vec::new(), open: vec![(None, lost)], slab: None }
     }
 
     /// Tells whether the next line matters even if it has none of [`MARKS`] and of the words of a state.
     pub(super) fn is_within(&self) -> bool {
-        let Open { head, has_header, memory, .. } = &self.open;
-        (!has_header && head.len() < HEAD_LINES) || memory.is_within()
+        self.open.iter().any(|(_, open)| open.is_within())
     }
 
     /// Returns how many reports were found.
@@ -124,23 +174,68 @@ impl Finder {
 
     /// Reads a line.
     pub(super) fn push(&mut self, line: &Line) {
-        if let Some(kind) = begins(&line.text) {
-            self.begin(kind, line.number);
-        } else if is_header(&line.text) && self.open.has_header && self.open.kind != Kind::State {
+        self.look_before(line);
+        let (begun, header) = (begins(&line.text), is_header(&line.text));
+        let at = self.of_caller(line, begun.is_some() || header);
+        let open = &self.open[at].1;
+        if let Some(kind) = begun {
+            self.begin(at, kind, line);
+        } else if header && open.has_header && open.kind != Kind::State {
             // The first lines of a further state were lost.
-            self.begin(Kind::Dump, line.number);
+            self.begin(at, Kind::Dump, line);
+        } else if header && open.is_after(line) {
+            // The state is older than the request before it.
+            self.begin(at, Kind::State, line);
         }
-        self.open.push(line);
+        self.open[at].1.push(line);
     }
 
-    fn begin(&mut self, kind: Kind, line: usize) {
-        let before = std::mem::replace(&mut self.open, Open::new(kind, line));
+    /// Remembers the slab cache that got no memory.
+    fn look_before(&mut self, line: &Line) {
+        if line.text.contains(SLUB) {
+            self.slab = Some(Slab { line: line.number, cache: None, cgroup: None });
+        } else if let Some(slab) = &mut self.slab
+            && slab.cache.is_none()
+            && line.text.contains(SLUB_CACHE)
+        {
+            slab.cache = word(&CACHE, &line.text, 1);
+            slab.cgroup = word(&CACHE, &line.text, 2);
+        }
+    }
+
+    /// Returns where a line's report is read; a line that `starts` one gets a place of its own for its caller.
+    fn of_caller(&mut self, line: &Line, starts: bool) -> usize {
+        if line.caller.is_none() {
+            return 0;
+        }
+        match self.open.iter().position(|(caller, _)| *caller == line.caller) {
+            Some(at) => at,
+            None if !starts => 0,
+            None => {
+                if self.open.len() > CALLERS {
+                    self.found.extend(self.open.remove(1).1.finish());
+                }
+                let open = Open::new(Kind::State, line.number, line.at_us);
+                self.open.push((line.caller.clone(), open));
+                self.open.len() - 1
+            }
+        }
+    }
+
+    fn begin(&mut self, at: usize, kind: Kind, line: &Line) {
+        let mut open = Open::new(kind, line.number, line.at_us);
+        let is_near = |slab: &Slab| line.number - slab.line.min(line.number) <= LINES_BEFORE;
+        if kind == Kind::Oom {
+            open.slab = self.slab.take().filter(is_near);
+        }
+        let before = std::mem::replace(&mut self.open[at].1, open);
         self.found.extend(before.finish());
     }
 
     /// Returns the reports in their order.
     pub(super) fn finish(mut self) -> Vec<Report> {
-        self.found.extend(self.open.finish());
+        self.found.extend(self.open.into_iter().filter_map(|(_, open)| open.finish()));
+        self.found.sort_by_key(|report| report.line);
         self.found
     }
 }
@@ -156,7 +251,7 @@ pub(crate) fn begins(text: &str) -> Option<Kind> {
     if text.contains("page allocation")
         && let Some(found) = FAILURE.captures(text)
     {
-        let stalls = found.get(2).is_some_and(|word| word.as_str() != "failure");
+        let stalls = found.get(1).is_some_and(|word| word.as_str() != "failure");
         return Some(if stalls { Kind::Stall } else { Kind::Failure });
     }
     if text.contains("oom-killer") && OOM.is_match(text) {
@@ -164,6 +259,37 @@ pub(crate) fn begins(text: &str) -> Option<Kind> {
     }
     let dump = text.contains("Show Memory") || text.contains("show-memory-usage");
     (dump && text.to_ascii_lowercase().contains("sysrq")).then_some(Kind::Dump)
+}
+
+/// Returns the lines that say what was asked for, as one: those before the CPU's and the stack's.
+fn request(head: &[String]) -> String {
+    let ends = |line: &&String| {
+        ["CPU:", "Pid:", "Call Trace", "Hardware name"].iter().any(|next| line.starts_with(next))
+    };
+    let first = head.len().min(1);
+    let rest = head[first..].iter().take_while(|line| !ends(line)).filter(|line| !line.is_empty());
+    let lines: Vec<&str> =
+        head[..first].iter().chain(rest.take(REQUEST_LINES)).map(String::as_str).collect();
+    lines.join(" ")
+}
+
+/// Returns the name of the task that asked, whole: blanks may be in it, and what a console printed before it.
+fn task(head: &[String]) -> Option<String> {
+    let first = head.first()?;
+    let before = |what: &str| first.find(what).map(|at| first[..at].trim());
+    let printed = before(": page allocation").or_else(|| before(" invoked oom-killer"));
+    let comm = head.iter().find_map(|line| word(&COMM, line, 1));
+    let Some(printed) = printed.filter(|name| !name.is_empty()) else {
+        return begins(first).and(comm);
+    };
+    if comm.as_ref().is_some_and(|comm| printed.ends_with(comm.as_str())) {
+        return comm;
+    }
+    let name = printed.rsplit(']').next().unwrap_or(printed).trim();
+    let name = if name.is_empty() { printed } else { name };
+    // A longer text has more than a name.
+    let last = name.split_whitespace().next_back().unwrap_or(name);
+    Some(if name.len() <= COMM_LEN { name } else { last }.to_owned())
 }
 
 /// Returns the version, which mail may have wrapped to the next line.
@@ -178,16 +304,28 @@ fn version(head: &str) -> Option<String> {
 }
 
 impl Open {
-    fn new(kind: Kind, line: usize) -> Self {
+    fn new(kind: Kind, line: usize, at_us: Option<u64>) -> Self {
         Self {
             kind,
             line,
+            at_us,
+            slab: None,
             head: Vec::new(),
             has_header: false,
             is_memcg: false,
             constraint: None,
             memory: Parser::default(),
         }
+    }
+
+    fn is_within(&self) -> bool {
+        (!self.has_header && self.head.len() < HEAD_LINES) || self.memory.is_within()
+    }
+
+    /// Tells whether its first line was printed after a line that follows it.
+    fn is_after(&self, line: &Line) -> bool {
+        let times = self.at_us.zip(line.at_us);
+        times.is_some_and(|(first, at)| at.saturating_add(CLOCKS_DIFFER_US) < first)
     }
 
     fn push(&mut self, line: &Line) {
@@ -206,27 +344,36 @@ impl Open {
 
     /// Returns the report; `None` for lines before the first one that have no state of memory.
     fn finish(self) -> Option<Report> {
-        let Self { kind, line, head, is_memcg, constraint, memory, .. } = self;
+        let Self { kind, line, head, is_memcg, constraint, memory, slab, .. } = self;
         let memory = memory.finish();
         if kind == Kind::State && memory.zones.iter().all(|zone| zone.free.is_none()) {
             return None;
         }
-        let request = head[..head.len().min(4)].join(" ");
+        let (request, task) = (request(&head), task(&head));
         let head = head.join("\n");
         let flags = word(&MODE, &request, 2);
+        let mode = word(&MODE, &request, 1).and_then(|hex| u64::from_str_radix(&hex, 16).ok());
+        let kind = match kind {
+            Kind::Oom if is_memcg => Kind::MemcgOom,
+            // What the kernel calls it with for want of an order.
+            Kind::Oom if request.contains("order=-1") => Kind::AskedOom,
+            Kind::Oom if mode == Some(0) => Kind::FaultOom,
+            kind => kind,
+        };
         Some(Report {
-            kind: if is_memcg && kind == Kind::Oom { Kind::MemcgOom } else { kind },
+            kind,
             line,
-            task: word(&FAILURE, &request, 1).or_else(|| word(&OOM, &request, 1)),
+            task,
             order: word(&ORDER, &request, 1)
                 .and_then(|order| order.parse().ok())
                 .filter(|order| *order <= MOST_ORDER),
-            mode: word(&MODE, &request, 1).and_then(|hex| u64::from_str_radix(&hex, 16).ok()),
+            mode,
             flags: flags.map(|names| names.split_ascii_whitespace().collect()),
             nodemask: word(&NODEMASK, &request, 1),
             // OOM reports print it at their end.
             mems_allowed: word(&MEMS, &head, 1).or(constraint.flatten()),
             version: version(&head),
+            slab,
             memory,
         })
     }

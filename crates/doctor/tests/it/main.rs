@@ -4,5 +4,6 @@ mod flight;
 mod forecast;
 mod fuzzed;
 mod guests;
+mod pasted;
 mod patterns;
 mod reports;

@@ -1,0 +1,95 @@
+//! Who has the memory, by what a report counts.
+
+use serde::Serialize;
+
+use crate::log::{MemInfo, Zone};
+
+/// A kind of holder.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Holding {
+    /// Memory of processes that reclaim may look at.
+    Anonymous,
+    /// The page cache that reclaim may look at.
+    File,
+    /// tmpfs and System V memory.
+    Shmem,
+    /// Memory that processes locked.
+    Mlocked,
+    /// Further memory that reclaim may not take.
+    Unevictable,
+    /// Slab that the kernel cannot free.
+    SlabUnreclaimable,
+    /// Slab that the kernel can free.
+    SlabReclaimable,
+    /// The kernel's stacks of tasks.
+    KernelStack,
+    /// Page tables.
+    PageTables,
+    /// Memory that the allocator was never given.
+    NeverGiven,
+}
+
+impl Holding {
+    /// Returns what it is called in a sentence.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Anonymous => "anonymous memory of processes",
+            Self::File => "page cache",
+            Self::Shmem => "tmpfs and shared memory",
+            Self::Mlocked => "memory that processes locked (mlock)",
+            Self::Unevictable => "other unevictable memory",
+            Self::SlabUnreclaimable => "slab of the kernel that it cannot free",
+            Self::SlabReclaimable => "slab of the kernel that it can free",
+            Self::KernelStack => "stacks of tasks in the kernel",
+            Self::PageTables => "page tables",
+            Self::NeverGiven => "memory that was never given to the allocator",
+        }
+    }
+}
+
+/// A holder and what it has.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
+pub struct Holder {
+    /// What it is.
+    pub holding: Holding,
+    /// How much it has, in kB.
+    pub kb: u64,
+}
+
+/// Returns who has at least a twentieth of the memory that was printed, the largest first.
+#[must_use]
+pub fn holders(memory: &MemInfo) -> Vec<Holder> {
+    let held = memory.held;
+    let less =
+        |all: Option<u64>, part: Option<u64>| all.map(|a| a.saturating_sub(part.unwrap_or(0)));
+    let file = memory.file_pages.map(|pages| pages * memory.page_kb());
+    let all = [
+        (Holding::Anonymous, less(held.anonymous, held.shmem)),
+        (Holding::File, file),
+        (Holding::Shmem, held.shmem),
+        (Holding::Mlocked, held.mlocked),
+        (Holding::Unevictable, less(held.unevictable, held.mlocked)),
+        (Holding::SlabUnreclaimable, held.slab_unreclaimable),
+        (Holding::SlabReclaimable, held.slab_reclaimable),
+        (Holding::KernelStack, held.kernel_stack),
+        (Holding::PageTables, held.pagetables),
+        (Holding::NeverGiven, Some(memory.zones.iter().map(never_given).sum())),
+    ];
+    let size: u64 = memory.zones.iter().filter_map(|zone| zone.present.or(zone.managed)).sum();
+    let holder = |(holding, kb): (Holding, Option<u64>)| Some(Holder { holding, kb: kb? });
+    let mut holders: Vec<Holder> = all.into_iter().filter_map(holder).collect();
+    holders.retain(|holder| holder.kb > 0 && holder.kb.saturating_mul(20) >= size);
+    holders.sort_by_key(|holder| std::cmp::Reverse(holder.kb));
+    holders
+}
+
+/// Returns what of a zone the allocator was not given, in kB: 0 unless it is more than half, as the kernel's own
+/// tables and reservations take some of every zone.
+fn never_given(zone: &Zone) -> u64 {
+    match (zone.present, zone.managed) {
+        (Some(present), Some(managed)) if managed < present / 2 => present - managed,
+        _ => 0,
+    }
+}
