@@ -5,6 +5,7 @@ use serde::Serialize;
 use crate::class::{COSTLY_ORDER, Class};
 use crate::gfp::{Flags, Version};
 use crate::holders::Holding;
+use crate::log::{About, Lack};
 
 /// A piece of advice.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
@@ -30,6 +31,12 @@ pub struct Case {
     pub version: Option<Version>,
     /// Who has most of the memory.
     pub holding: Option<Holding>,
+    /// The version of cgroups, of the OOM killer of one.
+    pub cgroup_version: Option<u32>,
+    /// Whether most of what a cgroup has waits to be written.
+    pub waits_for_writeback: bool,
+    /// What `vmalloc` lacked.
+    pub lack: Option<Lack>,
     /// Whether the request would pass without the boost of a watermark.
     pub is_boosted: bool,
 }
@@ -37,7 +44,7 @@ pub struct Case {
 /// Returns what helps, best first, with what this version of the kernel has.
 #[must_use]
 pub fn helps(class: Class, case: Case) -> Vec<Advice> {
-    let Case { order, flags, version, holding, is_boosted } = case;
+    let Case { order, flags, version, holding, is_boosted, .. } = case;
     if flags.is_optional(order) && class != Class::Asked {
         return vec![advice(
             "nothing, if the program works: the caller takes smaller pages by itself",
@@ -113,10 +120,7 @@ pub fn helps(class: Class, case: Case) -> Vec<Advice> {
             "a wider cpuset.mems or memory policy, or work that is spread over nodes",
             "other nodes have memory that this request may not use",
         )),
-        Class::Cgroup => all.push(advice(
-            "a larger memory.max, or less memory in the cgroup",
-            "the limit of the cgroup was reached, whatever the machine has",
-        )),
+        Class::Cgroup => all.extend(of_cgroup(case)),
         Class::Shortage => all.push(of_holder(holding)),
         Class::SlowReclaim => all.push(advice(
             "find what holds reclaim up: dirty pages and writeback in the report, a slow disk or swap",
@@ -131,9 +135,79 @@ pub fn helps(class: Class, case: Case) -> Vec<Advice> {
             "nothing: find who pressed SysRq-f or wrote f to /proc/sysrq-trigger",
             "no request for memory failed",
         )),
-        Class::Changed | Class::NoRequest | Class::Unknown => {}
+        Class::Vmalloc => all.extend(case.lack.map(of_vmalloc)),
+        Class::Changed | Class::NoRequest | Class::Unknown | Class::Notice => {}
     }
     all
+}
+
+/// Returns what helps where a cgroup's limit was reached.
+fn of_cgroup(case: Case) -> Vec<Advice> {
+    let mut all = Vec::new();
+    if case.waits_for_writeback {
+        all.push(advice(
+            "less dirty page cache: vm.dirty_background_bytes and vm.dirty_bytes below the limit, or cgroups of version 2",
+            "what fills the cgroup is to be written first; version 1 does not slow down writers by their cgroup",
+        ));
+    }
+    let file = match case.cgroup_version {
+        Some(1) => "memory.limit_in_bytes",
+        Some(_) => "memory.max",
+        None => "memory.max (memory.limit_in_bytes in version 1)",
+    };
+    all.push(advice(
+        format!("a larger {file}, or less memory in the cgroup"),
+        "the limit of the cgroup was reached, whatever the machine has",
+    ));
+    all
+}
+
+fn of_vmalloc(lack: Lack) -> Advice {
+    match lack {
+        Lack::Addresses => advice(
+            "find who maps so much: /proc/vmallocinfo; on 32 bits a larger vmalloc= on the command line",
+            "the range of addresses for vmalloc is full, whatever memory is free",
+        ),
+        Lack::Pages => advice(
+            "with __GFP_ACCOUNT, the limit of the task's memory cgroup; else more free memory",
+            "vmalloc takes single pages: fragmentation is not what it fails of",
+        ),
+        Lack::Machine => advice(
+            "look at the size: the caller asked for more than the machine has",
+            "no setting makes such a request pass",
+        ),
+    }
+}
+
+/// Returns what helps a part of the kernel that says by itself what it lacks.
+pub(crate) fn of_notice(about: &About) -> Vec<Advice> {
+    let one = match about {
+        About::Xfs(_) => advice(
+            "xfs_fsr, or copy files with very many extents; kernels from 6.8 on ask for less in one piece",
+            "XFS keeps lists of extents in one piece, and waits until it gets one: fragmentation",
+        ),
+        About::Cma(_, -12) => advice(
+            "a larger cma= on the kernel's command line",
+            "-12: the area has no free range that is long enough",
+        ),
+        About::Cma(..) => advice(
+            "try again later, and look for who pins pages there (page_owner)",
+            "-16: the range has pages that could not be moved out",
+        ),
+        About::Hugetlb(..) => advice(
+            "hugepages= on the kernel's command line, or ask again after echo 1 > /proc/sys/vm/compact_memory",
+            "fragmentation: huge pages are got most surely at boot",
+        ),
+        About::Compaction(_) => advice(
+            "look at the stack for what it waits for: a page that is being read or written holds compaction up",
+            "a task that asked for several pages side by side moves others' pages first",
+        ),
+        About::Reclaim(_) => advice(
+            "look for a slow disk or swap: what is reclaimed is written first",
+            "a task that asked for memory frees others' pages first",
+        ),
+    };
+    vec![one]
 }
 
 /// Returns what helps where memory is used up, by who has most of it.

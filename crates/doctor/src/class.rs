@@ -37,6 +37,10 @@ pub enum Class {
     FaultOom,
     /// Somebody asked for a kill, with SysRq-f.
     Asked,
+    /// `vmalloc` failed: its line says what was missing.
+    Vmalloc,
+    /// A part of the kernel says by itself what it lacks.
+    Notice,
     /// A state without a request.
     NoRequest,
     /// What was printed does not tell.
@@ -66,6 +70,8 @@ pub fn classify(
 ) -> (Class, Confidence) {
     match report.kind {
         Kind::AskedOom => return (Class::Asked, Confidence::High),
+        Kind::Vmalloc => return (Class::Vmalloc, Confidence::High),
+        Kind::Notice => return (Class::Notice, Confidence::High),
         Kind::FaultOom => return (Class::FaultOom, Confidence::High),
         _ => {}
     }

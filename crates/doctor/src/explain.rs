@@ -8,7 +8,7 @@ use crate::advice::{self, Advice, Case};
 use crate::class::{self, Class, Confidence};
 use crate::gfp::{self, Flags};
 use crate::holders::{self, Holder};
-use crate::log::{self, Kind, Logged, Report};
+use crate::log::{self, Cgroup, Kind, Lack, Logged, Report};
 use crate::watermark::{self, Check};
 
 /// What a report means.
@@ -101,11 +101,18 @@ fn explain_report(report: Report) -> Explanation {
         flags: flags.unwrap_or_default(),
         version,
         holding: holders.first().map(|holder| holder.holding),
+        cgroup_version: report.cgroup.as_ref().and_then(|cgroup| cgroup.version),
+        waits_for_writeback: waits_for_writeback(&report),
+        lack: report.vmalloc.map(|vmalloc| vmalloc.lack),
         is_boosted: boost(class, &zones).is_some(),
+    };
+    let helps = match &report.notice {
+        Some(notice) => advice::of_notice(&notice.about),
+        None => advice::helps(class, case),
     };
     Explanation {
         missing: missing(&report, &zones),
-        helps: advice::helps(class, case),
+        helps,
         does_not_help: advice::does_not_help(class, order, case.flags),
         holders,
         report,
@@ -130,6 +137,12 @@ impl Explanation {
     }
 }
 
+/// Tells whether at least half of a cgroup's limit is page cache that waits to be written.
+#[must_use]
+pub fn waits_for_writeback(report: &Report) -> bool {
+    report.cgroup.as_ref().and_then(Cgroup::dirty_percent).is_some_and(|percent| percent >= 50)
+}
+
 fn boost(class: Class, zones: &[Check]) -> Option<&Check> {
     let decides = matches!(class, Class::Shortage | Class::SlowReclaim | Class::Burst);
     zones.iter().find(|zone| decides && zone.fits_without_boost)
@@ -150,7 +163,8 @@ fn in_mask(mask: &str, node: u32) -> bool {
 fn missing(report: &Report, zones: &[Check]) -> Vec<&'static str> {
     let memory = &report.memory;
     let mut missing = Vec::new();
-    if report.kind == Kind::MemcgOom && memory.zones.is_empty() {
+    let is_of_addresses = report.vmalloc.is_some_and(|vmalloc| vmalloc.lack != Lack::Pages);
+    if matches!(report.kind, Kind::MemcgOom | Kind::Notice) || is_of_addresses {
         // What the machine has does not matter to it.
         return missing;
     }

@@ -2,7 +2,7 @@
 
 use pageblock_doctor::class::{COSTLY_ORDER, Class, Confidence};
 use pageblock_doctor::holders::Holder;
-use pageblock_doctor::log::{Kind, Report, Slab};
+use pageblock_doctor::log::{About, Cgroup, Kind, Lack, Notice, Report, Slab, Victim, Vmalloc};
 use pageblock_doctor::watermark::{Check, Verdict};
 use pageblock_doctor::{Explanation, advice::Advice};
 
@@ -63,6 +63,8 @@ fn request(of: &Explanation) -> String {
         Kind::Stall => "waits long for memory",
         Kind::Oom => "invoked the OOM killer",
         Kind::MemcgOom => "invoked the OOM killer of its memory cgroup",
+        Kind::Notice => return notice(of),
+        Kind::Vmalloc => "got no memory from vmalloc",
         Kind::FaultOom => {
             return format!("{task}{on}: a page fault invoked the OOM killer, without a request");
         }
@@ -113,6 +115,29 @@ fn more(of: &Explanation) -> String {
             None => format!("Line {line}: the slab cache {cache} got no memory just before.\n"),
         };
     }
+    if let Some(vmalloc) = &of.report.vmalloc
+        && vmalloc.lack == Lack::Pages
+        && of.report.flags.as_ref().is_some_and(|flags| flags.contains("ACCOUNT"))
+    {
+        let fits = of.zones.iter().any(|zone| zone.verdict == Verdict::Fits);
+        text += match fits {
+            true => {
+                "The pages are charged to a memory cgroup, and the machine has memory: most likely the cgroup's limit.\n"
+            }
+            false => {
+                "The pages are charged to a memory cgroup, whose limit may be what was reached.\n"
+            }
+        };
+    }
+    if let Some(cgroup) = &of.report.cgroup {
+        text += &cgroup_line(cgroup);
+    }
+    if let Some(Victim { line, pid, task, anon_kb }) = &of.report.victim {
+        text += &format!("Line {line}: {task} (process {pid}) was killed");
+        text += &anon_kb
+            .map_or(String::new(), |kb| format!("; it had {} MiB of anonymous memory", kb >> 10));
+        text.push('\n');
+    }
     if !of.holders.is_empty() {
         let holder = |holder: &Holder| format!("{} {} MiB", holder.holding.name(), holder.kb >> 10);
         let all: Vec<String> = of.holders.iter().map(holder).collect();
@@ -121,7 +146,94 @@ fn more(of: &Explanation) -> String {
     text
 }
 
+fn cgroup_line(of: &Cgroup) -> String {
+    let mut text = format!("Cgroup: {}", of.path.as_deref().unwrap_or("its name was not printed"));
+    if let (Some(usage), Some(limit)) = (of.usage_kb, of.limit_kb) {
+        text += &format!("; {usage} kB used of {limit} kB");
+    }
+    let held = [
+        ("anonymous", of.anon_kb),
+        ("page cache", of.file_kb),
+        ("dirty", of.dirty_kb),
+        ("being written", of.writeback_kb),
+        ("tmpfs", of.shmem_kb),
+    ];
+    for (what, kb) in held {
+        text += &kb.filter(|kb| *kb > 0).map_or(String::new(), |kb| format!("; {what} {kb} kB"));
+    }
+    if let Some(percent) = of.dirty_percent().filter(|percent| *percent >= 50) {
+        text += &format!(
+            "\nIt waits for writeback: {percent} % of its limit is page cache that must be written first"
+        );
+    }
+    text + "\n"
+}
+
+/// Returns what a part of the kernel said, and how often.
+fn notice(of: &Explanation) -> String {
+    let Some(Notice { about, last_line, count, .. }) = &of.report.notice else {
+        return String::new();
+    };
+    let task = of.report.task.as_deref().unwrap_or("a task");
+    let text = match about {
+        About::Xfs(bytes) => {
+            format!("XFS waits for memory in one piece, first for {task}, up to {bytes} bytes")
+        }
+        About::Cma(pages, error) => format!("CMA gave no {pages} pages (error {error})"),
+        About::Hugetlb(wanted, got, size) => {
+            format!("{got} of {wanted} huge pages of {size} were had")
+        }
+        About::Compaction(seconds) => {
+            format!("{task} is blocked for more than {seconds} s in compaction")
+        }
+        About::Reclaim(seconds) => {
+            format!("{task} is blocked for more than {seconds} s in reclaim")
+        }
+    };
+    match count {
+        1 => text,
+        count => format!("{text}; {count} times, last in line {last_line}"),
+    }
+}
+
+fn said(about: &About) -> &'static str {
+    match about {
+        About::Xfs(_) => "Fragmentation: XFS asks again until a free block is large enough.",
+        About::Cma(_, -12) => "CMA: no range of the area is free and long enough.",
+        About::Cma(..) => "CMA: pages in the range could not be moved out of it.",
+        About::Hugetlb(..) => {
+            "Fragmentation, or a shortage: the kernel found no more free blocks of this size."
+        }
+        About::Compaction(_) => {
+            "Compaction: the task moves pages to get a large block, and waits for one of them."
+        }
+        About::Reclaim(_) => {
+            "Reclaim: the task frees pages to get memory, and waits for one of them."
+        }
+    }
+}
+
+fn vmalloc(of: &Vmalloc) -> String {
+    let Vmalloc { bytes, had_bytes, lack } = of;
+    match (lack, had_bytes) {
+        (Lack::Addresses, _) => format!(
+            "vmalloc: no range of addresses for {bytes} bytes, or no memory to keep book of it; free pages do not matter."
+        ),
+        (Lack::Machine, _) => format!("vmalloc: {bytes} bytes are more than the machine has."),
+        (Lack::Pages, Some(had)) => {
+            format!("vmalloc: of {bytes} bytes {had} were had, and then no page more.")
+        }
+        (Lack::Pages, None) => format!("vmalloc: there were not enough pages for {bytes} bytes."),
+    }
+}
+
 fn why(of: &Explanation) -> String {
+    if let Some(notice) = &of.report.notice {
+        return said(&notice.about).to_owned();
+    }
+    if let Some(of) = &of.report.vmalloc {
+        return vmalloc(of);
+    }
     let order = of.report.order.unwrap_or(0);
     let costly = match order > COSTLY_ORDER {
         true => " The kernel does not try hard for orders above 3.",
@@ -171,11 +283,15 @@ fn why(of: &Explanation) -> String {
         Class::FaultOom => "A page fault returned VM_FAULT_OOM: its own allocation failed elsewhere, and this state does \
                             not say why."
             .to_owned(),
+        Class::Notice | Class::Vmalloc => String::new(),
         Class::Asked => "Nobody lacked memory: somebody asked for the kill.".to_owned(),
         Class::NoRequest if of.report.kind == Kind::State => {
             "The request is not in the log: this is a state only.".to_owned()
         }
         Class::NoRequest => "Nobody asked for memory here: this is a state, not a failure.".to_owned(),
+        Class::Unknown if of.report.victim.is_some() && of.report.memory.zones.is_empty() => {
+            "Only the lines of the kill are in the log; they do not say why memory was short.".to_owned()
+        }
         Class::Unknown => "The log does not say why.".to_owned(),
     }
 }

@@ -130,7 +130,7 @@ impl Signs {
             let (class, order) = (found.class, found.report.order.unwrap_or(0));
             match signs.failures.iter_mut().find(|f| (f.class, f.order) == (class, order)) {
                 Some(failures) => failures.count += 1,
-                None if class == Class::NoRequest => {}
+                None if matches!(class, Class::NoRequest | Class::Notice | Class::Vmalloc) => {}
                 None => signs.failures.push(Failures {
                     class,
                     order,

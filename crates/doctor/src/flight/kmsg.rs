@@ -89,7 +89,7 @@ fn kind_of(line: &str) -> Option<EventKind> {
         Some(Kind::Oom | Kind::MemcgOom | Kind::FaultOom | Kind::AskedOom) => {
             return Some(EventKind::Oom);
         }
-        Some(Kind::Dump | Kind::State) | None => {}
+        Some(Kind::Dump | Kind::State | Kind::Vmalloc | Kind::Notice) | None => {}
     }
     let failed = (line.contains("cma_alloc:") && line.contains("alloc failed"))
         || line.contains("possible memory allocation deadlock");

@@ -299,6 +299,11 @@ impl Parser {
         !matches!(self.now, Now::Nothing | Now::Numbers(_))
     }
 
+    /// Tells whether a zone was read.
+    pub(super) fn has_zones(&self) -> bool {
+        !self.zones.is_empty()
+    }
+
     /// Returns what was read.
     pub(super) fn finish(self) -> MemInfo {
         let zones = self.zones.into_values();

@@ -1,18 +1,24 @@
 //! A kernel's log: its lines without what loggers and mail put around them, and the reports in it.
 
+mod cgroup;
 mod mem_info;
+mod notice;
 mod read;
 mod report;
 mod unwrap;
+mod vmalloc;
 
 use std::sync::LazyLock;
 
 use regex_lite::Regex;
 
+pub use self::cgroup::{Cgroup, Victim};
 pub use self::mem_info::{FreeList, MemInfo, Zone, ZoneKind};
+pub use self::notice::{About, Notice};
 pub use self::read::{Logged, read};
 pub(crate) use self::report::begins;
 pub use self::report::{Kind, Report, Slab};
+pub use self::vmalloc::{Lack, Vmalloc};
 
 /// A line of a log.
 #[derive(Clone, PartialEq, Eq, Debug)]

@@ -15,7 +15,8 @@ const PIECE_BYTES: usize = 16 << 10;
 
 /// The lines that say something have one of these.
 static SAYS: LazyLock<AhoCorasick> = LazyLock::new(|| {
-    AhoCorasick::new(WORDS.iter().chain(&MARKS)).expect("a few short texts make a searcher")
+    AhoCorasick::new(WORDS.iter().chain(MARKS.into_iter().flatten()))
+        .expect("a few short texts make a searcher")
 });
 
 /// What a log has.

@@ -5,7 +5,10 @@ use std::sync::LazyLock;
 use regex_lite::Regex;
 use serde::Serialize;
 
+use super::cgroup::{self, Cgroup, Victim};
 use super::mem_info::Parser;
+use super::notice::{self, Notice};
+use super::vmalloc::{self, Vmalloc};
 use super::{Line, MemInfo};
 
 /// What a report is about.
@@ -24,6 +27,10 @@ pub enum Kind {
     FaultOom,
     /// The OOM killer, called by SysRq-f.
     AskedOom,
+    /// `vmalloc` failed.
+    Vmalloc,
+    /// Lines of a part of the kernel that lacks memory, without a report.
+    Notice,
     /// SysRq-m, or a further state within a report.
     Dump,
     /// A state whose request is not in the log.
@@ -53,6 +60,14 @@ pub struct Report {
     pub version: Option<String>,
     /// The slab cache that got no memory just before.
     pub slab: Option<Slab>,
+    /// The memory cgroup at its limit.
+    pub cgroup: Option<Cgroup>,
+    /// The task that the OOM killer ended.
+    pub victim: Option<Victim>,
+    /// How `vmalloc` failed.
+    pub vmalloc: Option<Vmalloc>,
+    /// The lines that it is, where it is no report.
+    pub notice: Option<Notice>,
     /// The state of memory.
     pub memory: MemInfo,
 }
@@ -69,6 +84,34 @@ pub struct Slab {
 }
 
 impl Report {
+    fn of_notice(notice: Notice) -> Self {
+        Self {
+            task: notice.task.clone(),
+            notice: Some(notice.clone()),
+            ..Self::new(Kind::Notice, notice.line)
+        }
+    }
+
+    fn new(kind: Kind, line: usize) -> Self {
+        Self {
+            kind,
+            line,
+            task: None,
+            order: None,
+            mode: None,
+            flags: None,
+            nodemask: None,
+            mems_allowed: None,
+            version: None,
+            slab: None,
+            cgroup: None,
+            victim: None,
+            vmalloc: None,
+            notice: None,
+            memory: MemInfo::default(),
+        }
+    }
+
     /// Tells whether the OOM killer was invoked for the machine's memory.
     #[must_use]
     pub const fn is_oom(&self) -> bool {
@@ -102,7 +145,9 @@ fn pattern(text: &str) -> Regex {
 }
 
 /// What a line must have one of to begin a report, or to say something of one that is not the state of memory.
-pub(super) const MARKS: [&str; 11] = [
+pub(super) const MARKS: [&[&str]; 4] =
+    [&OWN_MARKS, &cgroup::MARKS, &notice::MARKS, &vmalloc::MARKS];
+const OWN_MARKS: [&str; 11] = [
     SLUB,
     SLUB_CACHE,
     "page allocation",
@@ -139,6 +184,7 @@ pub(super) struct Finder {
     /// What is read: the first of lines without a caller, or of callers whose first lines were lost; then by caller.
     open: Vec<(Option<String>, Open)>,
     slab: Option<Slab>,
+    notices: notice::Parser,
 }
 
 /// A report that has not ended.
@@ -152,6 +198,8 @@ struct Open {
     is_memcg: bool,
     /// The nodes that the line of an OOM report's constraint allows, if it has that line.
     constraint: Option<Option<String>>,
+    oom: cgroup::Parser,
+    vmalloc: Option<Vmalloc>,
     memory: Parser,
 }
 
@@ -159,7 +207,12 @@ impl Finder {
     pub(super) fn new() -> Self {
         // A state whose first lines were lost.
         let lost = Open::new(Kind::State, 1, None);
-        Self { found: Vec::new(), open: vec![(None, lost)], slab: None }
+        Self {
+            found: Vec::new(),
+            open: vec![(None, lost)],
+            slab: None,
+            notices: notice::Parser::default(),
+        }
     }
 
     /// Tells whether the next line matters even if it has none of [`MARKS`] and of the words of a state.
@@ -175,11 +228,16 @@ impl Finder {
     /// Reads a line.
     pub(super) fn push(&mut self, line: &Line) {
         self.look_before(line);
+        self.notices.push(line);
         let (begun, header) = (begins(&line.text), is_header(&line.text));
-        let at = self.of_caller(line, begun.is_some() || header);
+        let of_oom = line.text.contains(CONSTRAINT) || cgroup::is_of_oom(&line.text);
+        let at = self.of_caller(line, begun.is_some() || header || of_oom);
         let open = &self.open[at].1;
         if let Some(kind) = begun {
             self.begin(at, kind, line);
+        } else if of_oom && !open.takes_kill(&line.text) {
+            // The first lines of an OOM report were lost.
+            self.begin(at, Kind::Oom, line);
         } else if header && open.has_header && open.kind != Kind::State {
             // The first lines of a further state were lost.
             self.begin(at, Kind::Dump, line);
@@ -235,6 +293,7 @@ impl Finder {
     /// Returns the reports in their order.
     pub(super) fn finish(mut self) -> Vec<Report> {
         self.found.extend(self.open.into_iter().filter_map(|(_, open)| open.finish()));
+        self.found.extend(self.notices.finish().into_iter().map(Report::of_notice));
         self.found.sort_by_key(|report| report.line);
         self.found
     }
@@ -257,6 +316,9 @@ pub(crate) fn begins(text: &str) -> Option<Kind> {
     if text.contains("oom-killer") && OOM.is_match(text) {
         return Some(Kind::Oom);
     }
+    if Vmalloc::read(text).is_some() {
+        return Some(Kind::Vmalloc);
+    }
     let dump = text.contains("Show Memory") || text.contains("show-memory-usage");
     (dump && text.to_ascii_lowercase().contains("sysrq")).then_some(Kind::Dump)
 }
@@ -277,7 +339,9 @@ fn request(head: &[String]) -> String {
 fn task(head: &[String]) -> Option<String> {
     let first = head.first()?;
     let before = |what: &str| first.find(what).map(|at| first[..at].trim());
-    let printed = before(": page allocation").or_else(|| before(" invoked oom-killer"));
+    let printed = before(": page allocation")
+        .or_else(|| before(" invoked oom-killer"))
+        .or_else(|| before(": vmalloc"));
     let comm = head.iter().find_map(|line| word(&COMM, line, 1));
     let Some(printed) = printed.filter(|name| !name.is_empty()) else {
         return begins(first).and(comm);
@@ -314,12 +378,28 @@ impl Open {
             has_header: false,
             is_memcg: false,
             constraint: None,
+            oom: cgroup::Parser::default(),
+            vmalloc: None,
             memory: Parser::default(),
         }
     }
 
     fn is_within(&self) -> bool {
-        (!self.has_header && self.head.len() < HEAD_LINES) || self.memory.is_within()
+        (!self.has_header && self.head.len() < HEAD_LINES)
+            || self.memory.is_within()
+            || self.oom.is_within()
+    }
+
+    /// Tells whether a line below the first one of an OOM report is of this one.
+    fn takes_kill(&self, text: &str) -> bool {
+        let is_oom = match self.kind {
+            Kind::Oom => true,
+            // Its first lines were lost.
+            Kind::State | Kind::Dump => self.memory.has_zones(),
+            _ => false,
+        };
+        let is_said = text.contains(CONSTRAINT) && self.constraint.is_some();
+        is_oom && !is_said && !self.oom.is_of_next(text)
     }
 
     /// Tells whether its first line was printed after a line that follows it.
@@ -339,13 +419,19 @@ impl Open {
         if self.constraint.is_none() && text.contains(CONSTRAINT) {
             self.constraint = Some(word(&MEMS, text, 1));
         }
+        self.oom.push(text, line.number);
+        if self.kind == Kind::Vmalloc && self.vmalloc.is_none() {
+            self.vmalloc = Vmalloc::read(text);
+        }
         self.memory.push(line);
     }
 
     /// Returns the report; `None` for lines before the first one that have no state of memory.
     fn finish(self) -> Option<Report> {
-        let Self { kind, line, head, is_memcg, constraint, memory, slab, .. } = self;
+        let Self { kind, line, head, is_memcg, constraint, memory, slab, oom, vmalloc, .. } = self;
         let memory = memory.finish();
+        let (cgroup, victim) = oom.finish();
+        let is_memcg = is_memcg || cgroup.is_some();
         if kind == Kind::State && memory.zones.iter().all(|zone| zone.free.is_none()) {
             return None;
         }
@@ -361,8 +447,6 @@ impl Open {
             kind => kind,
         };
         Some(Report {
-            kind,
-            line,
             task,
             order: word(&ORDER, &request, 1)
                 .and_then(|order| order.parse().ok())
@@ -374,7 +458,11 @@ impl Open {
             mems_allowed: word(&MEMS, &head, 1).or(constraint.flatten()),
             version: version(&head),
             slab,
+            cgroup,
+            victim,
+            vmalloc,
             memory,
+            ..Report::new(kind, line)
         })
     }
 }

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use pageblock_doctor::class::{Class, Confidence};
 use pageblock_doctor::holders::Holding;
-use pageblock_doctor::log::Kind;
+use pageblock_doctor::log::{About, Kind, Lack, Vmalloc};
 use pageblock_doctor::watermark::Verdict;
 use pageblock_doctor::{Explanation, explain_log};
 
@@ -199,4 +199,79 @@ fn names_of_tasks_are_whole() {
         (pieces.report.order, pieces.report.flags.as_deref()),
         (Some(0), Some("GFP_ATOMIC"))
     );
+}
+
+#[test]
+fn failures_of_vmalloc_are_of_addresses_or_of_pages() {
+    for (name, bytes, had_bytes, lack, flags) in [
+        ("vmalloc-error.log", 4096, None, Lack::Addresses, "GFP_KERNEL|__GFP_ZERO"),
+        (
+            "vmalloc-4.19-memcg.log",
+            20_480,
+            Some(8192),
+            Lack::Pages,
+            "GFP_KERNEL_ACCOUNT|__GFP_ZERO",
+        ),
+        (
+            "vmalloc-line-only.log",
+            20_480,
+            Some(12_288),
+            Lack::Pages,
+            "GFP_KERNEL_ACCOUNT|__GFP_ZERO",
+        ),
+    ] {
+        let found = one(name);
+        assert_eq!((found.report.kind, found.class), (Kind::Vmalloc, Class::Vmalloc), "{name}");
+        assert_eq!(found.report.vmalloc, Some(Vmalloc { bytes, had_bytes, lack }), "{name}");
+        assert_eq!(found.report.flags.as_deref(), Some(flags), "{name}");
+        assert_eq!(found.helps.len(), 1, "{name}");
+    }
+}
+
+/// 503316 kB of the limit of 524288 kB are dirty page cache: 96 %.
+#[test]
+fn a_cgroup_that_waits_for_writeback_says_so_with_and_without_the_first_line() {
+    for (name, task) in
+        [("memcg-with-header-dirty-cache.log", Some("cp")), ("memcg-without-header.log", None)]
+    {
+        let found = one(name);
+        assert_eq!((found.class, found.report.task.as_deref()), (Class::Cgroup, task), "{name}");
+        assert_eq!(found.missing, Vec::<&str>::new(), "{name}");
+        let cgroup = found.report.cgroup.expect("it is printed");
+        assert_eq!(cgroup.path.as_deref(), Some("/kubepods/podUID/CONTAINER"), "{name}");
+        assert_eq!((cgroup.limit_kb, cgroup.dirty_kb), (Some(524_288), Some(503_316)), "{name}");
+        assert_eq!((cgroup.dirty_percent(), cgroup.version), (Some(96), Some(1)), "{name}");
+        assert_eq!(found.report.victim.map(|victim| victim.pid), Some(62_685), "{name}");
+        let what: Vec<&str> = found.helps.iter().map(|advice| advice.what.as_str()).collect();
+        assert!(what[0].contains("dirty") && what[1].contains("memory.limit_in_bytes"), "{what:?}");
+    }
+}
+
+#[test]
+fn lines_of_kills_alone_tell_who_was_killed() {
+    let found = explained("only-the-killed-lines.log");
+    let seen: Vec<_> = found
+        .into_iter()
+        .map(|f| (f.class, f.report.victim.map(|victim| (victim.task, victim.anon_kb))))
+        .collect();
+    let victim = |task: &str, kb| Some((task.to_owned(), Some(kb)));
+    let expected =
+        [(Class::Unknown, victim("java", 2_630_920)), (Class::Cgroup, victim("uwsgi", 164_992))];
+    assert_eq!(seen, expected);
+}
+
+#[test]
+fn lines_without_a_report_are_explained_once() {
+    for (name, about, count, task) in [
+        ("xfs-lines.log", About::Xfs(65_728), 5, Some("fs_mark")),
+        ("cma-line.log", About::Cma(200_000, -16), 1, None),
+        ("hugetlb-line.log", About::Hugetlb(1000, 400, "2.00 MiB".into()), 1, None),
+        ("task-blocked-in-compaction.log", About::Compaction(120), 1, Some("fs_mark")),
+    ] {
+        let found = one(name);
+        assert_eq!((found.class, found.report.line, found.helps.len()), (Class::Notice, 1, 1));
+        let notice = found.report.notice.expect("it is a notice");
+        assert_eq!((notice.about, notice.count), (about, count), "{name}");
+        assert_eq!(notice.task.as_deref(), task, "{name}");
+    }
 }
