@@ -183,7 +183,7 @@ fn of_vmalloc(lack: Lack) -> Advice {
 pub(crate) fn of_notice(about: &About) -> Vec<Advice> {
     let one = match about {
         About::Xfs(_) => advice(
-            "xfs_fsr, or copy files with very many extents; kernels from 6.8 on ask for less in one piece",
+            "xfs_fsr, or a copy of the files with very many extents",
             "XFS keeps lists of extents in one piece, and waits until it gets one: fragmentation",
         ),
         About::Cma(_, -12) => advice(

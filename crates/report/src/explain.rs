@@ -14,7 +14,8 @@ pub fn print(found: &[Explanation], lines: usize) -> String {
     if found.is_empty() {
         return format!(
             "No report in {lines} lines. Looked for: \"page allocation failure\", \"page allocation stalls\", \
-             \"invoked oom-killer\", the state of memory that SysRq-m prints (\"Mem-Info\").\n"
+             \"invoked oom-killer\", the state of memory that SysRq-m prints (\"Mem-Info\"), the lines of \
+             a kill, failures of vmalloc and cma_alloc, lines of XFS and HugeTLB, tasks blocked in compaction or reclaim.\n"
         );
     }
     let mut text = String::new();

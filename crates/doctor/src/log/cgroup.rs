@@ -6,8 +6,15 @@ use regex_lite::{Captures, Regex};
 use serde::Serialize;
 
 /// What a line must have one of to matter here.
-pub(super) const MARKS: [&str; 6] =
-    ["emory: usage", "swap: usage", STATS, "as a result of limit of", "process ", GROUP];
+pub(super) const MARKS: [&str; 7] = [
+    "emory: usage",
+    "swap: usage",
+    STATS,
+    "as a result of limit of",
+    "Killed process ",
+    "Kill process ",
+    GROUP,
+];
 const STATS: &str = "emory cgroup stats for ";
 const GROUP: &str = "memory.oom.group";
 /// The lines of a cgroup's statistics from 5.2 on, at most.
