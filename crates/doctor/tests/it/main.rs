@@ -1,5 +1,6 @@
 //! Real reports, explained.
 
+mod edited;
 mod flight;
 mod forecast;
 mod fuzzed;
