@@ -157,6 +157,16 @@ mod tests {
     }
 
     #[test]
+    fn an_error_is_one_line_whatever_a_key_holds() {
+        for key in ["a\\nb", "a\nb", "a\\u001b[31m"] {
+            let json = format!("[{{\"counters\": {{\"{key}\": -1}}}}]");
+            let error = parse(Path::new("runs.json"), json.as_bytes()).unwrap_err().to_string();
+            assert!(!error.contains(char::is_control), "{error:?}");
+            assert!(error.starts_with("runs.json: line "), "{error}");
+        }
+    }
+
+    #[test]
     fn errors_say_file_place_and_what() {
         check_error(
             "",

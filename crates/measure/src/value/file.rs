@@ -97,13 +97,22 @@ pub(crate) fn parse<T: DeserializeOwned>(path: &Path, bytes: &[u8]) -> Result<T,
             path: path.to_owned(),
             line: error.line(),
             column: error.column(),
-            message: format!("{key}{}{cut}", parse_words::words(what)),
+            message: in_one_line(&format!("{key}{}{cut}", parse_words::words(what))),
         }
     };
     let value = serde_path_to_error::deserialize(&mut json)
         .map_err(|error| failed(error.inner(), &error.path().to_string()))?;
     json.end().map_err(|error| failed(&error, "."))?;
     Ok(value)
+}
+
+/// Escapes control characters: a key of the file can hold any, and an error is one line.
+fn in_one_line(text: &str) -> String {
+    let escaped = |c: char| match c.is_control() {
+        true => c.escape_default().to_string(),
+        false => c.to_string(),
+    };
+    text.chars().map(escaped).collect()
 }
 
 /// Formats a value as indented JSON that ends with a newline.
