@@ -196,7 +196,7 @@ impl<'m> Allocator<'m> {
         sharing_size::<L>(self.zones.len(), self.cpus())
     }
 
-    /// Lets CPUs share the allocator, with [locks](crate::locks) in memory that the caller supplies.
+    /// Lets CPUs share the allocator, with [locks](mod@crate::locks) in memory that the caller supplies.
     ///
     /// # Errors
     /// [`SetupError::Memory`] where the memory is smaller than [`sharing_size`](Self::sharing_size).
