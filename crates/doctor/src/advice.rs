@@ -60,54 +60,9 @@ pub fn helps(class: Class, case: Case) -> Vec<Advice> {
         ));
     }
     match class {
-        Class::Burst => {
-            if has((4, 6)) {
-                all.push(advice(
-                    "sysctl vm.watermark_scale_factor=100",
-                    "kswapd starts earlier and leaves more free, which is what a burst lives on",
-                ));
-            }
-            all.push(advice(
-                "a larger vm.min_free_kbytes, for bursts that are larger than the reserve",
-                "callers that cannot wait may go below the min watermark only by a part of it",
-            ));
-            all.push(nothing_if_rare());
-        }
-        Class::Fragmentation => {
-            if flags.direct_reclaim {
-                all.push(advice(
-                    "echo 1 > /proc/sys/vm/compact_memory, once, and look again",
-                    "compaction joins free memory where the pages between are movable; if it does not help, unmovable \
-                     pages hold the blocks",
-                ));
-            }
-            if has((5, 9)) {
-                all.push(advice(
-                    "sysctl vm.compaction_proactiveness=40 (the default is 20)",
-                    "kcompactd keeps large blocks free before somebody asks",
-                ));
-            }
-            if order > COSTLY_ORDER {
-                all.push(advice(
-                    "kvmalloc, scatter-gather or CMA in the driver that asks for this order",
-                    "above order 3 the kernel gives up early by design, and may fail at any time",
-                ));
-            }
-        }
-        Class::OnlyCma => {
-            all.push(advice(
-                "a smaller cma= on the kernel's command line",
-                "free CMA memory serves movable requests only, and counts as free all the same",
-            ));
-            if is_single_and_cannot_wait(order, flags) {
-                all.push(advice(
-                    "a larger vm.min_free_kbytes",
-                    "kswapd leaves CMA out of what it keeps free, so that more single pages are there for callers \
-                     that cannot wait",
-                ));
-                all.push(nothing_if_rare());
-            }
-        }
+        Class::Burst => all.extend(of_burst(&has)),
+        Class::Fragmentation => all.extend(of_fragmentation(order, flags, &has)),
+        Class::OnlyCma => all.extend(of_only_cma(order, flags)),
         Class::OnlyHighatomic => all.push(advice(
             "a newer kernel (6.12 and later return the reserve sooner)",
             "the reserve is for requests that cannot wait; others get it back under pressure only",
@@ -137,6 +92,67 @@ pub fn helps(class: Class, case: Case) -> Vec<Advice> {
         )),
         Class::Vmalloc => all.extend(case.lack.map(of_vmalloc)),
         Class::Changed | Class::NoRequest | Class::Unknown | Class::Notice => {}
+    }
+    all
+}
+
+/// Returns what helps where a burst took what was free before kswapd could free more. `has` says whether the kernel has
+/// what a version brought.
+fn of_burst(has: &dyn Fn(Version) -> bool) -> Vec<Advice> {
+    let mut all = Vec::new();
+    if has((4, 6)) {
+        all.push(advice(
+            "sysctl vm.watermark_scale_factor=100",
+            "kswapd starts earlier and leaves more free, which is what a burst lives on",
+        ));
+    }
+    all.push(advice(
+        "a larger vm.min_free_kbytes, for bursts that are larger than the reserve",
+        "callers that cannot wait may go below the min watermark only by a part of it",
+    ));
+    all.push(nothing_if_rare());
+    all
+}
+
+/// Returns what helps where memory is free, but not in blocks of this order.
+fn of_fragmentation(order: u32, flags: Flags, has: &dyn Fn(Version) -> bool) -> Vec<Advice> {
+    let mut all = Vec::new();
+    if flags.direct_reclaim {
+        all.push(advice(
+            "echo 1 > /proc/sys/vm/compact_memory, once, and look again",
+            "compaction joins free memory where the pages between are movable; if it does not help, unmovable \
+             pages hold the blocks",
+        ));
+    }
+    if has((5, 9)) {
+        all.push(advice(
+            "sysctl vm.compaction_proactiveness=40 (the default is 20)",
+            "kcompactd keeps large blocks free before somebody asks",
+        ));
+    }
+    if order > COSTLY_ORDER {
+        all.push(advice(
+            "kvmalloc, scatter-gather or CMA in the driver that asks for this order",
+            "above order 3 the kernel gives up early by design, and may fail at any time",
+        ));
+    }
+    all
+}
+
+/// Returns what helps where only CMA is free.
+fn of_only_cma(order: u32, flags: Flags) -> Vec<Advice> {
+    let mut all = Vec::new();
+    all.push(advice(
+        "a smaller cma= on the kernel's command line",
+        "free CMA memory serves movable requests only, and counts as free all the same",
+    ));
+    if is_single_and_cannot_wait(order, flags) {
+        all.push(advice(
+            "a larger vm.min_free_kbytes",
+            "kswapd leaves CMA out of what it keeps free, so that more single pages are there for callers \
+             that cannot wait",
+        ));
+        all.push(nothing_if_rare());
     }
     all
 }

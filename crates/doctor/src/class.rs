@@ -68,23 +68,15 @@ pub fn classify(
     checks: &[Check],
     others: &[Check],
 ) -> (Class, Confidence) {
-    match report.kind {
-        Kind::AskedOom => return (Class::Asked, Confidence::High),
-        Kind::Vmalloc => return (Class::Vmalloc, Confidence::High),
-        Kind::Notice => return (Class::Notice, Confidence::High),
-        Kind::FaultOom => return (Class::FaultOom, Confidence::High),
-        _ => {}
+    if let Some(class) = of_kind(report.kind) {
+        return (class, Confidence::High);
     }
     let Some(flags) = flags else {
         return match report.kind {
-            Kind::MemcgOom => (Class::Cgroup, Confidence::High),
             Kind::Dump | Kind::State => (Class::NoRequest, Confidence::High),
             _ => (Class::Unknown, Confidence::Low),
         };
     };
-    if report.kind == Kind::MemcgOom {
-        return (Class::Cgroup, Confidence::High);
-    }
     let is_of_low_zones = flags.highest_zone() < ZoneKind::Normal;
     if checks.is_empty() && is_of_low_zones && report.memory.is_whole_without(flags.highest_zone())
     {
@@ -143,6 +135,18 @@ pub fn classify(
         Some(false) => (Class::Shortage, sure),
         None => (Class::Shortage, Confidence::Medium),
     }
+}
+
+/// Returns the class that the kind of a report says by itself, whatever it prints of zones.
+const fn of_kind(kind: Kind) -> Option<Class> {
+    Some(match kind {
+        Kind::AskedOom => Class::Asked,
+        Kind::Vmalloc => Class::Vmalloc,
+        Kind::Notice => Class::Notice,
+        Kind::FaultOom => Class::FaultOom,
+        Kind::MemcgOom => Class::Cgroup,
+        _ => return None,
+    })
 }
 
 /// Tells whether a good part of memory (a twentieth) could have been reclaimed: page cache, or anonymous memory while
