@@ -54,7 +54,7 @@ def test_a_log_is_explained_from_a_file_and_from_text() -> None:
     assert "Only CMA is free" in explained.text
     assert pageblock.explain(file.read_text(encoding="utf-8")).to_json() == explained.to_json()
     assert pageblock.explain(b"nothing\n").to_dicts() == []
-    with pytest.raises(pageblock.Error, match="nowhere.txt: No such file or directory"):
+    with pytest.raises(pageblock.Error, match="nowhere.txt: cannot read: No such file or directory"):
         pageblock.explain("nowhere.txt")
 
 
