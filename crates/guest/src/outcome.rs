@@ -9,7 +9,9 @@ use pageblock_measure::value::blocks::TypeCounts;
 use pageblock_measure::value::clock::Clock;
 use pageblock_measure::value::ended::{EndReason, Ended};
 use pageblock_measure::{Counters, EventUnit, ExtfragKey, ExtfragMatrix, Origin, Run};
-use pageblock_recording::{BuddyInfo, Input, KernelVersion, MemInfo, PageTypeInfo, ProcFiles};
+use pageblock_recording::{
+    BuddyInfo, Input, KernelVersion, MemInfo, PageTypeInfo, ProcFiles, VmStat,
+};
 use pageblock_simulate::sim::machine_file::MachineSpec;
 
 use crate::error::Error;
@@ -127,10 +129,9 @@ impl Subject<'_> {
 
     /// Returns what the kernel counted between start and end.
     fn counters(&self, start: &Files, end: &Files) -> Result<Counters, Error> {
-        let read = |files| {
-            Counters::parse_vmstat(self.text(files, "vmstat")?).map_err(|line| {
-                self.wrong("vmstat", format!("line {line} is not a name and a count"))
-            })
+        let read = |files| -> Result<Counters, Error> {
+            let stat = VmStat::read(self.input(files, "vmstat")?);
+            Ok(stat.map_err(|error| self.wrong("vmstat", error))?.0.into_iter().collect())
         };
         let all = read(end)?.since(&read(start)?);
         let count = |name: &str| !name.starts_with("nr_") || COUNTED.contains(&name);
@@ -146,7 +147,7 @@ impl Subject<'_> {
             run.set_free_blocks(&if many { format!("{node}-{zone}") } else { zone }, free);
         }
         let types = self.types(end)?;
-        run.pageblock_order = Some(types.pageblock_order);
+        run.pageblock_order = types.pageblock_order;
         let mut blocks = TypeCounts::default();
         types.blocks.iter().for_each(|((_, mt), count)| blocks[*mt] += count);
         run.blocks_by_type = Some(blocks);

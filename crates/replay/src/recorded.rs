@@ -122,7 +122,7 @@ fn recorded_end(snapshot: &Snapshot, pageblock_order: Order) -> Option<EndState>
     }
     let mut blocks = TypeCounts::default();
     if snapshot.blocks.is_empty() {
-        let types = types.filter(|types| types.pageblock_order == pageblock_order);
+        let types = types.filter(|types| types.pageblock_order == Some(pageblock_order));
         for ((_, mt), count) in types.into_iter().flat_map(|types| &types.blocks) {
             blocks[*mt] += count;
         }

@@ -63,7 +63,7 @@ pub fn metrics(sample: &Sample, of: &Checkup) -> String {
 }
 
 fn lists(text: &mut Text, of: &Checkup) {
-    let zone = |node: u32, zone: &str, order: usize| {
+    let zone = |node: u16, zone: &str, order: usize| {
         [("node", node.to_string()), ("zone", zone.to_owned()), ("order", order.to_string())]
     };
     let name = "pageblock_free_blocks";

@@ -1,7 +1,6 @@
 //! The state of a machine's memory: what every frame is used for, its zones, and its kernel.
 
 use std::cell::RefCell;
-use std::io::Cursor;
 use std::path::Path;
 use std::rc::Rc;
 
@@ -10,9 +9,7 @@ use pageblock_doctor::checkup::Signs;
 use pageblock_doctor::forecast::{Kind, Movable, Rules, Run, Sink, Source, Watch};
 use pageblock_doctor::proc::zoneinfo::Zone;
 use pageblock_kernel::{Kernel, Named};
-use pageblock_recording::{
-    BlockInfo, Input, PcpInfo, ProcFiles, Snapshot, Watermarks, ZoneSnapshot,
-};
+use pageblock_recording::{BlockInfo, Snapshot, Watermarks, ZoneSnapshot};
 use pageblock_replay::machine::{Machine, preset_of};
 
 use crate::error::Error;
@@ -135,12 +132,12 @@ impl State {
             return Err(Error::PageSize(source.page_kb));
         }
         begin(source.frames());
-        let mut snapshot = zones_of(&source)?;
+        let mut snapshot = zones_of(&source);
         let machine = Machine::of_snapshot(&snapshot, source.sizes.pageblock)?;
         let table = Rc::new(RefCell::new(vec![0; snapshot.end_pfn().0 as usize]));
         let rules = source.rules;
         source.read(
-            &mut |_, zone| Writer { at: zone.start, rules, table: Rc::clone(&table) },
+            &mut |_, zone| Writer { at: zone.start(), rules, table: Rc::clone(&table) },
             watch,
         )?;
         let uses = table.take();
@@ -158,7 +155,7 @@ impl State {
             preset: preset.name,
             failed,
             agreement,
-            on_cpu_lists: source.zones.iter().map(|zone| zone.on_cpu_lists).sum(),
+            on_cpu_lists: source.zones.iter().map(Zone::on_cpu_lists).sum(),
             moves_folios: rules.large_folios,
             machine,
             snapshot,
@@ -210,43 +207,27 @@ impl Sysctls {
 }
 
 /// Returns the zones of a machine and the limits of their CPU lists.
-fn zones_of(source: &Source) -> Result<Snapshot, Error> {
-    let text = source.tree.read("/proc/zoneinfo").unwrap_or_default();
-    let input = Input::from_reader(Cursor::new(text), Path::new("zoneinfo"));
-    let figures =
-        input.and_then(ProcFiles::read_zoneinfo).map_err(pageblock_doctor::Error::from)?;
+fn zones_of(source: &Source) -> Snapshot {
     let mut snapshot = Snapshot::default();
-    for (at, zone) in source.zones.iter().enumerate() {
-        let node = u16::try_from(zone.node).unwrap_or(u16::MAX);
-        let found = figures.zones.iter().find(|z| z.node == node && z.name == zone.name);
-        snapshot.zones.push(ZoneSnapshot {
-            node,
-            present: found.map_or(zone.managed, |found| found.present),
-            ..zone_of(zone)
-        });
-        let lists = found.map_or(&[][..], |found| &found.lists);
-        snapshot.pcpinfo.extend(lists.iter().map(|list| PcpInfo {
-            cpu: list.cpu,
-            zone: at as u16,
-            high: list.high,
-            batch: list.batch,
-            high_min: list.high_min,
-            high_max: list.high_max,
-            ..PcpInfo::default()
-        }));
+    for (at, zone) in (0..).zip(&source.zones) {
+        snapshot.zones.push(zone_of(zone));
+        snapshot.pcpinfo.extend(zone.lists.iter().map(|list| list.limits(at)));
     }
-    Ok(snapshot)
+    snapshot
 }
 
 fn zone_of(zone: &Zone) -> ZoneSnapshot {
-    let mark = |at: usize| zone.marks[at].saturating_sub(zone.boost);
+    let boost = zone.boost.unwrap_or(0);
+    let mark = |at: usize| zone.wmark[at].saturating_sub(boost);
     ZoneSnapshot {
+        node: zone.node,
         name: zone.name.clone(),
-        start_pfn: Pfn(zone.start),
+        start_pfn: Pfn(zone.start()),
         spanned: zone.spanned,
+        present: zone.present,
         managed: zone.managed,
         wmark: Watermarks { min: mark(0), low: mark(1), high: mark(2), promo: 0 },
-        boost: zone.boost,
+        boost,
         lowmem_reserve: zone.reserve.clone(),
         nr_free_pages: zone.free,
         ..ZoneSnapshot::default()

@@ -142,7 +142,7 @@ mod tests {
         let zone: ZoneName = (0, "Normal".to_owned());
         let blocks = [((zone.clone(), Unmovable), 2), ((zone.clone(), Movable), 2)];
         let mut types = PageTypeInfo {
-            pageblock_order: 3,
+            pageblock_order: Some(3),
             types: vec![Unmovable, Movable],
             free: [].into(),
             blocks: blocks.into(),
@@ -166,7 +166,7 @@ mod tests {
         };
         let uses = [block(Use::Unknown, 6, 1), block(Use::Stays, 1, 4)].concat();
         let types = |movable: u64, unmovable: u64| PageTypeInfo {
-            pageblock_order: 3,
+            pageblock_order: Some(3),
             types: vec![Unmovable, Movable],
             free: [
                 ((zone.clone(), Movable), vec![movable]),

@@ -6,12 +6,13 @@ use pageblock_measure::value::index::{fragmentation_index, unusable_free_index};
 use serde::Serialize;
 
 use super::sample::Sample;
+use crate::proc::zoneinfo::Zone;
 
 /// A zone's state. Counts are pages.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 pub struct ZoneHealth {
     /// The node.
-    pub node: u32,
+    pub node: u16,
     /// The zone.
     pub zone: String,
     /// The pages given to the allocator.
@@ -43,25 +44,24 @@ pub struct ZoneHealth {
 /// Returns the state of every zone.
 #[must_use]
 pub(super) fn zones(sample: &Sample) -> Vec<ZoneHealth> {
-    let health = |zone: &crate::proc::zoneinfo::Zone| {
+    let health = |zone: &Zone| {
         let name = (zone.node, zone.name.clone());
         let blocks = sample.free_blocks.get(&name).cloned().unwrap_or_default();
         let orders = 0..blocks.len().min(32) as u8;
         let index =
             |order| Some(fragmentation_index(&blocks, order)).filter(|&index| index != -1000);
         let types = sample.types.iter().flat_map(|types| &types.blocks);
-        let own =
-            types.filter(|(((node, zone), _), _)| (u32::from(*node), zone) == (name.0, &name.1));
+        let own = types.filter(|((of, _), _)| *of == name);
         ZoneHealth {
             node: zone.node,
             zone: zone.name.clone(),
             managed: zone.managed,
             free: zone.free,
-            watermarks: zone.marks,
-            boost: zone.boost,
+            watermarks: zone.wmark,
+            boost: zone.boost.unwrap_or(0),
             lowmem_reserve: zone.reserve.clone(),
-            on_cpu_lists: zone.on_cpu_lists,
-            cma: zone.cma,
+            on_cpu_lists: zone.on_cpu_lists(),
+            cma: zone.cma.unwrap_or(0),
             free_cma: zone.counter("nr_free_cma"),
             unusable: orders.clone().map(|order| unusable_free_index(&blocks, order)).collect(),
             fragmentation: orders.map(index).collect(),

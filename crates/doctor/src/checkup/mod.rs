@@ -15,7 +15,7 @@ pub use self::health::ZoneHealth;
 pub use self::klog::{Failures, Kill, Signs};
 pub(crate) use self::klog::{length, line_of_record};
 pub use self::rates::Rates;
-pub use self::sample::{Pressure, Sample, ZoneName};
+pub use self::sample::{Pressure, Sample};
 pub use self::settings::{FolioSize, HugePages, Hugetlb};
 use crate::class::Class;
 use crate::proc::tree::Missing;

@@ -5,7 +5,7 @@ use std::io::Cursor;
 use std::path::Path;
 
 use pageblock_measure::value::uninitialised::Uninitialised;
-use pageblock_recording::{BuddyInfo, Input, MemInfo, PageTypeInfo};
+use pageblock_recording::{BuddyInfo, Input, MemInfo, PageTypeInfo, VmStat, ZoneName};
 use serde::Serialize;
 
 use super::klog::Signs;
@@ -14,14 +14,6 @@ use crate::gfp::Version;
 use crate::proc::page_size::{page_kb, uninitialised};
 use crate::proc::tree::{Missing, Tree};
 use crate::proc::zoneinfo::{self, Zone};
-
-/// The most free blocks of an order that are believed: those of 64 TiB.
-const MOST_BLOCKS: u64 = 1 << 34;
-/// The largest counter that is believed.
-const MOST: i128 = 1 << 54;
-
-/// A zone's name.
-pub type ZoneName = (u32, String);
 
 /// The state of a machine.
 #[derive(Clone, Debug, Default)]
@@ -101,7 +93,7 @@ impl Sample {
             None => missing.push(gone("/proc/version", "commands are those of any version")),
         }
         sample.meminfo = MemInfo::parse(&text("/proc/meminfo", &mut missing));
-        sample.vmstat = pairs(&text("/proc/vmstat", &mut missing));
+        sample.vmstat = VmStat::parse(&text("/proc/vmstat", &mut missing)).0;
         let zones = text("/proc/zoneinfo", &mut missing);
         if !zones.is_empty() {
             match zoneinfo::read(zones, Path::new("/proc/zoneinfo")) {
@@ -112,16 +104,8 @@ impl Sample {
         sample.page_kb = page_kb(&sample.meminfo, &sample.zones);
         missing.extend(unmanaged(&sample));
         let lists = text("/proc/buddyinfo", &mut missing);
-        match parsed(lists, "/proc/buddyinfo", BuddyInfo::read, &mut missing) {
-            Some(info) => {
-                let named = |((node, zone), blocks): ((u16, String), Vec<u64>)| {
-                    let blocks = blocks.into_iter().map(|blocks| blocks.min(MOST_BLOCKS)).collect();
-                    ((u32::from(node), zone), blocks)
-                };
-                sample.free_blocks = info.free.into_iter().map(named).collect();
-            }
-            None => sample.free_blocks = BTreeMap::new(),
-        }
+        sample.free_blocks = parsed(lists, "/proc/buddyinfo", BuddyInfo::read, &mut missing)
+            .map_or_else(BTreeMap::new, |info| info.free);
         let types = text("/proc/pagetypeinfo", &mut missing);
         let has_text = !types.trim().is_empty();
         sample.types = parsed(types, "/proc/pagetypeinfo", PageTypeInfo::read, &mut missing)
@@ -220,18 +204,6 @@ fn version_of(text: &str) -> Option<(Version, String)> {
     let mut numbers = release.split(|c: char| !c.is_ascii_digit());
     let version = (numbers.next()?.parse().ok()?, numbers.next()?.parse().ok()?);
     Some((version, release.to_owned()))
-}
-
-/// Returns names and numbers, one pair a line.
-pub(super) fn pairs(text: &str) -> BTreeMap<String, u64> {
-    let pair = |line: &str| {
-        let mut words = line.split_whitespace();
-        let name = words.next()?.trim_end_matches(':');
-        // Some counters can go below zero for a moment.
-        let value: i128 = words.next()?.parse().ok()?;
-        Some((name.to_owned(), value.clamp(0, MOST) as u64))
-    };
-    text.lines().filter_map(pair).collect()
 }
 
 fn parsed<T>(

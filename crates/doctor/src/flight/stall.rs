@@ -2,6 +2,8 @@
 
 use std::collections::VecDeque;
 
+use pageblock_recording::VmStat;
+
 use super::frame::{Event, EventKind};
 
 /// Requests a second that compact or reclaim memory themselves, from which on it is a stall: those at which `pageblock doctor`
@@ -70,14 +72,12 @@ impl Counters {
     fn of(uptime: &str, vmstat: &str, pressure: &str) -> Option<Self> {
         let mut counters =
             Self { uptime: uptime.split_whitespace().next()?.parse().ok()?, ..Self::default() };
-        for line in vmstat.lines() {
-            let Some((name, value)) = line.split_once(' ') else { continue };
-            let value = || value.parse::<u64>().unwrap_or(0);
+        for (name, value) in VmStat::counters(vmstat) {
             match name {
-                "compact_stall" => counters.compact = value(),
-                "oom_kill" => counters.oom = value(),
+                "compact_stall" => counters.compact = value,
+                "oom_kill" => counters.oom = value,
                 _ if name.starts_with("allocstall") => {
-                    counters.reclaim = counters.reclaim.saturating_add(value());
+                    counters.reclaim = counters.reclaim.saturating_add(value);
                 }
                 _ => {}
             }

@@ -1,5 +1,6 @@
 //! How many free blocks compaction can make: at least, and at most.
 
+use pageblock_recording::ListFigures;
 use serde::Serialize;
 
 use super::kind::Kind;
@@ -54,7 +55,7 @@ pub(super) fn ranges(tally: &Tally, zone: &Zone, room: Option<Room>, pins: Pins)
     let outside = outside - whole * pages;
     let room = room.unwrap_or(Room { at_least: outside, at_most: outside });
     // Pages of the per-CPU lists, and movable pages without flags.
-    let hidden = zone.on_cpu_lists + zone.counter("nr_zspages");
+    let hidden = zone.on_cpu_lists() + zone.counter("nr_zspages");
     let state = compacted(tally, zone, room.at_least);
     let mut ranges = Vec::new();
     for units in &tally.units {
@@ -69,7 +70,7 @@ pub(super) fn ranges(tally: &Tally, zone: &Zone, room: Option<Room>, pins: Pins)
         let at_most = (units.free + made).min(fit).max(units.free);
         let sure = match units.order {
             order if is_gigantic => {
-                units.sure.min(free_frames.saturating_sub(zone.marks[0]) >> order).max(units.free)
+                units.sure.min(free_frames.saturating_sub(zone.wmark[0]) >> order).max(units.free)
             }
             order if order < tally.sizes.pageblock => state.parts(tally, order),
             order => state.whole(tally, order),
@@ -125,7 +126,7 @@ fn compacted(tally: &Tally, zone: &Zone, mut total: u64) -> Compacted {
     let blocks = &tally.blocks;
     let mut after = vec![After::Same; blocks.len()];
     // Below the min watermark no target is taken.
-    if zone.free < zone.marks[0] + CLUSTER {
+    if zone.free < zone.wmark[0] + CLUSTER {
         return Compacted(after);
     }
     let mut scanner = FreeScanner { tally, end: blocks.len(), found: true };
@@ -151,11 +152,21 @@ fn compacted(tally: &Tally, zone: &Zone, mut total: u64) -> Compacted {
     }
     // The pages that were freed last stay on the list of the CPU that compacts.
     let mut listed = 0;
-    while let Some(at) = emptied.pop().filter(|_| listed < zone.list_limit) {
+    let limit = zone.lists.iter().map(list_limit).max().unwrap_or(0);
+    while let Some(at) = emptied.pop().filter(|_| listed < limit) {
         listed += u64::from(blocks[at].sure);
         after[at] = After::Same;
     }
     Compacted(after)
+}
+
+/// The batches that a CPU list holds at least when pages are freed in a row: one more than it frees at once
+/// (`CONFIG_PCP_BATCH_SCALE_MAX`).
+const BATCHES: u64 = (1 << 5) + 1;
+
+/// Returns the most pages that lists hold: their limit now, or what they grow to by frees in a row (6.7 and later).
+fn list_limit(list: &ListFigures) -> u64 {
+    list.high.max(list.batch.saturating_mul(BATCHES))
 }
 
 /// What looks for room, from the highest pageblock down.

@@ -63,7 +63,7 @@ pub struct Forecast {
 #[derive(Clone, Debug, Serialize)]
 pub struct ZoneForecast {
     /// The node.
-    pub node: u32,
+    pub node: u16,
     /// The zone.
     pub zone: String,
     /// By order.
@@ -92,7 +92,7 @@ pub struct Slab {
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 pub struct MapRow {
     /// The node.
-    pub node: u32,
+    pub node: u16,
     /// The zone.
     pub zone: String,
     /// The address of the row in GiB.
@@ -154,7 +154,7 @@ pub fn forecast(root: &Path, begin: &dyn Fn(u64), watch: Watch<'_>) -> Result<Fo
         orders: sum(&zones),
         zones,
         frames,
-        on_cpu_lists: source.zones.iter().map(|zone| zone.on_cpu_lists).sum(),
+        on_cpu_lists: source.zones.iter().map(Zone::on_cpu_lists).sum(),
         pinned,
         held,
         held_gigantic,

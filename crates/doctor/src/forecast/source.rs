@@ -96,8 +96,8 @@ impl Source {
         };
         let zones = zoneinfo::read(read("/proc/zoneinfo"), &path)?;
         let meminfo = MemInfo::parse(&read("/proc/meminfo"));
-        let types = read("/proc/pagetypeinfo");
-        let buddyinfo = read("/proc/buddyinfo");
+        let types = parse(read("/proc/pagetypeinfo"), "pagetypeinfo", PageTypeInfo::read)?;
+        let lists = parse(read("/proc/buddyinfo"), "buddyinfo", BuddyInfo::read)?;
         let version = tree
             .setting("/proc/version")
             .or_else(|| tree.setting("/proc/sys/kernel/osrelease"))
@@ -118,20 +118,16 @@ impl Source {
             uninitialised
                 .map(|found| Missing { file: "/proc/zoneinfo".to_owned(), why: found.to_string() }),
         );
-        let pageblock = number_after(&types, "Page block order:").unwrap_or(9).min(13) as u8;
-        let columns =
-            buddyinfo.lines().next().map_or(11, |line| line.split_whitespace().count() - 4);
+        let pageblock = types.as_ref().and_then(|types| types.pageblock_order).unwrap_or(9).min(13);
+        let orders = lists.as_ref().and_then(BuddyInfo::orders).unwrap_or(11);
         let gigantic = (1024 * 1024 / page_kb).ilog2() as u8;
-        let sizes = Sizes { pageblock, largest: columns.clamp(1, 14) as u8 - 1, gigantic };
+        let sizes = Sizes { pageblock, largest: orders.clamp(1, 14) as u8 - 1, gigantic };
         let unevictable = setting(&tree, &settings, "compact_unevictable_allowed");
         let rules = Rules {
             large_folios: version.as_ref().is_some_and(|version| version.at_least(6, 9)),
             unevictable: unevictable.is_none_or(|value| value != "0"),
             sampling: version.as_ref().is_none_or(|version| version.at_least(5, 1)),
         };
-        let types = (!types.is_empty()).then(|| parse(types, PageTypeInfo::read)).transpose()?;
-        let lists =
-            (!buddyinfo.is_empty()).then(|| parse(buddyinfo, BuddyInfo::read)).transpose()?;
         Ok(Self {
             tree,
             zones,
@@ -158,7 +154,7 @@ impl Source {
     /// Returns the room of a zone for pages that move, where the lists by type can be read.
     pub(super) fn room(&self, zone: &Zone) -> Option<Room> {
         let (types, lists) = (self.types.as_ref()?, self.lists.as_ref()?);
-        let name = (u16::try_from(zone.node).ok()?, zone.name.clone());
+        let name = (zone.node, zone.name.clone());
         let all = lists.free.get(&name)?;
         let small = usize::from(self.sizes.pageblock).min(all.len());
         let mut room = Room { at_least: 0, at_most: 0 };
@@ -188,7 +184,7 @@ impl Source {
     /// Reads what the frames of every zone are used for.
     pub(super) fn tallies(&mut self, watch: Watch<'_>) -> Result<Vec<Tally>, Error> {
         let (sizes, rules) = (self.sizes, self.rules);
-        let tallies = self.read(&mut |_, zone| Tally::new(zone.start, sizes, rules), watch)?;
+        let tallies = self.read(&mut |_, zone| Tally::new(zone.start(), sizes, rules), watch)?;
         if let Some(flags) = self.tree.find("/proc/kpageflags") {
             self.check(&tallies, &flags)?;
         }
@@ -217,12 +213,12 @@ impl Source {
         };
         let mut order: Vec<usize> = (0..self.zones.len()).collect();
         // A compressed table is read from its beginning to its end.
-        order.sort_by_key(|&at| self.zones[at].start);
+        order.sort_by_key(|&at| self.zones[at].start());
         let mut sinks: Vec<Option<S>> = self.zones.iter().map(|_| None).collect();
         for at in order {
             let zone = &self.zones[at];
             let mut sink = make(at, zone);
-            let span = (zone.start, zone.end(), 1 << self.sizes.pageblock);
+            let span = (zone.start(), zone.end(), 1 << self.sizes.pageblock);
             let mut known = self.real(zone, &mut sink);
             frames::read(&mut flags_table, counts.as_mut(), span, &mut known, watch)?;
             sinks[at] = Some(sink);
@@ -234,7 +230,7 @@ impl Source {
     /// no range of memory.
     fn real<'s, S: Sink>(&self, zone: &Zone, sink: &'s mut S) -> Real<'s, S> {
         let mut absent = Vec::new();
-        let mut at = zone.start;
+        let mut at = zone.start();
         for &(from, to) in &self.memory {
             absent.push(at..from.clamp(at, zone.end()));
             at = at.max(to.min(zone.end()));
@@ -248,7 +244,7 @@ impl Source {
             absent.push(later);
         }
         absent.retain(|range| !range.is_empty());
-        Real { sink, at: zone.start, absent, block: 1 << self.sizes.pageblock }
+        Real { sink, at: zone.start(), absent, block: 1 << self.sizes.pageblock }
     }
 
     /// Refuses the tables of kernels that mark only the first frame of a free block.
@@ -282,11 +278,8 @@ impl Source {
         self.missing.push(Missing { file: "/proc/kpageflags".to_owned(), why: why.to_owned() });
         let legacy = self.version.as_ref().map(KernelVersion::numbering);
         let numbering = legacy.unwrap_or(Numbering::Modern);
-        let types = self.tree.read("/proc/pagetypeinfo").unwrap_or_default();
-        let snapshot = Snapshot::read(
-            Input::open(&file)?,
-            Decoding { numbering, cma: types.contains("CMA") },
-        )?;
+        let cma = self.types.as_ref().is_some_and(PageTypeInfo::has_cma);
+        let snapshot = Snapshot::read(Input::open(&file)?, Decoding { numbering, cma })?;
         let mut runs: Vec<(u64, u64, Kind)> = Vec::new();
         runs.extend(snapshot.free.iter().map(|b| (b.pfn.0, 1 << b.order, Kind::Free)));
         runs.extend(snapshot.pcp.iter().map(|b| (b.pfn.0, 1 << b.order, Kind::KernelOrFree)));
@@ -298,8 +291,8 @@ impl Source {
         for (number, zone) in self.zones.iter().enumerate() {
             let mut made = make(number, zone);
             let mut sink = self.real(zone, &mut made);
-            let mut at = zone.start;
-            let first = runs.partition_point(|run| run.0 < zone.start);
+            let mut at = zone.start();
+            let first = runs.partition_point(|run| run.0 < zone.start());
             for &(start, frames, kind) in &runs[first..] {
                 if start >= zone.end() {
                     break;
@@ -377,10 +370,13 @@ fn setting(tree: &Tree, settings: &BTreeMap<String, String>, name: &str) -> Opti
 
 fn parse<T>(
     text: String,
+    name: &str,
     read: fn(Input) -> Result<T, pageblock_recording::Error>,
-) -> Result<T, Error> {
-    let name = if text.starts_with("Node") { "buddyinfo" } else { "pagetypeinfo" };
-    Ok(read(Input::from_reader(std::io::Cursor::new(text), Path::new(name))?)?)
+) -> Result<Option<T>, Error> {
+    if text.is_empty() {
+        return Ok(None);
+    }
+    Ok(Some(read(Input::from_reader(std::io::Cursor::new(text), Path::new(name))?)?))
 }
 
 const fn of_use(state: PageUse) -> Kind {
@@ -395,9 +391,4 @@ const fn of_use(state: PageUse) -> Kind {
         PageUse::IsolatedFree | PageUse::KernelOrPcp => Kind::KernelOrFree,
         PageUse::OtherLru => Kind::OffLru,
     }
-}
-
-fn number_after(text: &str, key: &str) -> Option<u64> {
-    let rest = text.lines().find_map(|line| line.trim().strip_prefix(key))?;
-    rest.split_whitespace().next()?.parse().ok()
 }

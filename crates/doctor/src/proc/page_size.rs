@@ -43,7 +43,7 @@ pub fn uninitialised(total: u64, page_kb: u64, zones: &[Zone]) -> Option<Uniniti
 
 /// Returns the frames of a zone that can be uninitialised, on a machine that has such memory.
 #[must_use]
-pub const fn uninitialised_frames(zone: &Zone) -> Range<u64> {
+pub fn uninitialised_frames(zone: &Zone) -> Range<u64> {
     uninitialised::frames(zone.end(), zone.present, zone.managed)
 }
 

@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-use pageblock_recording::MemInfo;
+use pageblock_recording::{MemInfo, VmStat};
 
 use crate::message::Files;
 
@@ -30,18 +30,11 @@ pub(super) fn files() -> Files {
 
 /// Returns a counter of `/proc/vmstat`.
 pub(crate) fn counter(name: &str) -> Option<u64> {
-    line("/proc/vmstat", name)
+    let text = fs::read_to_string("/proc/vmstat").ok()?;
+    VmStat::counters(&text).find(|(other, _)| *other == name).map(|(_, count)| count)
 }
 
 /// Reads `/proc/meminfo`.
 pub(crate) fn meminfo() -> Option<MemInfo> {
     fs::read_to_string("/proc/meminfo").ok().map(|text| MemInfo::parse(&text))
-}
-
-fn line(file: &str, name: &str) -> Option<u64> {
-    let text = fs::read_to_string(file).ok()?;
-    let mut words = text.lines().map(str::split_whitespace);
-    words.find_map(
-        |mut words| if words.next() == Some(name) { words.next()?.parse().ok() } else { None },
-    )
 }

@@ -9,6 +9,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
+use pageblock_recording::VmStat;
 use rustix::fs::{Advice, fadvise, sync};
 
 use super::{Random, begin, finish, rest, start};
@@ -95,17 +96,11 @@ pub(super) fn run(sizes: &Hugealloc, seed: u64) -> Result<Measured, String> {
 fn counted() -> Result<BTreeMap<String, u64>, String> {
     let text =
         fs::read_to_string("/proc/vmstat").map_err(|error| format!("/proc/vmstat: {error}"))?;
-    let lines: Vec<(&str, u64)> = text
-        .lines()
-        .filter_map(|line| {
-            line.split_once(' ').and_then(|(name, count)| Some((name, count.parse().ok()?)))
-        })
-        .collect();
+    let stat = VmStat::parse(&text).0;
     let sum = |wanted: &str| {
-        let exact = lines.iter().find(|(name, _)| *name == wanted).map(|(_, count)| *count);
         let part = |name: &str| name.strip_prefix(wanted).is_some_and(|rest| rest.starts_with('_'));
-        exact.unwrap_or_else(|| {
-            lines.iter().filter(|(name, _)| part(name)).map(|(_, count)| count).sum()
+        stat.get(wanted).copied().unwrap_or_else(|| {
+            stat.iter().filter(|(name, _)| part(name)).map(|(_, count)| count).sum()
         })
     };
     let mut counts: BTreeMap<String, u64> =

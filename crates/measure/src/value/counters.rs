@@ -68,19 +68,6 @@ impl Counters {
         };
         Self(self.0.iter().filter_map(between).collect())
     }
-
-    /// Reads lines of a name and a count, as in `/proc/vmstat`.
-    ///
-    /// # Errors
-    /// The number of the first line, from 1, that is not a name and a count.
-    pub fn parse_vmstat(text: &str) -> Result<Self, usize> {
-        let parse = |(index, line): (usize, &str)| {
-            let fields = line.split_once(' ');
-            let count = fields.and_then(|(name, n)| Some((name, n.trim().parse().ok()?)));
-            count.map(|(name, n)| (name.to_owned(), n)).ok_or(index + 1)
-        };
-        text.lines().enumerate().map(parse).collect::<Result<_, _>>().map(Self)
-    }
 }
 
 impl<N: Into<String>> FromIterator<(N, u64)> for Counters {
@@ -95,14 +82,8 @@ mod tests {
 
     #[test]
     fn decreasing_levels_are_omitted_between_readings() {
-        let start = Counters::parse_vmstat("nr_free_pages 90\npgfault 5\nold 1\n").unwrap();
-        let end = Counters::parse_vmstat("nr_free_pages 80\npgfault 12\nnew 1\n").unwrap();
+        let start = Counters::from_iter([("nr_free_pages", 90), ("pgfault", 5), ("old", 1)]);
+        let end = Counters::from_iter([("nr_free_pages", 80), ("pgfault", 12), ("new", 1)]);
         assert_eq!(end.since(&start), Counters::from_iter([("pgfault", 7)]));
-    }
-
-    #[test]
-    fn a_bad_line_is_named() {
-        assert_eq!(Counters::parse_vmstat("pgfault 5\npgsteal x\n"), Err(2));
-        assert_eq!(Counters::parse_vmstat("pgfault\n"), Err(1));
     }
 }

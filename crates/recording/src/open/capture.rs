@@ -1,7 +1,6 @@
 //! A capture of another tool: one file of events, without the state of the machine.
 
 use std::collections::BTreeMap;
-use std::io::Cursor;
 use std::path::{Path, PathBuf};
 
 use pageblock::frame::Pfn;
@@ -14,9 +13,8 @@ use crate::input::bytes::{START_BYTES, refuse_others};
 use crate::input::error::Error;
 use crate::record::decoding::Decoding;
 use crate::record::kernel::KernelVersion;
-use crate::state::procfs::{BuddyInfo, PageTypeInfo};
 use crate::state::recording::Recording;
-use crate::state::snapshot::{PcpInfo, Snapshot, Watermarks, ZoneSnapshot};
+use crate::state::snapshot::{Snapshot, Watermarks, ZoneSnapshot};
 use crate::state::zoneinfo::ProcFiles;
 
 /// The version that is assumed where nothing says it: the long-term kernel that most machines of today have.
@@ -52,7 +50,7 @@ pub(crate) fn open(path: &Path, options: &CaptureOptions) -> Result<Recording, E
     let decoding = Decoding { numbering: kernel.numbering(), cma: true };
     let name = path.file_name().unwrap_or(path.as_os_str()).to_string_lossy().into_owned();
     let start = match &options.proc {
-        Some(folder) => zones_of(&ProcFiles::open(folder)?, folder)?,
+        Some(folder) => zones_of(ProcFiles::open(folder)?),
         None => Snapshot::default(),
     };
     Ok(Recording {
@@ -82,15 +80,12 @@ fn machine_of(path: &Path) -> Result<Machine, Error> {
 
 /// Returns the zones of a machine, with the limits of its CPU lists and the numbers of its free blocks, and nothing
 /// in them.
-fn zones_of(files: &ProcFiles, folder: &Path) -> Result<Snapshot, Error> {
-    let buddyinfo = Cursor::new(files.buddyinfo.clone());
-    let buddyinfo = BuddyInfo::read(Input::from_reader(buddyinfo, &folder.join("buddyinfo"))?)?;
-    let mut snapshot = Snapshot { buddyinfo: Some(buddyinfo), ..Snapshot::default() };
-    if !files.pagetypeinfo.is_empty() {
-        let types = Cursor::new(files.pagetypeinfo.clone());
-        let types = Input::from_reader(types, &folder.join("pagetypeinfo"))?;
-        snapshot.pagetypeinfo = Some(PageTypeInfo::read(types)?);
-    }
+fn zones_of(files: ProcFiles) -> Snapshot {
+    let mut snapshot = Snapshot {
+        buddyinfo: Some(files.buddyinfo),
+        pagetypeinfo: Some(files.pagetypeinfo).filter(|types| !types.types.is_empty()),
+        ..Snapshot::default()
+    };
     for zone in files.zones.iter().filter(|zone| zone.managed > 0) {
         let at = snapshot.zones.len() as u16;
         let [min, low, high] = zone.wmark;
@@ -104,15 +99,7 @@ fn zones_of(files: &ProcFiles, folder: &Path) -> Result<Snapshot, Error> {
             wmark: Watermarks { min, low, high, promo: high },
             ..ZoneSnapshot::default()
         });
-        snapshot.pcpinfo.extend(zone.lists.iter().map(|list| PcpInfo {
-            cpu: list.cpu,
-            zone: at,
-            high: list.high,
-            batch: list.batch,
-            high_min: list.high_min,
-            high_max: list.high_max,
-            ..PcpInfo::default()
-        }));
+        snapshot.pcpinfo.extend(zone.lists.iter().map(|list| list.limits(at)));
     }
-    Ok(snapshot)
+    snapshot
 }

@@ -2,8 +2,7 @@
 
 use std::collections::BTreeMap;
 
-/// The limit of figures, far above real ones: sums of some of them fit.
-const LIMIT: i128 = 1 << 54;
+use crate::state::procfs::amount;
 
 /// `/proc/meminfo`: figures by name, without the colon.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
@@ -15,9 +14,7 @@ impl MemInfo {
     pub fn parse(text: &str) -> Self {
         let figure = |line: &str| {
             let (name, rest) = line.split_once(':')?;
-            // Some figures can go below zero for a moment.
-            let value: i128 = rest.split_ascii_whitespace().next()?.parse().ok()?;
-            Some((name.trim().to_owned(), value.clamp(0, LIMIT) as u64))
+            Some((name.trim().to_owned(), amount(rest.split_ascii_whitespace().next()?)?))
         };
         Self(text.lines().filter_map(figure).collect())
     }

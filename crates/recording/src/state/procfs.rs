@@ -2,14 +2,18 @@
 
 use std::collections::BTreeMap;
 
-use pageblock::frame::Order;
+use pageblock::frame::{ORDER_LIMIT, Order};
 use pageblock::mobility::Migratetype;
 
 use crate::input::bytes::Input;
 use crate::input::error::Error;
 
 /// The maximum size of such a file, far above real ones; it bounds the memory that a damaged file can take.
-const FILE_LIMIT_BYTES: u64 = 16 << 20;
+pub(crate) const FILE_LIMIT_BYTES: u64 = 16 << 20;
+/// The limit of counters, far above real ones: sums of some of them fit.
+const COUNTER_LIMIT: i128 = 1 << 54;
+/// The limit of free blocks of an order: those of 64 TiB.
+const BLOCKS_LIMIT: u64 = 1 << 34;
 
 /// A zone by its name in `/proc`.
 pub type ZoneName = (u16, String);
@@ -24,8 +28,8 @@ pub struct BuddyInfo {
 /// `/proc/pagetypeinfo`: free blocks per zone, type and order, and pageblocks per zone and type.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct PageTypeInfo {
-    /// The order of a pageblock.
-    pub pageblock_order: Order,
+    /// The order of a pageblock; `None` if the file does not say.
+    pub pageblock_order: Option<Order>,
     /// The types that this kernel has, in numeric order.
     pub types: Vec<Migratetype>,
     /// The number of free blocks by order. The kernel stops counting a list at 100,000.
@@ -39,6 +43,20 @@ pub struct PageTypeInfo {
 pub struct VmStat(pub BTreeMap<String, u64>);
 
 impl VmStat {
+    /// Returns the counters of a text. Lines that are not a name and a number are left out.
+    pub fn counters(text: &str) -> impl Iterator<Item = (&str, u64)> {
+        text.lines().filter_map(|line| {
+            let (name, value) = line.split_once(' ')?;
+            Some((name, amount(value)?))
+        })
+    }
+
+    /// Reads the text. Lines that are not a name and a number are left out.
+    #[must_use]
+    pub fn parse(text: &str) -> Self {
+        Self(Self::counters(text).map(|(name, value)| (name.to_owned(), value)).collect())
+    }
+
     /// Reads the file.
     ///
     /// # Errors
@@ -46,20 +64,17 @@ impl VmStat {
     pub fn read(mut input: Input) -> Result<Self, Error> {
         let mut counters = BTreeMap::new();
         each_line(&mut input, |line| {
-            let (name, value) = line.split_once(' ').ok_or("a name and a number")?;
-            // Some counters can temporarily go below zero and then wrap.
-            let value = value.trim().parse::<i128>().map_err(|_| "a number after the name")?;
-            counters.insert(name.to_owned(), value.clamp(0, i128::from(u64::MAX)) as u64);
+            let (name, value) = Self::counters(line).next().ok_or("a name and a number")?;
+            counters.insert(name.to_owned(), value);
             Ok(())
         })?;
         Ok(Self(counters))
     }
+}
 
-    /// Returns a counter; 0 if the kernel does not have it.
-    #[must_use]
-    pub fn get(&self, name: &str) -> u64 {
-        self.0.get(name).copied().unwrap_or(0)
-    }
+/// Parses a counter. Some can go below zero for a moment, and then wrap.
+pub(crate) fn amount(text: &str) -> Option<u64> {
+    Some(text.trim().parse::<i128>().ok()?.clamp(0, COUNTER_LIMIT) as u64)
 }
 
 impl BuddyInfo {
@@ -76,6 +91,12 @@ impl BuddyInfo {
         })?;
         Ok(info)
     }
+
+    /// Returns the number of orders that a zone has; `None` if there is no zone.
+    #[must_use]
+    pub fn orders(&self) -> Option<usize> {
+        self.free.values().map(Vec::len).max()
+    }
 }
 
 impl PageTypeInfo {
@@ -89,12 +110,8 @@ impl PageTypeInfo {
         let mut mixed = false;
         each_line(&mut input, |line| {
             if let Some(order) = line.strip_prefix("Page block order:") {
-                info.pageblock_order = order
-                    .trim()
-                    .parse()
-                    .ok()
-                    .filter(|&order| order <= pageblock::frame::ORDER_LIMIT)
-                    .ok_or("an order from 0 to 15")?;
+                let order = order.trim().parse().ok().filter(|&order| order <= ORDER_LIMIT);
+                info.pageblock_order = Some(order.ok_or("an order from 0 to 15")?);
             } else if let Some(names) = line.strip_prefix("Number of blocks type") {
                 let names = names.split_ascii_whitespace().map(type_named);
                 columns = Some(names.collect::<Option<_>>().ok_or(TYPE_NAMES)?);
@@ -146,8 +163,11 @@ pub(crate) fn zone_and_rest(line: &str) -> Result<(ZoneName, &str), &'static str
 }
 
 fn counts(text: &str) -> Result<Vec<u64>, &'static str> {
-    let words = text.split_ascii_whitespace();
-    words.map(|w| w.trim_start_matches('>').parse().map_err(|_| "numbers of blocks")).collect()
+    let count = |word: &str| {
+        let count: u64 = word.trim_start_matches('>').parse().map_err(|_| "numbers of blocks")?;
+        Ok(count.min(BLOCKS_LIMIT))
+    };
+    text.split_ascii_whitespace().map(count).collect()
 }
 
 pub(crate) fn each_line(
@@ -190,7 +210,7 @@ mod tests {
         ))
         .unwrap();
         let dma = (0, "DMA".to_owned());
-        assert_eq!(info.pageblock_order, 9);
+        assert_eq!(info.pageblock_order, Some(9));
         assert!(info.has_cma());
         assert_eq!(info.free[&(dma.clone(), Migratetype::Unmovable)], [3, 100_000]);
         assert_eq!(info.blocks[&(dma, Migratetype::Cma)], 7);
@@ -200,8 +220,17 @@ mod tests {
     fn buddyinfo_and_vmstat_have_numbers() {
         let info = BuddyInfo::read(input("Node 1, zone   Normal   5021   7740 \n")).unwrap();
         assert_eq!(info.free[&(1, "Normal".to_owned())], [5021, 7740]);
-        let stat = VmStat::read(input("nr_free_pages 12\nnr_dirty 0\n")).unwrap();
-        assert_eq!((stat.get("nr_free_pages"), stat.get("absent")), (12, 0));
+        assert_eq!(info.orders(), Some(2));
+        let stat = VmStat::read(input("nr_free_pages 12\nnr_dirty -1\n")).unwrap();
+        assert_eq!(stat.0, [("nr_dirty".to_owned(), 0), ("nr_free_pages".to_owned(), 12)].into());
+    }
+
+    #[test]
+    fn numbers_are_limited() {
+        let stat = VmStat::parse("a 18446744073709551615\nnoise\nb x\nc  3\n");
+        assert_eq!(stat.0, [("a".to_owned(), 1 << 54), ("c".to_owned(), 3)].into());
+        let info = BuddyInfo::read(input("Node 0, zone DMA 18446744073709551615\n")).unwrap();
+        assert_eq!(info.free[&(0, "DMA".to_owned())], [1 << 34]);
     }
 
     #[test]
@@ -211,5 +240,10 @@ mod tests {
             error.to_string(),
             "proc:2 (byte 22): found \"Node x\"; allowed: Node N, zone NAME"
         );
+        for (text, line) in [("pgfault 5\npgsteal x\n", 2), ("pgfault\n", 1)] {
+            let error = VmStat::read(input(text)).unwrap_err().to_string();
+            assert!(error.starts_with(&format!("proc:{line} ")), "{error}");
+            assert!(error.ends_with("allowed: a name and a number"), "{error}");
+        }
     }
 }

@@ -87,7 +87,7 @@ impl Recording {
             dir: files.path().to_owned(),
             kernel,
             decoding,
-            pageblock_order: types.map_or(9, |types| types.pageblock_order),
+            pageblock_order: types.and_then(|types| types.pageblock_order).unwrap_or(9),
             start: if start_known { state("start")? } else { Snapshot::default() },
             end: if files.has_folder("end") { Some(state("end")?) } else { None },
             comms: comms(files)?,

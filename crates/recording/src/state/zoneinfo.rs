@@ -6,8 +6,12 @@ use std::path::{Path, PathBuf};
 use crate::input::bytes::Input;
 use crate::input::error::Error;
 use crate::record::event::PFN_LIMIT;
+use crate::state::meminfo::MemInfo;
 use crate::state::paths::find;
-use crate::state::procfs::{each_line, zone_and_rest};
+use crate::state::procfs::{
+    BuddyInfo, FILE_LIMIT_BYTES, PageTypeInfo, amount, each_line, zone_and_rest,
+};
+use crate::state::snapshot::PcpInfo;
 
 /// A zone of a machine. Counts are pages.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
@@ -59,7 +63,17 @@ pub struct ListFigures {
     pub high_max: Option<u64>,
 }
 
-/// The description of a machine in `/proc` and `/sys`. Texts are empty if the file is absent.
+impl ListFigures {
+    /// Returns the limits as a snapshot has them.
+    #[must_use]
+    pub fn limits(&self, zone: u16) -> PcpInfo {
+        let &Self { cpu, high, batch, high_min, high_max, .. } = self;
+        PcpInfo { cpu, zone, high, batch, high_min, high_max, ..PcpInfo::default() }
+    }
+}
+
+/// The description of a machine in `/proc` and `/sys`. Texts are empty, and values the default, if the file is absent or
+/// not readable for this user.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct ProcFiles {
     /// The zones, in the order of `/proc/zoneinfo`.
@@ -69,11 +83,11 @@ pub struct ProcFiles {
     /// `cpulist` of each node in `/sys/devices/system/node`.
     pub node_cpus: Vec<(u16, String)>,
     /// `/proc/meminfo`.
-    pub meminfo: String,
+    pub meminfo: MemInfo,
     /// `/proc/buddyinfo`.
-    pub buddyinfo: String,
+    pub buddyinfo: BuddyInfo,
     /// `/proc/pagetypeinfo`, which only root can read.
-    pub pagetypeinfo: String,
+    pub pagetypeinfo: PageTypeInfo,
     /// `/proc/swaps`.
     pub swaps: String,
     /// `/proc/partitions`.
@@ -82,8 +96,6 @@ pub struct ProcFiles {
     pub hostname: String,
 }
 
-/// The maximum size of a file, far above real ones.
-const FILE_BYTES: u64 = 16 << 20;
 /// The limit of zones: 1024 nodes (`MAX_NUMNODES`) with 4.
 const ZONES: usize = 4096;
 
@@ -100,16 +112,12 @@ impl ProcFiles {
             expected: "/proc, or a folder with a copy of /proc/zoneinfo",
         })?;
         let mut files = Self::read_zoneinfo(Input::open(&zoneinfo)?)?;
-        for (name, text) in [
-            ("meminfo", &mut files.meminfo),
-            ("buddyinfo", &mut files.buddyinfo),
-            ("pagetypeinfo", &mut files.pagetypeinfo),
-            ("swaps", &mut files.swaps),
-            ("partitions", &mut files.partitions),
-            ("sys/kernel/hostname", &mut files.hostname),
-        ] {
-            *text = optional(folder, name)?;
-        }
+        files.meminfo = MemInfo::parse(&text(folder, "meminfo")?);
+        files.buddyinfo = optional(folder, "buddyinfo", BuddyInfo::read)?;
+        files.pagetypeinfo = optional(folder, "pagetypeinfo", PageTypeInfo::read)?;
+        files.swaps = text(folder, "swaps")?;
+        files.partitions = text(folder, "partitions")?;
+        files.hostname = text(folder, "sys/kernel/hostname")?;
         files.node_cpus = node_cpus(folder)?;
         Ok(files)
     }
@@ -155,9 +163,7 @@ impl ProcFiles {
                 }
                 _ if of_node || key.ends_with(':') || words.next().is_some() => {}
                 _ => {
-                    if let (Some(zone), Ok(count)) = (files.zones.last_mut(), value.parse()) {
-                        // Some counters can go below zero for a moment.
-                        let count = i128::clamp(count, 0, i128::from(PFN_LIMIT)) as u64;
+                    if let (Some(zone), Some(count)) = (files.zones.last_mut(), amount(value)) {
                         zone.counters.insert(key.to_owned(), count);
                     }
                 }
@@ -185,6 +191,30 @@ impl ZoneFigures {
     #[must_use]
     pub fn start(&self) -> u64 {
         self.start_pfn.unwrap_or(0)
+    }
+
+    /// Returns the frame after the last one.
+    #[must_use]
+    pub fn end(&self) -> u64 {
+        self.start().saturating_add(self.spanned)
+    }
+
+    /// Returns a counter; 0 if this kernel does not have it.
+    #[must_use]
+    pub fn counter(&self, name: &str) -> u64 {
+        self.counters.get(name).copied().unwrap_or(0)
+    }
+
+    /// Returns the pages on its per-CPU lists.
+    #[must_use]
+    pub fn on_cpu_lists(&self) -> u64 {
+        self.lists.iter().fold(0, |sum, list| sum.saturating_add(list.count))
+    }
+
+    /// Returns how people name it, such as `node 0 Normal`.
+    #[must_use]
+    pub fn label(&self) -> String {
+        format!("node {} {}", self.node, self.name)
     }
 
     /// Reports whether a line that begins so sets a field.
@@ -242,16 +272,26 @@ impl ZoneFigures {
     }
 }
 
-/// Returns the text of a file that may be absent, or not readable for this user.
-fn optional(folder: &Path, name: &str) -> Result<String, Error> {
-    let Some(path) = find(folder, name) else { return Ok(String::new()) };
-    let bytes = match Input::open(&path) {
+/// Reads a file that may be absent, or not readable for this user.
+fn optional<T: Default>(
+    folder: &Path,
+    name: &str,
+    read: impl FnOnce(Input) -> Result<T, Error>,
+) -> Result<T, Error> {
+    let Some(path) = find(folder, name) else { return Ok(T::default()) };
+    match Input::open(&path) {
         Err(Error::Io { source, .. }) if source.kind() == std::io::ErrorKind::PermissionDenied => {
-            return Ok(String::new());
+            Ok(T::default())
         }
-        input => input?.read_to_end(FILE_BYTES as _)?,
-    };
-    Ok(String::from_utf8_lossy(&bytes).into_owned())
+        input => input.and_then(read),
+    }
+}
+
+fn text(folder: &Path, name: &str) -> Result<String, Error> {
+    optional(folder, name, |mut input| {
+        let bytes = input.read_to_end(FILE_LIMIT_BYTES as usize)?;
+        Ok(String::from_utf8_lossy(&bytes).into_owned())
+    })
 }
 
 fn node_cpus(folder: &Path) -> Result<Vec<(u16, String)>, Error> {
@@ -269,7 +309,7 @@ fn node_cpus(folder: &Path) -> Result<Vec<(u16, String)>, Error> {
         let name = entry.file_name();
         let id = name.to_str().and_then(|name| name.strip_prefix("node")?.parse().ok());
         if let Some(id) = id {
-            found.push((id, optional(&entry.path(), "cpulist")?.trim().to_owned()));
+            found.push((id, text(&entry.path(), "cpulist")?.trim().to_owned()));
         }
     }
     found.sort();

@@ -35,7 +35,7 @@ fn free_counts_of_snapshots_agree_with_proc() {
             assert!(snapshot.pcpinfo.iter().all(|info| info.other.is_empty()));
             assert_eq!(snapshot.exact, !snapshot.blocks.is_empty());
             let types = snapshot.pagetypeinfo.as_ref().unwrap();
-            assert_eq!(types.pageblock_order, 9);
+            assert_eq!(types.pageblock_order, Some(9));
             if snapshot.exact {
                 let mut blocks = BTreeMap::new();
                 for block in &snapshot.blocks {

@@ -7,7 +7,7 @@ use std::fmt::Write as _;
 
 use pageblock::frame::{Order, pages};
 use pageblock::zone::Geometry;
-use pageblock_recording::{MemInfo, ProcFiles, ZoneFigures};
+use pageblock_recording::{ProcFiles, ZoneFigures};
 
 use super::machine_file::{self, MachineError, Scale};
 
@@ -213,15 +213,14 @@ fn is_zram(area: &str) -> bool {
 fn blocks(files: &ProcFiles, laid: &[PlacedRange]) -> String {
     let mut text = String::new();
     let max_order = Geometry::default().max_order;
-    let orders =
-        files.buddyinfo.lines().next().map(|line| line.split_ascii_whitespace().skip(4).count());
-    if let Some(orders) = orders.filter(|n| *n != usize::from(max_order) + 1 && *n > 0) {
+    if let Some(orders) =
+        files.buddyinfo.orders().filter(|n| *n != usize::from(max_order) + 1 && *n > 0)
+    {
         let _ =
             writeln!(text, "# Its largest block has order {}; here it is {max_order}.", orders - 1);
     }
-    let named = files.pagetypeinfo.lines().find_map(|line| line.strip_prefix("Page block order:"));
     let huge = kib(files, "Hugepagesize").map(|kib| (kib / 4).max(1).ilog2() as Order);
-    let order = named.and_then(|order| order.trim().parse().ok()).or(huge);
+    let order = files.pagetypeinfo.pageblock_order.or(huge);
     let order = order.unwrap_or(Geometry::default().pageblock_order).clamp(1, max_order);
     let _ = writeln!(text, "pageblock_order = {order}");
     let cma = kib(files, "CmaTotal").unwrap_or(0) / 1024;
@@ -259,13 +258,14 @@ fn disk(files: &ProcFiles) -> String {
 
 /// Returns a value of `/proc/meminfo` in its kB, which are KiB.
 fn kib(files: &ProcFiles, key: &str) -> Option<u64> {
-    MemInfo::parse(&files.meminfo).get(key)
+    files.meminfo.get(key)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use pageblock::ids::NodeId;
+    use pageblock_recording::{MemInfo, PageTypeInfo};
 
     fn zone(node: u16, name: &str, start_pfn: u64, spanned: u64, managed: u64) -> ZoneFigures {
         let name = name.to_owned();
@@ -292,7 +292,7 @@ mod tests {
             ],
             cpus: (0..96).collect(),
             node_cpus: vec![(0, "0-23,48-71".into()), (1, "24-47,72-95".into())],
-            meminfo: "SwapTotal:        8388604 kB\nHugepagesize:       2048 kB\n".into(),
+            meminfo: MemInfo::parse("SwapTotal:  8388604 kB\nHugepagesize:  2048 kB\n"),
             partitions: "major minor  #blocks  name\n\n 259 0 1953514584 nvme0n1\n 7 0 9 loop0\n"
                 .into(),
             ..ProcFiles::default()
@@ -326,11 +326,13 @@ mod tests {
         let files = ProcFiles {
             zones: vec![zone(0, "DMA", 0x80000, 744_448, 698_142), zone(0, "Normal", 0, 0, 0)],
             cpus: (0..8).collect(),
-            meminfo: "MemTotal: 2792568 kB\nSwapTotal: 2097148 kB\nCmaTotal: 462848 kB\n".into(),
+            meminfo: MemInfo::parse(
+                "MemTotal: 2792568 kB\nSwapTotal: 2097148 kB\nCmaTotal: 462848 kB\n",
+            ),
             swaps: "Filename Type Size Used Priority\n/dev/block/zram0 partition 2097148 0 -2\n\
                     /dev/zram1 partition 4 0 -2\n"
                 .into(),
-            pagetypeinfo: "Page block order: 10\nPages per block:  1024\n".into(),
+            pagetypeinfo: PageTypeInfo { pageblock_order: Some(10), ..PageTypeInfo::default() },
             ..ProcFiles::default()
         };
         let text = describe(&files, "").unwrap();
@@ -366,7 +368,8 @@ mod tests {
         let managed: u64 = files.zones.iter().map(|zone| zone.managed).sum();
         for (pages, line) in [(8, "DirectMap4k: 26624 kB\n"), (8, ""), (4, "")] {
             let odd = if line.is_empty() { 4 } else { 0 };
-            files.meminfo = format!("MemTotal: {} kB\n{line}", managed * pages + odd);
+            files.meminfo =
+                MemInfo::parse(&format!("MemTotal: {} kB\n{line}", managed * pages + odd));
             let text = describe(&files, "x").unwrap();
             let said = text.contains(&format!("its zones manage {} MiB now", managed / 256));
             assert_eq!(said, pages > 4, "{text}");
@@ -376,7 +379,7 @@ mod tests {
     #[test]
     fn machines_that_cannot_be_simulated_are_refused() {
         let mut files = server();
-        files.meminfo = "MemTotal: 1048576000 kB\n".into();
+        files.meminfo = MemInfo::parse("MemTotal: 1048576000 kB\n");
         let error = describe(&files, "x").unwrap_err().to_string();
         assert!(error.contains("64 KiB a page: only pages of 4 KiB"), "{error}");
         files = server();

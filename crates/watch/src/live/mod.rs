@@ -83,8 +83,8 @@ impl Live {
             .zones
             .iter()
             .map(|zone| {
-                let (first, end) = (zone.start >> order, zone.end().div_ceil(1 << order));
-                Span { frames: (zone.start, zone.end()), first, blocks: end - first }
+                let (first, end) = (zone.start() >> order, zone.end().div_ceil(1 << order));
+                Span { frames: (zone.start(), zone.end()), first, blocks: end - first }
             })
             .collect();
         let zone = |(zone, span): (&pageblock_doctor::proc::zoneinfo::Zone, &Span)| ZoneAbout {

@@ -59,10 +59,7 @@ pub(crate) fn zones_of(sample: &Sample, about: &About) -> Vec<ZoneNow> {
         let name = (zone.node, zone.name.clone());
         let by_type = sample.types.as_ref().map(|types| {
             let mut all: [Vec<u64>; 4] = Default::default();
-            let own = types.free.iter();
-            let own =
-                own.filter(|(((node, of), _), _)| (u32::from(*node), of) == (name.0, &name.1));
-            for ((_, mt), counts) in own {
+            for ((_, mt), counts) in types.free.iter().filter(|((of, _), _)| *of == name) {
                 let list = &mut all[match mt {
                     Migratetype::Unmovable => 0,
                     Migratetype::Movable => 1,
@@ -79,8 +76,8 @@ pub(crate) fn zones_of(sample: &Sample, about: &About) -> Vec<ZoneNow> {
         ZoneNow {
             managed: zone.managed,
             free: zone.free,
-            marks: zone.marks,
-            boost: zone.boost,
+            marks: zone.wmark,
+            boost: zone.boost.unwrap_or(0),
             orders: sample.free_blocks.get(&name).cloned().unwrap_or_default(),
             by_type,
         }

@@ -58,7 +58,7 @@ impl Facts<'_> {
 
     /// Returns the order of a pageblock.
     pub(super) fn pageblock_order(&self) -> u8 {
-        self.sample.types.as_ref().map_or(9, |types| types.pageblock_order)
+        self.sample.types.as_ref().and_then(|types| types.pageblock_order).unwrap_or(9)
     }
 
     /// Returns the zones that matter: those with an eighth of memory or more.
