@@ -27,12 +27,12 @@ pub(crate) fn run(command: PolicyCommand) -> anyhow::Result<Verdict> {
 
 fn list(format: Format) -> String {
     if format == Format::Json {
-        let rows = PRESETS.iter().map(|p| json!({ "name": p.name, "summary": p.summary() }));
+        let rows = PRESETS.iter().map(|p| json!({ "name": p.name, "summary": p.summary }));
         return to_json(&rows.collect::<Vec<_>>());
     }
     let mut table = Table::new().text("policy").text("what distinguishes it");
     for preset in PRESETS {
-        table.row([preset.name, preset.summary()]);
+        table.row([preset.name, preset.summary]);
     }
     table.print()
 }
@@ -48,14 +48,14 @@ fn show(named: &Named, format: Format) -> String {
             "switches": switches,
         }));
     }
-    let mut text = format!("{}: {}\n", named.label, named.base.summary());
+    let mut text = format!("{}: {}\n", named.label, named.base.summary);
     for (group, switches) in by_group(Switch::all()) {
         let mut table = Table::new().text("switch").text("value");
         table = table.text("what it decides; below, what the value does and since when");
         for switch in switches {
             let value = switch.get(&named.kernel);
             table.row([switch.name(), &value.to_string(), summary(switch)]);
-            let since = since(switch, value);
+            let since = switch.since(value);
             if !since.is_empty() {
                 table.row(["", "", &format!("  {}", sentence(&since))]);
             }
@@ -74,7 +74,7 @@ fn diff(a: &Named, b: &Named, format: Format) -> String {
                 "group": switch.group().name,
                 "a": json_value(of_a),
                 "b": json_value(of_b),
-                "since": since(switch, of_b),
+                "since": switch.since(of_b),
             })
         });
         return to_json(&json!({
@@ -98,7 +98,7 @@ fn diff(a: &Named, b: &Named, format: Format) -> String {
     }
     let mut table = Table::new().text("switch").text(&format!("what {} does", b.label));
     for &(switch, _, of_b) in &changed {
-        let since = since(switch, of_b);
+        let since = switch.since(of_b);
         if !since.is_empty() {
             table.row([switch.name(), sentence(&since)]);
         }
@@ -119,14 +119,8 @@ fn by_group(switches: impl Iterator<Item = Switch>) -> Vec<(String, Vec<Switch>)
     groups
 }
 
-/// Returns the version or commit that brought a value.
-fn since(switch: Switch, value: Value) -> String {
-    let about = switch.about(value);
-    if about.is_empty() { switch.since() } else { about.to_owned() }
-}
-
 fn summary(switch: Switch) -> &'static str {
-    sentence(switch.summary())
+    sentence(switch.about().summary())
 }
 
 /// A sentence in a table.

@@ -9,7 +9,7 @@
 
 use core::fmt::Write as _;
 
-use pageblock::policy::Value;
+use pageblock::policy::{About, Choice, Value, Values};
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
@@ -91,8 +91,8 @@ fn line_of(text: &str, offset: usize) -> usize {
 /// Returns a kernel file: the differences from the preset as keys, everything else as comments, group by group.
 #[must_use]
 pub fn print(named: &Named) -> String {
-    let (base, of_base) = (named.base, named.base.kernel());
-    let mut text = format!("# {}\nbase = \"{}\"\n", base.summary(), base.name);
+    let (base, of_base) = (named.base, Kernel::from(named.base));
+    let mut text = format!("# {}\nbase = \"{}\"\n", base.summary, base.name);
     let mut group = "";
     for switch in Switch::all() {
         if switch.group().name != group {
@@ -114,24 +114,27 @@ fn entry(switch: Switch, kernel: &Kernel, is_comment: bool) -> String {
         Value::Name(name) => format!("\"{name}\""),
         Value::Number(number) => number.to_string(),
     };
-    let since = switch.since();
+    let since = switch.remarks();
     let since = if since.is_empty() { since } else { format!(" {since}") };
     format!(
         "\n# {}{since}\n{}{}{} = {value}\n",
-        switch.summary(),
-        values(switch),
+        switch.about().summary(),
+        values(switch.about()),
         if is_comment { "# " } else { "" },
         switch.name()
     )
 }
 
 /// What a switch can be set to as comments: each named value with what the kernel does then.
-fn values(switch: Switch) -> String {
-    let names = switch.names();
-    let about = |name| switch.about(Value::Name(name));
-    if names.iter().all(|name| about(name).is_empty()) {
-        return format!("# Values: {}\n", switch.allowed());
+fn values(switch: &About) -> String {
+    let each = match switch.values {
+        Values::Choices(choices) => choices,
+        Values::Number { .. } => &[],
+    };
+    if each.iter().all(|choice| choice.summary.is_empty()) {
+        return format!("# Values: {}\n", switch.values);
     }
-    let width = names.iter().map(|name| name.len()).max().unwrap_or(0);
-    names.iter().map(|name| format!("#   {name:width$}  {}\n", about(name))).collect()
+    let width = each.iter().map(|choice| choice.name.len()).max().unwrap_or(0);
+    let line = |choice: &Choice| format!("#   {:width$}  {}\n", choice.name, choice.summary);
+    each.iter().map(line).collect()
 }

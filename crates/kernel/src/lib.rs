@@ -1,7 +1,7 @@
 //! One value that says which kernel it is: the allocator's policy, the rules around the allocator, and an
 //! administrator's settings.
 //!
-//! A kernel version is a row of values ([`preset`]); a what-if is one changed switch. In text a kernel is
+//! A kernel version is a row of values ([`mod@preset`]); a what-if is one changed switch. In text a kernel is
 //! `NAME,switch=value,...`, where `NAME` is a preset; a file says the same in TOML ([`mod@file`]).
 //!
 //! ```
@@ -14,46 +14,54 @@
 //! # Ok::<(), pageblock_kernel::KernelError>(())
 //! ```
 
+mod changes;
 pub mod file;
 pub mod named;
-pub mod preset;
 pub mod rules;
 pub mod switch;
 
-use pageblock::policy::{Policy, Value};
+use pageblock::policy::{Policy, Switches, Value};
+pub use pageblock::preset;
 
 pub use named::{KernelError, Named};
 pub use switch::Switch;
 
-/// Declares the groups of a kernel's rules.
-macro_rules! groups {
-    ($($(#[doc = $doc:literal])* $group:ident: $Group:ty,)*) => {
+/// Declares the parts of a kernel.
+macro_rules! parts {
+    ($($(#[doc = $doc:literal])* $part:ident: $Part:ty,)*) => {
         /// A resolved kernel: no default and no version number remains.
         #[derive(Clone, Copy, PartialEq, Eq, Debug)]
         pub struct Kernel {
-            /// The page allocator's switches and settings.
-            pub allocator: Policy,
-            $($(#[doc = $doc])* pub $group: $Group,)*
+            $($(#[doc = $doc])* pub $part: $Part,)*
         }
 
-        /// The rules around the allocator: a kernel without its policy.
-        #[derive(Clone, Copy, Debug)]
-        pub(crate) struct Rules {
-            $(pub(crate) $group: $Group,)*
+        impl Kernel {
+            /// The values of 3.10, on which those of later kernels are based.
+            const V3_10: Self = Self { $($part: <$Part as Switches>::V3_10,)* };
         }
 
-        impl Rules {
-            /// The rules of 3.10.
-            pub(crate) const V3_10: Self = Self { $($group: <$Group>::V3_10,)* };
+        $(impl switch::Part for $Part {
+            fn of(kernel: &Kernel) -> &Self {
+                &kernel.$part
+            }
 
-            pub(crate) const fn around(self, allocator: Policy) -> Kernel {
-                Kernel { allocator, $($group: self.$group,)* }
+            fn of_mut(kernel: &mut Kernel) -> &mut Self {
+                &mut kernel.$part
+            }
+        })*
+
+        impl Switch {
+            /// Returns every switch, the allocator's first, then part by part.
+            pub fn all() -> impl Iterator<Item = Self> {
+                core::iter::empty()$(.chain(<$Part as Switches>::SWITCHES.iter().map(Self::of)))*
             }
         }
     };
 }
 
-groups! {
+parts! {
+    /// The page allocator's switches and settings.
+    allocator: Policy,
     /// Settings of `/proc/sys/vm` that the allocator does not read.
     sysctl: rules::sysctl::Sysctl,
     /// Compaction of a zone.

@@ -3,9 +3,9 @@
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
-use pageblock::policy::{PolicyError, Value};
+use pageblock::policy::{PolicyError, Value, Values, notation};
+use pageblock::preset::{self, Preset};
 
-use crate::preset::{self, Preset};
 use crate::{Kernel, Switch};
 
 /// An error in the text of a kernel. Each message is one line that says what is allowed.
@@ -49,6 +49,24 @@ pub enum KernelError {
     },
 }
 
+impl From<PolicyError<'_>> for KernelError {
+    fn from(error: PolicyError<'_>) -> Self {
+        match error {
+            PolicyError::UnknownPreset(name) => {
+                Self::UnknownPreset(PolicyError::UnknownPreset(&quoted(name)).to_string())
+            }
+            PolicyError::NotAnAssignment(part) => Self::NotAnAssignment(quoted(part)),
+            PolicyError::UnknownSwitch(name) => unknown_switch(name),
+            PolicyError::UnknownValue { switch, value } => {
+                unknown_value(switch.name(), value, switch.values())
+            }
+            PolicyError::Twice { first, again } => {
+                Self::Twice { first: quoted(first), second: quoted(again) }
+            }
+        }
+    }
+}
+
 /// A kernel with its label, the preset that it starts from, and the switches that were set by hand.
 ///
 /// Switches set by hand override a workload's settings; the other values of the preset do not.
@@ -68,7 +86,7 @@ impl Named {
     /// Returns an unchanged preset.
     #[must_use]
     pub fn of_preset(base: &'static Preset) -> Self {
-        Self { label: base.name.to_owned(), base, kernel: base.kernel(), set: Vec::new() }
+        Self { label: base.name.to_owned(), base, kernel: Kernel::from(base), set: Vec::new() }
     }
 
     /// Reads `NAME,switch=value,...`. `fallback_pick=hybrid(3)` sets `hybrid_threshold` too.
@@ -76,22 +94,8 @@ impl Named {
     /// # Errors
     /// [`KernelError`].
     pub fn parse(text: &str) -> Result<Self, KernelError> {
-        let mut parts = text.split(',').map(str::trim);
-        let mut named = Self::of_preset(find_preset(parts.next().unwrap_or_default())?);
-        let mut before: Vec<&str> = Vec::new();
-        for part in parts {
-            let (switch, value) =
-                part.split_once('=').ok_or_else(|| KernelError::NotAnAssignment(quoted(part)))?;
-            named.assign(switch.trim(), value.trim()).map_err(|error| match error {
-                KernelError::Twice { first, .. } => {
-                    let first = before.iter().find(|given| sets_as(given, &first));
-                    let first = first.copied().unwrap_or_default().to_owned();
-                    KernelError::Twice { first: quoted(&first), second: quoted(part) }
-                }
-                error => error,
-            })?;
-            before.push(part);
-        }
+        let start = |name| find_preset(name).map(Self::of_preset);
+        let mut named = notation::read(text, start, Self::assign)?;
         text.trim().clone_into(&mut named.label);
         Ok(named)
     }
@@ -123,19 +127,17 @@ impl Named {
         Ok(named)
     }
 
-    /// Sets a switch by hand.
+    /// Sets a switch by hand; `fallback_pick=hybrid(3)` sets `hybrid_threshold` too.
     ///
     /// # Errors
     /// [`KernelError`] for an unknown switch or value, or a switch that was set before. Nothing is changed
     /// then.
     pub fn assign(&mut self, name: &str, value: &str) -> Result<(), KernelError> {
+        notation::expand(name, value, |name, value| self.assign_one(name, value))
+    }
+
+    fn assign_one(&mut self, name: &str, value: &str) -> Result<(), KernelError> {
         let switch = Switch::find(name).ok_or_else(|| unknown_switch(name))?;
-        if name == "fallback_pick"
-            && let Some(threshold) = value.strip_prefix("hybrid(").and_then(|v| v.strip_suffix(')'))
-        {
-            self.assign("hybrid_threshold", threshold)?;
-            return self.assign(name, "hybrid");
-        }
         if let Some((_, first)) = self.set.iter().find(|(s, _)| *s == switch) {
             let assignment = |value: &str| format!("{}={value}", switch.name());
             let (first, second) = (assignment(&first.to_string()), quoted(&assignment(value)));
@@ -185,38 +187,20 @@ fn set_value(switch: Switch, kernel: &mut Kernel, value: &str) -> Result<(), Ker
     if switch.set(kernel, value) {
         return Ok(());
     }
-    Err(KernelError::UnknownValue {
-        switch: switch.name(),
-        value: quoted(value),
-        allowed: switch.allowed(),
-    })
+    Err(unknown_value(switch.name(), value, switch.about().values))
+}
+
+fn unknown_value(switch: &'static str, value: &str, allowed: Values) -> KernelError {
+    KernelError::UnknownValue { switch, value: quoted(value), allowed: allowed.to_string() }
 }
 
 pub(crate) fn find_preset(name: &str) -> Result<&'static Preset, KernelError> {
-    preset::find(name).ok_or_else(|| {
-        KernelError::UnknownPreset(PolicyError::UnknownPreset(&quoted(name)).to_string())
-    })
-}
-
-/// Reports whether a part of a kernel's text sets the same switch as an assignment `switch=value`; `hybrid(3)`
-/// sets two switches.
-fn sets_as(part: &str, assignment: &str) -> bool {
-    let switch = assignment.split('=').next().unwrap_or_default();
-    let name = part.split('=').next().unwrap_or_default().trim();
-    name == switch || (switch == "hybrid_threshold" && name == "fallback_pick")
+    preset::find(name).ok_or_else(|| PolicyError::UnknownPreset(name).into())
 }
 
 fn unknown_switch(name: &str) -> KernelError {
-    let mut near: Vec<_> = Switch::all()
-        .map(|s| (strsim::jaro_winkler(name, s.name()), s.name()))
-        .filter(|&(likeness, _)| likeness > 0.85)
-        .collect();
-    near.sort_by(|a, b| b.0.total_cmp(&a.0));
-    let names: Vec<_> = near.iter().take(3).map(|&(_, name)| name).collect();
-    let near = match names[..] {
-        [] => String::new(),
-        [one] => format!("; the most similar is {one}"),
-        _ => format!("; the most similar are {}", names.join(", ")),
-    };
+    let mut near = String::new();
+    // A string takes whatever is written.
+    let _ = notation::similar(&mut near, name, || Switch::all().map(Switch::name));
     KernelError::UnknownSwitch { name: quoted(name), near }
 }

@@ -2,10 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use pageblock::policy::Value;
-use pageblock_kernel::preset::{self, PRESETS};
-use pageblock_kernel::switch::Values;
-use pageblock_kernel::{Named, Switch, file};
+use pageblock::policy::{Value, Values};
+use pageblock::preset::PRESETS;
+use pageblock_kernel::{Kernel, Named, Switch, file};
 
 #[track_caller]
 fn check_diff(a: &str, b: &str, expect: &[&str]) {
@@ -20,14 +19,6 @@ fn check_error(text: &str, expect: &str) {
     let error = Named::parse(text).unwrap_err().to_string();
     assert!(error.starts_with(expect), "{error}");
     assert!(!error.contains('\n'), "{error}");
-}
-
-#[test]
-fn both_tables_have_the_same_presets() {
-    let names = |of: &[&'static str]| of.to_vec();
-    let around: Vec<_> = PRESETS.iter().map(|p| p.name).collect();
-    let allocator: Vec<_> = pageblock::preset::PRESETS.iter().map(|p| p.name).collect();
-    assert_eq!(names(&around), names(&allocator));
 }
 
 #[test]
@@ -54,7 +45,7 @@ fn neighbours_differ_in_what_changed() {
 #[test]
 fn switches_change_in_one_direction_along_mainline() {
     let kernels: Vec<_> =
-        PRESETS.iter().filter(|p| p.version().is_some()).map(preset::Preset::kernel).collect();
+        PRESETS.iter().filter(|p| p.version().is_some()).map(Kernel::from).collect();
     for switch in Switch::all() {
         let mut values: Vec<_> = kernels.iter().map(|k| switch.get(k).to_string()).collect();
         values.dedup();
@@ -82,10 +73,10 @@ fn names_are_unique_and_everything_is_described() {
     names.dedup();
     assert_eq!(names.len(), len);
     for switch in Switch::all() {
-        assert!(!switch.summary().is_empty(), "{}", switch.name());
-        match switch.values() {
+        assert!(!switch.about().summary().is_empty(), "{}", switch.name());
+        match switch.about().values {
             Values::Number { min, max } => assert!(min < max, "{}", switch.name()),
-            Values::Choices(_) => assert!(switch.names().len() > 1, "{}", switch.name()),
+            values => assert!(values.names().count() > 1, "{}", switch.name()),
         }
     }
 }
@@ -93,7 +84,7 @@ fn names_are_unique_and_everything_is_described() {
 #[test]
 fn every_value_is_read_back() {
     for switch in Switch::all() {
-        for name in switch.names() {
+        for name in switch.about().values.names() {
             let named = Named::parse(&format!("linux-6.9,{}={name}", switch.name())).unwrap();
             assert_eq!(switch.get(&named.kernel), Value::Name(name), "{}", switch.name());
         }

@@ -51,7 +51,7 @@ impl Kernel {
     /// What distinguishes the preset from the one before.
     #[getter]
     fn summary(&self) -> &'static str {
-        self.policy.kernel.base.summary()
+        self.policy.kernel.base.summary
     }
 
     /// Returns every switch with its value.
@@ -88,8 +88,8 @@ impl Kernel {
             .text("group", each().map(|(switch, ..)| Some(switch.group().name)))
             .text("a", each().map(|(_, a, _)| Some(a.to_string())))
             .text("b", each().map(|(.., b)| Some(b.to_string())))
-            .text("decides", each().map(|(switch, ..)| Some(switch.summary())))
-            .text("since", each().map(|(switch, _, b)| Some(since(*switch, *b))))
+            .text("decides", each().map(|(switch, ..)| Some(switch.about().summary())))
+            .text("since", each().map(|(switch, _, b)| Some(switch.since(*b))))
             .table()
     }
 
@@ -215,8 +215,8 @@ impl KernelArguments<'_> {
 }
 
 fn is_on_or_off(switch: Switch) -> bool {
-    let names = switch.names();
-    names.len() == 2 && names.contains(&"on") && names.contains(&"off")
+    let names = || switch.about().values.names();
+    names().count() == 2 && names().all(|name| matches!(name, "on" | "off"))
 }
 
 /// Returns a value in the notation of kernels.
@@ -243,12 +243,6 @@ fn unknown(name: &str) -> String {
     }
 }
 
-/// Returns the version or commit that brought a value.
-fn since(switch: Switch, value: Value) -> String {
-    let about = switch.about(value);
-    if about.is_empty() { switch.since() } else { about.to_owned() }
-}
-
 /// Returns every kernel that is included, the oldest first.
 #[pyfunction]
 pub(crate) fn kernels() -> Vec<Kernel> {
@@ -263,9 +257,9 @@ pub(crate) fn switches() -> PyResult<Table> {
     Columns::default()
         .text("switch", each().map(|switch| Some(switch.name())))
         .text("group", each().map(|switch| Some(switch.group().name)))
-        .text("decides", each().map(|switch| Some(switch.summary())))
-        .text("since", each().map(|switch| Some(switch.since())))
-        .text("allowed", each().map(|switch| Some(switch.allowed())))
+        .text("decides", each().map(|switch| Some(switch.about().summary())))
+        .text("since", each().map(|switch| Some(switch.remarks())))
+        .text("allowed", each().map(|switch| Some(switch.about().values.to_string())))
         .table()
 }
 

@@ -146,8 +146,7 @@ pub fn recorded_preset(recording: &Recording) -> &'static Preset {
 
 /// Returns the kernel that made a recording: the rules around the allocator too.
 pub(crate) fn recorded_kernel(recording: &Recording) -> Kernel {
-    let name = recorded_preset(recording).name;
-    pageblock_kernel::preset::find(name).expect("every preset has its row of rules").kernel()
+    Kernel::from(recorded_preset(recording))
 }
 
 /// Returns the preset of a kernel: a distribution's own where there is one.

@@ -1,8 +1,8 @@
 //! Random policies: a preset, and random values of some switches.
 
+use pageblock::policy::Values;
 use pageblock_kernel::Switch;
 use pageblock_kernel::preset::PRESETS;
-use pageblock_kernel::switch::Values;
 use pageblock_simulate::sim::world::Random;
 
 /// The purpose that separates this stream of random numbers from those of simulations.
@@ -27,10 +27,9 @@ pub(crate) fn policy(seed: u64, number: u64) -> String {
 }
 
 fn value(switch: Switch, random: &mut Random) -> String {
-    match switch.values() {
-        Values::Choices(_) => {
-            let names = switch.names();
-            names[random.below(names.len() as u64) as usize].to_owned()
+    match switch.about().values {
+        Values::Choices(choices) => {
+            choices[random.below(choices.len() as u64) as usize].name.to_owned()
         }
         Values::Number { min, max } => {
             let kbytes = switch.name().ends_with("free_kbytes");

@@ -2,9 +2,12 @@
 //! events, or, where it says how the kernel counts, the counts. And kernels that are spelled differently but are the same give equal bytes.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::OsStr;
+use std::fs;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use pageblock_kernel::switch::Values;
+use pageblock::policy::Values;
 use pageblock_kernel::{Named, Switch};
 use pageblock_simulate::workload;
 use serde_json::Value;
@@ -29,7 +32,7 @@ struct Witness {
 fn witnesses() -> Vec<Witness> {
     // Read, not included: a change of the table compiles nothing.
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/it/witnesses.toml");
-    let table: Table = std::fs::read_to_string(path).expect(path).parse().expect("it is TOML");
+    let table: Table = fs::read_to_string(path).expect(path).parse().expect("it is TOML");
     let runs = table["witness"].as_array().expect("a list of witnesses");
     runs.iter().map(|run| witness(run.as_table().expect("a table"))).collect()
 }
@@ -142,14 +145,14 @@ fn every_value_of_every_switch_changes_some_run() {
     let mut lacking = BTreeSet::new();
     for switch in Switch::all() {
         let seen = seen.remove(switch.name()).unwrap_or_default();
-        match switch.values() {
+        match switch.about().values {
             // The default and two others.
             Values::Number { .. } if seen.len() < 3 => {
                 lacking.insert(switch.name().to_owned());
             }
             Values::Number { .. } => {}
-            Values::Choices(_) => {
-                let values = switch.names().into_iter().filter(|value| !seen.contains(*value));
+            values => {
+                let values = values.names().filter(|value| !seen.contains(*value));
                 lacking.extend(values.map(|value| format!("{}={value}", switch.name())));
             }
         }
@@ -222,5 +225,56 @@ fn equal_kernels_that_are_spelled_differently_give_equal_bytes() {
     for ((to, spelled), run) in plain.iter().zip(&spelled).zip(of_spelled) {
         let (a, b) = (without_spelling(of_plain[to.as_str()].clone()), without_spelling(run));
         assert_eq!(a.to_string(), b.to_string(), "{to} and {spelled}");
+    }
+}
+
+/// The files of a folder in which a switch can be named.
+fn texts(folder: &Path, found: &mut Vec<PathBuf>) {
+    for entry in fs::read_dir(folder).expect("a folder") {
+        let path = entry.expect("an entry").path();
+        let name = path.file_name().and_then(OsStr::to_str).unwrap_or_default();
+        if path.is_dir() && !matches!(name, "target" | "corpus" | "node_modules") {
+            texts(&path, found);
+        } else if matches!(
+            path.extension().and_then(OsStr::to_str),
+            Some("rs" | "md" | "toml" | "py" | "pyi")
+        ) {
+            found.push(path);
+        }
+    }
+}
+
+/// Switches of the allocator that one file asks are named by the files that CONTRIBUTING.md lists, and by that one.
+#[test]
+fn a_switch_of_the_allocator_is_seven_files() {
+    let top = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let guide = fs::read_to_string(top.join("CONTRIBUTING.md")).expect("the guide");
+    let list = guide.split("## Add a switch\n").nth(1).and_then(|rest| rest.split("\n\n").nth(1));
+    let quoted = list.expect("a list").split('`').skip(1).step_by(2);
+    let mut listed: BTreeSet<&str> = quoted.filter(|name| top.join(name).is_file()).collect();
+    assert!(listed.remove("crates/python/make_stub.py"), "the stub is written by a program");
+    assert_eq!(listed.len(), 6, "{listed:?}");
+    // Other documents may name a switch, and need not.
+    let docs = listed.iter().filter(|name| name.ends_with(".md"));
+    let mut files: Vec<_> = docs.map(|name| top.join(name)).collect();
+    for folder in ["crates", "examples"] {
+        texts(&top.join(folder), &mut files);
+    }
+    for switch in
+        ["retry_wakes", "thp_contended", "oom_without_fs", "nofail_reserve", "oom_spares_mayfail"]
+    {
+        assert!(Switch::find(switch).is_some(), "{switch}");
+        let names = |path: &&PathBuf| {
+            // Not this test.
+            !path.ends_with("it/switches.rs")
+                && fs::read_to_string(path).is_ok_and(|text| text.contains(switch))
+        };
+        let named: BTreeSet<_> = files.iter().filter(names).collect();
+        let named: BTreeSet<_> =
+            named.iter().map(|path| path.strip_prefix(&top).expect("below")).collect();
+        let asks = named.iter().find(|path| path.starts_with("crates/pageblock/src/slowpath"));
+        let expect: BTreeSet<_> = listed.iter().map(Path::new).chain(asks.copied()).collect();
+        assert_eq!(expect.len(), 7, "{switch}");
+        assert_eq!(named, expect, "{switch}");
     }
 }

@@ -2,68 +2,58 @@
 //!
 //! Source: mm/huge_memory.c, mm/khugepaged.c, mm/hugetlb.c, mm/mempolicy.c.
 
-choices! {
-    /// `transparent_hugepage/enabled`.
-    ThpEnabled {
-        /// For every mapping.
-        Always = "always",
-        /// For mappings with `MADV_HUGEPAGE`.
-        Madvise = "madvise",
-        /// For no mapping.
-        Never = "never",
-    }
-    /// `transparent_hugepage/defrag`: what a fault may do for a huge page.
-    ThpDefrag {
-        /// It reclaims and compacts. The default up to 4.5.
-        Always = "always",
-        /// It wakes kswapd and kcompactd.
-        Defer = "defer",
-        /// It reclaims and compacts for mappings with `MADV_HUGEPAGE`, else wakes kswapd and kcompactd.
-        DeferMadvise = "defer+madvise",
-        /// It reclaims and compacts for mappings with `MADV_HUGEPAGE`, else does nothing. The default from 4.6.
-        Madvise = "madvise",
-        /// Nothing.
-        Never = "never",
-    }
-    /// The nodes on which a fault allocates a huge page.
-    ThpPlacement {
-        /// Up to 4.19, and 5.0 to 5.3: on the local node only.
-        Local = "local",
-        /// 4.20-rc1 to rc5 (ac5b2c18911f, reverted): on any node if the fault may reclaim.
-        LocalUnlessReclaim = "local_unless_reclaim",
-        /// From 5.4: on the local node without retries, then on any node if the fault may reclaim.
-        TwoSteps = "two_steps",
-    }
-    /// `hugepages-<size>kB/enabled`.
-    SizeEnabled {
-        /// As `transparent_hugepage/enabled` says.
-        Inherit = "inherit",
-        /// For every mapping.
-        Always = "always",
-        /// For mappings with `MADV_HUGEPAGE`.
-        Madvise = "madvise",
-        /// For no mapping.
-        Never = "never",
-    }
-}
-
-group! {
+pageblock::switches! {
     /// transparent huge pages and hugetlb (mm/huge_memory.c, mm/khugepaged.c, mm/hugetlb.c)
     huge: Huge
     choice {
         /// transparent_hugepage/enabled.
-        thp_enabled: ThpEnabled = ThpEnabled::Always,
+        thp_enabled: ThpEnabled {
+            /// For every mapping.
+            Always = "always",
+            /// For mappings with `MADV_HUGEPAGE`.
+            Madvise = "madvise",
+            /// For no mapping.
+            Never = "never",
+        } = ThpEnabled::Always,
+        // What a fault may do for a huge page.
         /// transparent_hugepage/defrag.
-        thp_defrag: ThpDefrag = ThpDefrag::Always,
+        thp_defrag: ThpDefrag {
+            /// It reclaims and compacts. The default up to 4.5.
+            Always = "always",
+            /// It wakes kswapd and kcompactd.
+            Defer = "defer",
+            /// It reclaims and compacts for mappings with `MADV_HUGEPAGE`, else wakes kswapd and kcompactd.
+            DeferMadvise = "defer+madvise",
+            /// It reclaims and compacts for mappings with `MADV_HUGEPAGE`, else does nothing. The default from 4.6.
+            Madvise = "madvise",
+            /// Nothing.
+            Never = "never",
+        } = ThpDefrag::Always,
         /// The nodes on which a fault allocates a huge page.
-        thp_placement: ThpPlacement = ThpPlacement::Local,
+        thp_placement: ThpPlacement {
+            /// Up to 4.19, and 5.0 to 5.3: on the local node only.
+            Local = "local",
+            /// 4.20-rc1 to rc5 (ac5b2c18911f, reverted): on any node if the fault may reclaim.
+            LocalUnlessReclaim = "local_unless_reclaim",
+            /// From 5.4: on the local node without retries, then on any node if the fault may reclaim.
+            TwoSteps = "two_steps",
+        } = ThpPlacement::Local,
         /// transparent_hugepage/khugepaged/defrag: khugepaged reclaims and compacts.
         khugepaged_defrag: bool = true,
         /// Sizes between a page and a huge page can be used.
         /// From 6.8; the settings of sizes are ignored before.
         mthp: bool = false,
         /// hugepages-16kB/enabled.
-        hugepages_16kb: SizeEnabled = SizeEnabled::Never,
+        hugepages_16kb: SizeEnabled {
+            /// As `transparent_hugepage/enabled` says.
+            Inherit = "inherit",
+            /// For every mapping.
+            Always = "always",
+            /// For mappings with `MADV_HUGEPAGE`.
+            Madvise = "madvise",
+            /// For no mapping.
+            Never = "never",
+        } = SizeEnabled::Never,
         /// hugepages-32kB/enabled.
         hugepages_32kb: SizeEnabled = SizeEnabled::Never,
         /// hugepages-64kB/enabled.

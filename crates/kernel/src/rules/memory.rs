@@ -2,7 +2,7 @@
 //!
 //! Source: mm/slub.c, mm/zsmalloc.c, kernel/fork.c, arch/x86/mm/pgtable.c.
 
-group! {
+pageblock::switches! {
     /// slabs, zram, processes (mm/slub.c, mm/zsmalloc.c, kernel/fork.c)
     memory: Memory
     choice {

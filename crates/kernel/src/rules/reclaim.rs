@@ -2,63 +2,31 @@
 //!
 //! Source: mm/vmscan.c, mm/workingset.c, mm/swap.c, by version.
 
-choices! {
-    /// Whether LRU lists belong to zones or nodes.
-    LruLists {
-        /// Up to 4.7: to zones.
-        Zone = "zone",
-        /// From 4.8: to nodes.
-        Node = "node",
-    }
-    /// When the inactive file list is too short.
-    FileBalance {
-        /// Up to 4.7: when it is shorter than the active list.
-        Half = "half",
-        /// From 4.8 here: by a ratio that grows with the lists.
-        BySize = "by_size",
-    }
-    /// How scanning is balanced between anonymous and file pages.
-    ScanBalance {
-        /// Up to 5.7: by the share of scanned pages that were rotated.
-        Rotated = "rotated",
-        /// From 5.8: by the cost of reclaiming them.
-        Cost = "cost",
-    }
-    /// Where new anonymous pages start.
-    AnonStart {
-        /// Up to 5.7 here (Linux: 5.8): on the active list.
-        Active = "active",
-        /// From 5.8 here (Linux: 5.9): on the inactive list.
-        Inactive = "inactive",
-    }
-    /// What the shadow entry of an evicted page does.
-    Workingset {
-        /// Up to 3.14: there are no shadow entries.
-        Off = "off",
-        /// 3.15 to 4.7: a page that was evicted too early is activated when it refaults.
-        Activates = "activates",
-        /// From 4.8: the active list shrinks, too.
-        Deactivates = "deactivates",
-    }
-    /// When reclaim for a block has freed enough for compaction.
-    ReclaimUntil {
-        /// Up to 5.3: when it has reclaimed twice the block, and compaction is suitable.
-        Gap = "gap",
-        /// From 5.4: when compaction is suitable.
-        Suitable = "suitable",
-    }
-}
-
-group! {
+pageblock::switches! {
     /// choice of pages to reclaim (mm/vmscan.c, mm/workingset.c)
     reclaim: Reclaim
     choice {
         /// Whether LRU lists belong to zones or nodes.
-        lru: LruLists = LruLists::Zone,
+        lru: LruLists {
+            /// Up to 4.7: to zones.
+            Zone = "zone",
+            /// From 4.8: to nodes.
+            Node = "node",
+        } = LruLists::Zone,
         /// When the inactive file list is too short.
-        file_balance: FileBalance = FileBalance::Half,
+        file_balance: FileBalance {
+            /// Up to 4.7: when it is shorter than the active list.
+            Half = "half",
+            /// From 4.8 here: by a ratio that grows with the lists.
+            BySize = "by_size",
+        } = FileBalance::Half,
         /// How scanning is balanced between anonymous and file pages.
-        scan_balance: ScanBalance = ScanBalance::Rotated,
+        scan_balance: ScanBalance {
+            /// Up to 5.7: by the share of scanned pages that were rotated.
+            Rotated = "rotated",
+            /// From 5.8: by the cost of reclaiming them.
+            Cost = "cost",
+        } = ScanBalance::Rotated,
         /// Reclaim is limited to file pages only if the inactive file list yields pages at this priority.
         /// From 4.8 here.
         file_needs_share: bool = false,
@@ -81,12 +49,29 @@ group! {
         /// Up to 4.6 (bbddabe2e436).
         writes_are_uses: bool = true,
         /// Where new anonymous pages start.
-        anon_start: AnonStart = AnonStart::Active,
+        anon_start: AnonStart {
+            /// Up to 5.7 here (Linux: 5.8): on the active list.
+            Active = "active",
+            /// From 5.8 here (Linux: 5.9): on the inactive list.
+            Inactive = "inactive",
+        } = AnonStart::Active,
         /// When reclaim for a block has freed enough for compaction.
         /// From 5.4 (1c6c15971e47): as soon as compaction is suitable.
-        reclaim_until: ReclaimUntil = ReclaimUntil::Gap,
+        reclaim_until: ReclaimUntil {
+            /// Up to 5.3: when it has reclaimed twice the block, and compaction is suitable.
+            Gap = "gap",
+            /// From 5.4: when compaction is suitable.
+            Suitable = "suitable",
+        } = ReclaimUntil::Gap,
         /// What shadow entries do.
-        workingset: Workingset = Workingset::Off,
+        workingset: Workingset {
+            /// Up to 3.14: there are no shadow entries.
+            Off = "off",
+            /// 3.15 to 4.7: a page that was evicted too early is activated when it refaults.
+            Activates = "activates",
+            /// From 4.8: the active list shrinks, too.
+            Deactivates = "deactivates",
+        } = Workingset::Off,
         /// Anonymous memory counts in the refault distance of files.
         /// From 5.8 here (Linux: 5.9).
         refault_counts_anon: bool = false,

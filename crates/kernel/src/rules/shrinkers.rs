@@ -2,22 +2,17 @@
 //!
 //! Source: `shrink_slab`, `do_shrink_slab` (mm/vmscan.c), `inode_lru_isolate` (fs/inode.c).
 
-choices! {
-    /// What a shrinker's scan count depends on.
-    ShrinkPressure {
-        /// Up to 4.15: the share of LRU pages that was scanned.
-        Scanned = "scanned",
-        /// From 4.16 (9092c71bb724): the priority of reclaim.
-        Priority = "priority",
-    }
-}
-
-group! {
+pageblock::switches! {
     /// caches of dentries, inodes and buffers (mm/vmscan.c, fs/inode.c)
     shrinkers: Shrinkers
     choice {
         /// What a shrinker's scan count depends on.
-        shrink_pressure: ShrinkPressure = ShrinkPressure::Scanned,
+        shrink_pressure: ShrinkPressure {
+            /// Up to 4.15: the share of LRU pages that was scanned.
+            Scanned = "scanned",
+            /// From 4.16 (9092c71bb724): the priority of reclaim.
+            Priority = "priority",
+        } = ShrinkPressure::Scanned,
         /// A shrinker scans at least a batch of objects, however low the pressure.
         /// 4.19 and 4.20 (172b06c32b94, reverted for 5.0 by a9a238e83fbb).
         slab_min_scan: bool = false,

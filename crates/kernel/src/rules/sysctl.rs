@@ -1,6 +1,6 @@
 //! Sysctls, except those that the allocator reads itself.
 
-group! {
+pageblock::switches! {
     /// settings of /proc/sys/vm that the allocator does not read
     sysctl: Sysctl
     choice {}

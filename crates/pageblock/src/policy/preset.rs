@@ -13,6 +13,8 @@ pub struct Preset {
     pub name: &'static str,
     /// What distinguishes it, in a line.
     pub summary: &'static str,
+    /// The row that it builds on; `None` for the oldest.
+    pub base: Option<&'static Self>,
     /// Its switches.
     pub policy: Policy,
 }
@@ -39,65 +41,6 @@ pub fn nearest(major: u32, minor: u32) -> &'static Preset {
     PRESETS.iter().filter(not_newer).max_by_key(|p| p.version()).unwrap_or(&PRESETS[0])
 }
 
-/// The oldest row, and the value of every switch that later rows do not name.
-const V3_10: Policy = Policy {
-    reserve: Reserve::MigrateReserve,
-    wmark_gap: WmarkGap::Quarter,
-    wmark_check: WmarkCheck::HalvePerOrder,
-    wmark_fast: WmarkFast::Off,
-    movable_wmark: MovableWmark::Shared,
-    boost: Boost::Off,
-    nofragment: Nofragment::Off,
-    fair: Fair::Off,
-    skip_active_node: SkipActiveNode::Off,
-    below_high: BelowHigh::Off,
-    cma: CmaUse::InFallback,
-    fallback_pick: FallbackPick::Largest,
-    claim_rule: ClaimRule::RestTakenEventAfter,
-    claim_pred: ClaimPred::Reclaimable,
-    pcp_orders: PcpOrders::Order0,
-    pcp_empty: PcpEmpty::Fails,
-    trace_refill: TraceRefill::Request,
-    pcp_thp_lists: PcpThpLists::Three,
-    pcp_high: PcpHigh::SixBatch,
-    pcp_free: PcpFree::Batch,
-    pcp_type: PcpType::Cached,
-    pcp_bulk: PcpBulk::RoundRobin,
-    pcp_batch: PcpBatch::K512,
-    retype: Retype::Apart,
-    isolation: Isolation::WholeBlocks,
-    merge_rule: MergeRule::Free,
-    move_to: MoveTo::Head,
-    untouched_to: UntouchedTo::Head,
-    capture: Capture::Off,
-    split_large: SplitLarge::Off,
-    placement: Placement::Linux,
-    slowpath: Slowpath::CompactEachRound,
-    thp_contended: ThpContended::Any,
-    thp_waits: ThpWaits::On,
-    retry_wakes: RetryWakes::Off,
-    oom_reach: OomReach::WithFs,
-    oom_without_fs: OomWithoutFs::Kills,
-    nofail_reserve: NofailReserve::Off,
-    nofail_kills: NofailKills::On,
-    oom_spares_mayfail: OomSparesMayfail::Off,
-    compact_first: CompactFirst::Costly,
-    skipped_gives_up: SkippedGivesUp::Off,
-    force_unreserve: ForceUnreserve::Off,
-    oom_reserve: OomReserve::All,
-    highatomic_high: HighatomicHigh::All,
-    defrag_blocks: DefragBlocks::Off,
-    hybrid_threshold: 3,
-    min_free_kbytes: 0,
-    min_free_kbytes_max: 65_536,
-    extra_free_kbytes: 0,
-    watermark_scale_factor: 10,
-    watermark_boost_factor: 15_000,
-    percpu_pagelist_high_fraction: 0,
-    pcp_batch_scale_max: 5,
-    zone_reclaim_mode: 0,
-};
-
 macro_rules! presets {
     (
         #[doc = $first_summary:literal]
@@ -107,13 +50,21 @@ macro_rules! presets {
             $row:ident = $name:literal, $base:ident { $($switch:ident: $value:expr,)* };
         )*
     ) => {
-        $(const $row: Policy = Policy { $($switch: $value,)* ..$base };)*
+        const $first: &Preset = &Preset {
+            name: $first_name,
+            summary: $first_summary.trim_ascii(),
+            base: None,
+            policy: <Policy as Switches>::V3_10,
+        };
+        $(const $row: &Preset = &Preset {
+            name: $name,
+            summary: $summary.trim_ascii(),
+            base: Some($base),
+            policy: Policy { $($switch: $value,)* ..$base.policy },
+        };)*
 
         /// Every preset: mainline, oldest first, then distributions.
-        pub static PRESETS: &[Preset] = &[
-            Preset { name: $first_name, summary: $first_summary.trim_ascii(), policy: $first },
-            $(Preset { name: $name, summary: $summary.trim_ascii(), policy: $row },)*
-        ];
+        pub static PRESETS: &[Preset] = &[*$first, $(*$row,)*];
     };
 }
 
@@ -336,7 +287,7 @@ impl Policy {
 /// ([`Placement::Packed`]). It is no preset; those keep Linux's tables.
 impl Default for Policy {
     fn default() -> Self {
-        Self { placement: Placement::Packed, ..V6_12 }
+        Self { placement: Placement::Packed, ..V6_12.policy }
     }
 }
 
@@ -351,7 +302,7 @@ mod tests {
     #[track_caller]
     fn check_diff(a: &str, b: &str, expect: &[&str]) {
         let (a, b) = (find(a).unwrap(), find(b).unwrap());
-        let changed: Vec<_> = a.policy.diff(&b.policy).map(|(switch, ..)| switch.name).collect();
+        let changed: Vec<_> = a.policy.diff(&b.policy).map(|(switch, ..)| switch.name()).collect();
         assert_eq!(changed, expect);
     }
 
@@ -406,8 +357,8 @@ mod tests {
             let len = values.len();
             values.sort_by_key(|v| std::format!("{v}"));
             values.dedup();
-            let returns = usize::from(switch.name == "fair");
-            assert_eq!(len - values.len(), returns, "{}", switch.name);
+            let returns = usize::from(switch.name() == "fair");
+            assert_eq!(len - values.len(), returns, "{}", switch.name());
         }
     }
 
@@ -429,7 +380,7 @@ mod tests {
             // Spelled out in full over another row, it is the same policy.
             let mut text = String::from("linux-3.10");
             for switch in SWITCHES {
-                text += &std::format!(",{}={}", switch.name, switch.get(&preset.policy));
+                text += &std::format!(",{}={}", switch.name(), switch.get(&preset.policy));
             }
             assert_eq!(Policy::parse(&text), Ok(preset.policy), "{text}");
         }

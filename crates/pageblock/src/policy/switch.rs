@@ -1,155 +1,34 @@
-//! Switches by name, for whoever reads and prints them.
+//! Switches by name: what declares them, and what reads, sets and prints them.
+//!
+//! The allocator's own are declared in [`crate::policy`]; the crates around it declare theirs with the same macro.
 
 use core::fmt;
 
-use super::{Policy, SWITCHES};
+use super::{Policy, PolicyError};
 
-/// A switch that has no such value, or a name that is no switch or preset.
+/// A part of the kernel whose switches are declared together.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum PolicyError<'t> {
-    /// The first part names no preset.
-    UnknownPreset(&'t str),
-    /// A part has no `=`.
-    NotAnAssignment(&'t str),
-    /// The part before `=` names no switch.
-    UnknownSwitch(&'t str),
-    /// The part after `=` is not among the values of the switch.
-    UnknownValue {
-        /// The switch.
-        switch: &'static Switch,
-        /// What was given.
-        value: &'t str,
-    },
-    /// Two parts set the same switch.
-    Twice {
-        /// The part that comes first.
-        first: &'t str,
-        /// The other.
-        again: &'t str,
-    },
+pub struct Group {
+    /// Its name, `compaction`.
+    pub name: &'static str,
+    /// What it covers, with its kernel sources.
+    pub summary: &'static str,
 }
 
-impl fmt::Display for PolicyError<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::UnknownPreset(name) => {
-                write!(f, "unknown policy '{name}'")?;
-                match version(name) {
-                    Some(version) => neighbours(f, version),
-                    None => {
-                        similar(f, name, || crate::policy::preset::PRESETS.iter().map(|p| p.name))
-                    }
-                }
-            }
-            Self::NotAnAssignment(part) => write!(f, "'{part}' is not of the form switch=value"),
-            Self::UnknownSwitch(name) => {
-                write!(f, "unknown switch '{name}'")?;
-                similar(f, name, || SWITCHES.iter().map(|s| s.name))
-            }
-            Self::UnknownValue { switch, value } => {
-                write!(f, "switch '{}' has no value '{value}'; ", switch.name)?;
-                switch.values.fmt(f)
-            }
-            Self::Twice { first, again } => {
-                write!(f, "'{first}' and '{again}' set the same switch; give it once")
-            }
-        }
-    }
-}
-
-impl core::error::Error for PolicyError<'_> {}
-
-/// The version of a name such as `linux-6.11`, `6.11` or `v6.11.3`: major and minor.
-fn version(name: &str) -> Option<(u32, u32)> {
-    let number = name.strip_prefix("linux-").unwrap_or(name).trim_start_matches('v');
-    let mut parts = number.split('.').map(|part| part.parse().ok());
-    match (parts.next()?, parts.next()?, parts.next(), parts.next()) {
-        (Some(major), Some(minor), None | Some(Some(_)), None) => Some((major, minor)),
-        _ => None,
-    }
-}
-
-/// Says which mainline rows a version lies between.
-fn neighbours(f: &mut fmt::Formatter<'_>, version: (u32, u32)) -> fmt::Result {
-    let rows =
-        || crate::policy::preset::PRESETS.iter().filter_map(|p| Some((p.version()?, p.name)));
-    let before = rows().filter(|(row, _)| *row <= version).max();
-    let after = rows().filter(|(row, _)| *row > version).min();
-    match (before, after) {
-        (Some((row, name)), _) if row == version => write!(f, "; allowed: {name}"),
-        (Some((_, name)), Some((_, next))) => {
-            let (major, minor) = version;
-            write!(
-                f,
-                "; {major}.{minor} behaves as {name}, the next version that differs is {next}"
-            )
-        }
-        (Some((_, name)), None) => write!(f, "; the newest is {name}"),
-        (None, Some((_, next))) => write!(f, "; the oldest is {next}"),
-        (None, None) => Ok(()),
-    }
-}
-
-/// Names those that are most like a name that does not exist, three at most; none where half of the
-/// name would have to change.
-fn similar<I>(f: &mut fmt::Formatter<'_>, name: &str, names: impl Fn() -> I) -> fmt::Result
-where
-    I: Iterator<Item = &'static str>,
-{
-    let far = |other: &str| {
-        let part = !name.is_empty() && other.contains(name);
-        if part { 0 } else { distance(name, other) }
-    };
-    let least = names().map(far).min().unwrap_or(usize::MAX);
-    if least > name.len() / 2 {
-        return Ok(());
-    }
-    f.write_str("; the most similar")?;
-    let mut near = names().filter(|other| far(other) == least);
-    match (near.next(), near.next()) {
-        (Some(one), None) => write!(f, " is {one}"),
-        (Some(one), Some(two)) => {
-            f.write_str(" are")?;
-            list(f, [one, two].into_iter().chain(near).take(3))
-        }
-        (None, _) => Ok(()),
-    }
-}
-
-/// How many characters must be inserted, left out or replaced, or neighbours exchanged, to make one
-/// name of the other. Of a long name only the first characters count: no name here is longer.
-fn distance(a: &str, b: &str) -> usize {
-    const LONGEST: usize = 40;
-    let (a, b) = (a.as_bytes(), b.as_bytes());
-    let (a, b) = (&a[..a.len().min(LONGEST)], &b[..b.len().min(LONGEST)]);
-    let mut before = [0; LONGEST + 1];
-    let mut row: [usize; LONGEST + 1] = core::array::from_fn(|at| at);
-    for (i, &from) in a.iter().enumerate() {
-        let two_before = core::mem::replace(&mut before, row);
-        row[0] = i + 1;
-        for (j, &to) in b.iter().enumerate() {
-            let replaced = before[j] + usize::from(from != to);
-            row[j + 1] = replaced.min(before[j + 1] + 1).min(row[j] + 1);
-            if i > 0 && j > 0 && from == b[j - 1] && a[i - 1] == to {
-                row[j + 1] = row[j + 1].min(two_before[j - 1] + 1);
-            }
-        }
-    }
-    row[b.len()]
-}
-
-fn list(f: &mut fmt::Formatter<'_>, names: impl Iterator<Item = &'static str>) -> fmt::Result {
-    for (i, name) in names.enumerate() {
-        write!(f, "{} {name}", if i == 0 { "" } else { "," })?;
-    }
-    Ok(())
+/// A named value of a switch.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Choice {
+    /// The name, as users write it.
+    pub name: &'static str,
+    /// What the kernel does, with the version or commit that brought it; empty for on and off.
+    pub summary: &'static str,
 }
 
 /// The values that a switch can have.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Values {
-    /// One of these names.
-    Names(&'static [&'static str]),
+    /// One of these choices.
+    Choices(&'static [Choice]),
     /// A whole number in a range, both ends included.
     Number {
         /// The smallest.
@@ -159,73 +38,38 @@ pub enum Values {
     },
 }
 
+impl Values {
+    /// Returns the names of the choices; none for a number.
+    pub fn names(self) -> impl Iterator<Item = &'static str> + Clone {
+        let choices = match self {
+            Self::Choices(choices) => choices,
+            Self::Number { .. } => &[],
+        };
+        choices.iter().map(|choice| choice.name)
+    }
+}
+
 impl fmt::Display for Values {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Names(names) => {
+            Self::Choices(_) => {
                 f.write_str("one of")?;
-                list(f, names.iter().copied())
+                list(f, self.names())
             }
             Self::Number { min, max } => write!(f, "a whole number from {min} to {max}"),
         }
     }
 }
 
-/// One switch of a [`Policy`], by name.
-pub struct Switch {
-    /// The name of the field, and of the notation.
-    pub name: &'static str,
-    /// What it switches.
-    pub summary: &'static str,
-    /// What it can be set to.
-    pub values: Values,
-    /// What a kernel does with each named value, and from which release on; empty for a number.
-    pub docs: &'static [&'static str],
-    pub(super) get: fn(&Policy) -> Value,
-    pub(super) set: fn(&mut Policy, &str) -> bool,
-}
-
-impl PartialEq for Switch {
-    fn eq(&self, other: &Self) -> bool {
-        self.name == other.name
+/// Writes names with commas between them, and a space before the first.
+pub(super) fn list(
+    f: &mut impl fmt::Write,
+    names: impl Iterator<Item = &'static str>,
+) -> fmt::Result {
+    for (i, name) in names.enumerate() {
+        write!(f, "{} {name}", if i == 0 { "" } else { "," })?;
     }
-}
-impl Eq for Switch {}
-
-impl fmt::Debug for Switch {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name)
-    }
-}
-
-impl Switch {
-    /// Returns the switch of this name.
-    #[must_use]
-    pub fn find(name: &str) -> Option<&'static Self> {
-        SWITCHES.iter().find(|s| s.name == name)
-    }
-
-    /// Returns the switch's value in a policy.
-    #[must_use]
-    pub fn get(&self, policy: &Policy) -> Value {
-        (self.get)(policy)
-    }
-
-    /// Sets the switch from text.
-    ///
-    /// # Errors
-    /// [`PolicyError::UnknownValue`]; the policy is unchanged.
-    pub fn set<'t>(
-        &'static self,
-        policy: &mut Policy,
-        value: &'t str,
-    ) -> Result<(), PolicyError<'t>> {
-        if (self.set)(policy, value) {
-            Ok(())
-        } else {
-            Err(PolicyError::UnknownValue { switch: self, value })
-        }
-    }
+    Ok(())
 }
 
 /// The value of a switch.
@@ -246,53 +90,232 @@ impl fmt::Display for Value {
     }
 }
 
-#[cfg(test)]
-mod tests {
-    use std::string::ToString;
+/// What is known of a switch, whatever it is a switch of.
+#[derive(Clone, Copy, Debug)]
+pub struct About {
+    /// The name of the field, and of the notation.
+    pub name: &'static str,
+    /// The lines that describe it: what it decides, then the version or commit that brought it.
+    pub docs: &'static [&'static str],
+    /// What it can be set to.
+    pub values: Values,
+}
 
-    use super::*;
-
-    #[track_caller]
-    fn check(notation: &str, expect: &str) {
-        assert_eq!(Policy::parse(notation).unwrap_err().to_string(), expect);
+impl About {
+    /// Returns what it decides.
+    #[must_use]
+    pub fn summary(&self) -> &'static str {
+        self.docs.first().map_or("", |line| line.trim_ascii())
     }
 
-    #[test]
-    fn an_unknown_version_names_its_neighbours() {
-        let between = "6.11 behaves as linux-6.10, the next version that differs is linux-6.12";
-        for name in ["linux-6.11", "6.11", "v6.11", "linux-6.11.4"] {
-            check(name, &std::format!("unknown policy '{name}'; {between}"));
+    /// Returns further remarks, a line each: the version or commit that brought it.
+    pub fn remarks(&self) -> impl Iterator<Item = &'static str> + use<> {
+        self.docs.iter().skip(1).map(|line| line.trim_ascii())
+    }
+
+    /// Returns what the kernel does with one of its values, with the version or commit that brought it; empty for numbers
+    /// and for on and off.
+    #[must_use]
+    pub fn of_value(&self, value: Value) -> &'static str {
+        let (Value::Name(name), Values::Choices(choices)) = (value, self.values) else { return "" };
+        choices.iter().find(|choice| choice.name == name).map_or("", |choice| choice.summary)
+    }
+}
+
+/// One switch of a [`Policy`], or of another group of switches, by name.
+pub struct Switch<G: 'static = Policy> {
+    about: About,
+    get: fn(&G) -> Value,
+    set: fn(&mut G, &str) -> bool,
+}
+
+impl<G> PartialEq for Switch<G> {
+    fn eq(&self, other: &Self) -> bool {
+        self.name() == other.name()
+    }
+}
+impl<G> Eq for Switch<G> {}
+
+impl<G> fmt::Debug for Switch<G> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+impl<G: Switches> Switch<G> {
+    /// Returns the switch of this name.
+    #[must_use]
+    pub fn find(name: &str) -> Option<&'static Self> {
+        G::SWITCHES.iter().find(|switch| switch.name() == name)
+    }
+}
+
+impl<G> Switch<G> {
+    #[doc(hidden)]
+    #[must_use]
+    pub const fn new(about: About, get: fn(&G) -> Value, set: fn(&mut G, &str) -> bool) -> Self {
+        Self { about, get, set }
+    }
+
+    /// Returns what is known of it.
+    #[must_use]
+    pub const fn about(&self) -> &About {
+        &self.about
+    }
+
+    /// Returns its name, that of the field and of the notation.
+    #[must_use]
+    pub const fn name(&self) -> &'static str {
+        self.about.name
+    }
+
+    /// Returns what it can be set to.
+    #[must_use]
+    pub const fn values(&self) -> Values {
+        self.about.values
+    }
+
+    /// Returns its value.
+    #[must_use]
+    pub fn get(&self, group: &G) -> Value {
+        (self.get)(group)
+    }
+
+    /// Sets it from text; returns `false` and changes nothing if it has no such value.
+    #[must_use]
+    pub fn try_set(&self, group: &mut G, value: &str) -> bool {
+        (self.set)(group, value)
+    }
+}
+
+impl Switch {
+    /// Sets the switch from text.
+    ///
+    /// # Errors
+    /// [`PolicyError::UnknownValue`]; the policy is unchanged.
+    pub fn set<'t>(
+        &'static self,
+        policy: &mut Policy,
+        value: &'t str,
+    ) -> Result<(), PolicyError<'t>> {
+        let is_set = self.try_set(policy, value);
+        is_set.then_some(()).ok_or(PolicyError::UnknownValue { switch: self, value })
+    }
+}
+
+/// A group of switches: a struct with a field for each.
+pub trait Switches: Sized + 'static {
+    /// The group.
+    const GROUP: Group;
+    /// Every switch, in the order of the fields.
+    const SWITCHES: &'static [Switch<Self>];
+    /// The values of 3.10, on which those of later kernels are based.
+    const V3_10: Self;
+}
+
+/// A setting with named values.
+pub trait Setting: Copy + 'static {
+    /// Its values.
+    const CHOICES: &'static [Choice];
+    /// Returns the name of a value.
+    fn name(self) -> &'static str;
+    /// Returns the value of this name.
+    fn find(name: &str) -> Option<Self>;
+}
+
+impl Setting for bool {
+    const CHOICES: &'static [Choice] =
+        &[Choice { name: "off", summary: "" }, Choice { name: "on", summary: "" }];
+
+    fn name(self) -> &'static str {
+        if self { "on" } else { "off" }
+    }
+
+    fn find(name: &str) -> Option<Self> {
+        match name {
+            "on" => Some(true),
+            "off" => Some(false),
+            _ => None,
         }
-        check("6.10", "unknown policy '6.10'; allowed: linux-6.10");
-        check("linux-99.0", "unknown policy 'linux-99.0'; the newest is linux-7.3");
-        check("linux-2.6,boost=off", "unknown policy 'linux-2.6'; the oldest is linux-3.10");
     }
+}
 
-    #[test]
-    fn a_misspelt_name_names_the_most_similar() {
-        check(
-            "linux-6.1o",
-            "unknown policy 'linux-6.1o'; the most similar are linux-6.1, linux-6.10, linux-6.12",
-        );
-        check("x\u{1b}[31m", "unknown policy 'x\u{1b}[31m'");
-        check("debain-6.12", "unknown policy 'debain-6.12'; the most similar is debian-6.12");
-        check(
-            "linux-6.9,nofragments=on",
-            "unknown switch 'nofragments'; the most similar is nofragment",
-        );
-        check(
-            "linux-6.9,min_free=5",
-            "unknown switch 'min_free'; the most similar are min_free_kbytes, min_free_kbytes_max",
-        );
-    }
+/// Declares a group of switches: a field for each, the types of those that have named values, and the values of 3.10,
+/// on which the rows of later kernels build.
+///
+/// A switch says what it decides, its type with its values, unless the type is `bool` or that of another switch, and the
+/// value of 3.10. A value says what the kernel does, and since when.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! switches {
+    (
+        #[doc = $gdoc:literal]
+        $(#[$attribute:meta])*
+        $group:ident: $Group:ident
+        choice { $($(#[doc = $cdoc:literal])* $cfield:ident: $ctype:ident $({ $($values:tt)* })? = $cfirst:expr,)* }
+        number { $($(#[doc = $ndoc:literal])* $nfield:ident: $min:literal..=$max:literal = $nfirst:expr,)* }
+    ) => {
+        $($crate::switches!(@values $ctype [$($cdoc)*] $({ $($values)* })?);)*
 
-    #[test]
-    fn distances_count_edits() {
-        let long = "x".repeat(64);
-        for (a, b, far) in
-            [("", "abc", 3), ("ab", "ba", 1), ("kitten", "sitting", 3), (&long, "", 40)]
-        {
-            assert_eq!((distance(a, b), distance(b, a)), (far, far), "{a} {b}");
+        #[doc = $gdoc]
+        $(#[$attribute])*
+        #[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
+        pub struct $Group {
+            $($(#[doc = $cdoc])* pub $cfield: $ctype,)*
+            $($(#[doc = $ndoc])* pub $nfield: u32,)*
         }
-    }
+
+        impl $crate::policy::Switches for $Group {
+            const GROUP: $crate::policy::Group =
+                $crate::policy::Group { name: stringify!($group), summary: $gdoc.trim_ascii() };
+
+            const SWITCHES: &'static [$crate::policy::Switch<Self>] = &[
+                $($crate::policy::Switch::new(
+                    $crate::policy::About {
+                        name: stringify!($cfield),
+                        docs: &[$($cdoc),*],
+                        values: $crate::policy::Values::Choices(<$ctype as $crate::policy::Setting>::CHOICES),
+                    },
+                    |group| $crate::policy::Value::Name($crate::policy::Setting::name(group.$cfield)),
+                    |group, text| {
+                        let value = <$ctype as $crate::policy::Setting>::find(text);
+                        value.map(|value| group.$cfield = value).is_some()
+                    },
+                ),)*
+                $($crate::policy::Switch::new(
+                    $crate::policy::About {
+                        name: stringify!($nfield),
+                        docs: &[$($ndoc),*],
+                        values: $crate::policy::Values::Number { min: $min, max: $max },
+                    },
+                    |group| $crate::policy::Value::Number(group.$nfield),
+                    |group, text| {
+                        let value = text.parse().ok().filter(|n| ($min..=$max).contains(n));
+                        value.map(|value| group.$nfield = value).is_some()
+                    },
+                ),)*
+            ];
+
+            const V3_10: Self = Self { $($cfield: $cfirst,)* $($nfield: $nfirst,)* };
+        }
+    };
+    (@values $ctype:ident [$($doc:literal)*]) => {};
+    (@values $ctype:ident [$($doc:literal)*] { $($(#[doc = $vdoc:literal])* $variant:ident = $text:literal,)* }) => {
+        $(#[doc = $doc])*
+        #[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
+        pub enum $ctype { $($(#[doc = $vdoc])* $variant,)* }
+
+        impl $crate::policy::Setting for $ctype {
+            const CHOICES: &'static [$crate::policy::Choice] =
+                &[$($crate::policy::Choice { name: $text, summary: concat!($($vdoc),*).trim_ascii() }),*];
+
+            fn name(self) -> &'static str {
+                match self { $(Self::$variant => $text),* }
+            }
+
+            fn find(name: &str) -> Option<Self> {
+                match name { $($text => Some(Self::$variant),)* _ => None }
+            }
+        }
+    };
 }

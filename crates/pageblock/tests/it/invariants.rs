@@ -157,7 +157,7 @@ fn unsafe_blocks_of_other_crates_stand_in_their_own_files() {
 #[test]
 fn presets_and_proc_alone_know_versions() {
     let sources = sources();
-    let known = ["policy/preset.rs", "policy/switch.rs", "api/proc.rs"];
+    let known = ["policy/preset.rs", "policy/notation.rs", "api/proc.rs"];
     none(&naming(&sources, &known, &["version", "KernelFormat", "major", "minor"]));
     let named = sources.iter().filter(|source| !known.contains(&source.path.as_str()));
     let literal = |line: &str| line.contains("\"linux-") || line.contains("\"debian-");

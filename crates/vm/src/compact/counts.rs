@@ -39,7 +39,7 @@ pub const fn counted(scanned: &Scanned, rule: CompactCounts) -> (u64, u64) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use pageblock_kernel::preset;
+    use pageblock_kernel::{Kernel, preset};
 
     #[test]
     fn blocks_count_with_all_their_pages_from_6_0_and_6_4() {
@@ -52,7 +52,7 @@ mod tests {
             ..Scanned::default()
         };
         let counts = |name| {
-            let rule = preset::find(name).unwrap().kernel().compaction.compact_counts;
+            let rule = Kernel::from(preset::find(name).unwrap()).compaction.compact_counts;
             counted(&scanned, rule)
         };
         assert_eq!(counts("linux-5.19"), (10, 20));

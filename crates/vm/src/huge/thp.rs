@@ -64,10 +64,10 @@ pub fn fault_requests(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use pageblock_kernel::preset;
+    use pageblock_kernel::{Kernel, preset};
 
     fn of(name: &str) -> Huge {
-        preset::find(name).unwrap().kernel().huge
+        Kernel::from(preset::find(name).unwrap()).huge
     }
 
     fn config(defrag: ThpDefrag, placement: ThpPlacement) -> Huge {

@@ -147,10 +147,10 @@ impl<O: Observer> Vm<'_, O> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use pageblock_kernel::preset;
+    use pageblock_kernel::{Kernel, preset};
 
     fn rules(name: &str) -> Reclaim {
-        preset::find(name).unwrap().kernel().reclaim
+        Kernel::from(preset::find(name).unwrap()).reclaim
     }
 
     #[test]

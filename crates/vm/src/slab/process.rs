@@ -94,12 +94,12 @@ impl<O: Observer> Vm<'_, O> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use pageblock_kernel::preset;
+    use pageblock_kernel::{Kernel, preset};
 
     #[test]
     fn what_a_process_needs_together_depends_on_the_version() {
         let orders = |name| {
-            let memory = preset::find(name).unwrap().kernel().memory;
+            let memory = Kernel::from(preset::find(name).unwrap()).memory;
             let stack: Vec<Order> = stack_requests(&memory).map(|r| r.order).collect();
             let tables: Vec<Order> = table_requests(&memory).map(|r| r.order).collect();
             (stack, tables[0], tables[1..].to_vec())

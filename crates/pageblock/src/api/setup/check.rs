@@ -64,7 +64,7 @@ impl fmt::Display for SetupError {
                 write!(f, "cpu_nodes: there are {n} CPUs; allowed: 1 to {MAX_CPUS}")
             }
             Self::Policy(switch, n) => {
-                write!(f, "policy: {} is {n}; allowed: {}", switch.name, switch.values)
+                write!(f, "policy: {} is {n}; allowed: {}", switch.name(), switch.values())
             }
             Self::Geometry(geometry) => wrong_geometry(f, geometry),
             Self::ZoneNode(at, node) => {
@@ -157,7 +157,7 @@ impl Setup<'_> {
     /// The fields of a policy are public, so its numbers can be what its notation refuses.
     fn validate_policy(&self) -> Result<(), SetupError> {
         let wrong =
-            SWITCHES.iter().find_map(|switch| match (switch.values, switch.get(&self.policy)) {
+            SWITCHES.iter().find_map(|switch| match (switch.values(), switch.get(&self.policy)) {
                 (Values::Number { min, max }, Value::Number(n)) if !(min..=max).contains(&n) => {
                     Some(SetupError::Policy(switch, n))
                 }

@@ -225,8 +225,8 @@ pub(super) fn policies() -> impl Strategy<Value = Policy> {
 fn set(policy: &mut Policy, switch: usize, value: usize) {
     let switch = &SWITCHES[switch];
     let number;
-    let text = match switch.values {
-        Values::Names(names) => names[value % names.len()],
+    let text = match switch.values() {
+        Values::Choices(choices) => choices[value % choices.len()].name,
         Values::Number { min, max } => {
             number = [min, max, min + 1, (max - min) / 2 + min][value % 4].to_string();
             &number
