@@ -1,10 +1,13 @@
 //! What helps against a kind of failure, and what is often advised and does not.
 
+use pageblock::request::Gfp;
+use pageblock_recording::KernelVersion;
 use serde::Serialize;
 
 use crate::class::{COSTLY_ORDER, Class};
-use crate::gfp::{Flags, Version};
+use crate::gfp::is_optional;
 use crate::holders::Holding;
+use crate::interfaces::has_sysctl;
 use crate::log::{About, Lack};
 
 /// A piece of advice.
@@ -22,13 +25,13 @@ fn advice(what: impl Into<String>, why: &'static str) -> Advice {
 
 /// What a failure's advice depends on beside its class.
 #[derive(Clone, Copy, Default)]
-pub struct Case {
+pub struct Case<'v> {
     /// The order that was asked for.
     pub order: u32,
     /// What the request may do.
-    pub flags: Flags,
+    pub flags: Gfp,
     /// The kernel's version, if it is known.
-    pub version: Option<Version>,
+    pub version: Option<&'v KernelVersion>,
     /// Who has most of the memory.
     pub holding: Option<Holding>,
     /// The version of cgroups, of the OOM killer of one.
@@ -43,15 +46,15 @@ pub struct Case {
 
 /// Returns what helps, best first, with what this version of the kernel has.
 #[must_use]
-pub fn helps(class: Class, case: Case) -> Vec<Advice> {
+pub fn helps(class: Class, case: Case<'_>) -> Vec<Advice> {
     let Case { order, flags, version, holding, is_boosted, .. } = case;
-    if flags.is_optional(order) && class != Class::Asked {
+    if is_optional(flags, order) && class != Class::Asked {
         return vec![advice(
             "nothing, if the program works: the caller takes smaller pages by itself",
             "huge pages and buffers of graphics drivers are asked for with __GFP_NORETRY, and do without",
         )];
     }
-    let has = |since: Version| version.is_none_or(|version| version >= since);
+    let has = |name: &str| has_sysctl(version, name);
     let mut all = Vec::new();
     if is_boosted {
         all.push(advice(
@@ -97,10 +100,10 @@ pub fn helps(class: Class, case: Case) -> Vec<Advice> {
 }
 
 /// Returns what helps where a burst took what was free before kswapd could free more. `has` says whether the kernel has
-/// what a version brought.
-fn of_burst(has: &dyn Fn(Version) -> bool) -> Vec<Advice> {
+/// a sysctl.
+fn of_burst(has: &dyn Fn(&str) -> bool) -> Vec<Advice> {
     let mut all = Vec::new();
-    if has((4, 6)) {
+    if has("watermark_scale_factor") {
         all.push(advice(
             "sysctl vm.watermark_scale_factor=100",
             "kswapd starts earlier and leaves more free, which is what a burst lives on",
@@ -115,16 +118,16 @@ fn of_burst(has: &dyn Fn(Version) -> bool) -> Vec<Advice> {
 }
 
 /// Returns what helps where memory is free, but not in blocks of this order.
-fn of_fragmentation(order: u32, flags: Flags, has: &dyn Fn(Version) -> bool) -> Vec<Advice> {
+fn of_fragmentation(order: u32, flags: Gfp, has: &dyn Fn(&str) -> bool) -> Vec<Advice> {
     let mut all = Vec::new();
-    if flags.direct_reclaim {
+    if flags.has(Gfp::DIRECT_RECLAIM) {
         all.push(advice(
             "echo 1 > /proc/sys/vm/compact_memory, once, and look again",
             "compaction joins free memory where the pages between are movable; if it does not help, unmovable \
              pages hold the blocks",
         ));
     }
-    if has((5, 9)) {
+    if has("compaction_proactiveness") {
         all.push(advice(
             "sysctl vm.compaction_proactiveness=40 (the default is 20)",
             "kcompactd keeps large blocks free before somebody asks",
@@ -140,7 +143,7 @@ fn of_fragmentation(order: u32, flags: Flags, has: &dyn Fn(Version) -> bool) -> 
 }
 
 /// Returns what helps where only CMA is free.
-fn of_only_cma(order: u32, flags: Flags) -> Vec<Advice> {
+fn of_only_cma(order: u32, flags: Gfp) -> Vec<Advice> {
     let mut all = Vec::new();
     all.push(advice(
         "a smaller cma= on the kernel's command line",
@@ -158,7 +161,7 @@ fn of_only_cma(order: u32, flags: Flags) -> Vec<Advice> {
 }
 
 /// Returns what helps where a cgroup's limit was reached.
-fn of_cgroup(case: Case) -> Vec<Advice> {
+fn of_cgroup(case: Case<'_>) -> Vec<Advice> {
     let mut all = Vec::new();
     if case.waits_for_writeback {
         all.push(advice(
@@ -267,13 +270,13 @@ fn nothing_if_rare() -> Advice {
     )
 }
 
-const fn is_single_and_cannot_wait(order: u32, flags: Flags) -> bool {
-    order == 0 && !flags.direct_reclaim
+const fn is_single_and_cannot_wait(order: u32, flags: Gfp) -> bool {
+    order == 0 && !flags.has(Gfp::DIRECT_RECLAIM)
 }
 
 /// Returns what is often advised for such a failure and does nothing about it.
 #[must_use]
-pub fn does_not_help(class: Class, order: u32, flags: Flags) -> Vec<Advice> {
+pub fn does_not_help(class: Class, order: u32, flags: Gfp) -> Vec<Advice> {
     let compact = || {
         advice(
             "echo 1 > /proc/sys/vm/compact_memory",
@@ -301,7 +304,7 @@ pub fn does_not_help(class: Class, order: u32, flags: Flags) -> Vec<Advice> {
                     "it frees scattered pages; large blocks come back only where whole pageblocks were cache",
                 ),
             ];
-            if !flags.direct_reclaim {
+            if !flags.has(Gfp::DIRECT_RECLAIM) {
                 all.push(advice("more swap", "the request cannot wait for reclaim"));
             }
             all

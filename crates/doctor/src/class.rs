@@ -1,9 +1,10 @@
 //! What kind of failure it is.
 
+use pageblock::layout::ZoneKind;
+use pageblock::request::Gfp;
 use serde::Serialize;
 
-use crate::gfp::Flags;
-use crate::log::{Kind, Report, ZoneKind};
+use crate::log::{Kind, Report};
 use crate::watermark::{Check, Verdict};
 
 /// The largest order for which the kernel tries hard (`PAGE_ALLOC_COSTLY_ORDER`).
@@ -64,7 +65,7 @@ pub enum Confidence {
 #[must_use]
 pub fn classify(
     report: &Report,
-    flags: Option<Flags>,
+    flags: Option<Gfp>,
     checks: &[Check],
     others: &[Check],
 ) -> (Class, Confidence) {
@@ -130,7 +131,7 @@ pub fn classify(
         return (Class::ZoneMask, Confidence::Medium);
     }
     match reclaimable(report) {
-        Some(true) if !flags.direct_reclaim => (Class::Burst, sure),
+        Some(true) if !flags.has(Gfp::DIRECT_RECLAIM) => (Class::Burst, sure),
         Some(true) => (Class::SlowReclaim, Confidence::Medium),
         Some(false) => (Class::Shortage, sure),
         None => (Class::Shortage, Confidence::Medium),

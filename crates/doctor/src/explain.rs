@@ -2,14 +2,17 @@
 
 use std::io::{self, Read};
 
+use pageblock::request::Gfp;
+use pageblock_recording::KernelVersion;
 use serde::Serialize;
 
 use crate::advice::{self, Advice, Case};
 use crate::class::{self, Class, Confidence};
-use crate::gfp::{self, Flags};
+use crate::gfp;
 use crate::holders::{self, Holder};
+use crate::interfaces::{rules, usual_rules, without_letters};
 use crate::log::{self, Cgroup, Kind, Lack, Logged, Report};
-use crate::watermark::{self, Check};
+use crate::watermark::{Check, Request};
 
 /// What a report means.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
@@ -17,7 +20,8 @@ pub struct Explanation {
     /// The report.
     pub report: Report,
     /// What the request's flags allow; `None` if it has none.
-    pub flags: Option<Flags>,
+    #[serde(serialize_with = "gfp::allows")]
+    pub flags: Option<Gfp>,
     /// The zones that it may use, the highest of each node first.
     pub zones: Vec<Check>,
     /// Who has the memory, the largest first, where it is used up.
@@ -66,11 +70,12 @@ pub fn explain_log(log: impl Read) -> io::Result<Explained> {
 }
 
 fn explain_report(report: Report) -> Explanation {
-    // What is printed without letters is from before 3.8.
-    let version =
-        gfp::version(&report).or_else(|| report.memory.has_no_letters().then_some((3, 7)));
+    let version = report.version.as_deref().and_then(KernelVersion::parse);
+    let version = version.or_else(|| without_letters().filter(|_| report.memory.has_no_letters()));
+    let policy = &version.as_ref().map_or_else(usual_rules, rules).allocator;
     // A page fault that failed calls the OOM killer without flags.
-    let flags = Flags::of(&report).filter(|_| report.kind != Kind::FaultOom);
+    let flags = gfp::flags_of(&report, version.as_ref());
+    let flags = flags.filter(|_| report.kind != Kind::FaultOom);
     let order = report.order.unwrap_or(0);
     let allowed = |node: u32| {
         let masks = [&report.nodemask, &report.mems_allowed];
@@ -78,16 +83,16 @@ fn explain_report(report: Report) -> Explanation {
     };
     let memory = &report.memory;
     let zones = match (flags, report.kind) {
-        (Some(flags), _) => watermark::checks(memory, order, flags, version, allowed),
+        (Some(flags), _) => Request::new(policy, order, flags).checks(memory, allowed),
         // As a page that the kernel needs for itself would find it.
         (None, Kind::Dump | Kind::State | Kind::FaultOom) => {
-            watermark::checks(memory, 0, Flags::kernel(), version, allowed)
+            Request::new(policy, 0, Gfp::GFP_KERNEL).checks(memory, allowed)
         }
         (None, _) => Vec::new(),
     };
     let anywhere = flags.map_or(Vec::new(), |flags| {
-        let any_zone = Flags { dma: false, dma32: false, ..flags };
-        watermark::checks(memory, order, any_zone, version, |_| true)
+        let any_zone = flags.without(Gfp::DMA | Gfp::DMA32);
+        Request::new(policy, order, any_zone).checks(memory, |_| true)
     });
     let is_own = |other: &Check| zones.iter().any(|z| (z.node, z.kind) == (other.node, other.kind));
     let others: Vec<Check> = anywhere.into_iter().filter(|other| !is_own(other)).collect();
@@ -99,7 +104,7 @@ fn explain_report(report: Report) -> Explanation {
     let case = Case {
         order,
         flags: flags.unwrap_or_default(),
-        version,
+        version: version.as_ref(),
         holding: holders.first().map(|holder| holder.holding),
         cgroup_version: report.cgroup.as_ref().and_then(|cgroup| cgroup.version),
         waits_for_writeback: waits_for_writeback(&report),

@@ -14,6 +14,7 @@ pub mod flight;
 pub mod forecast;
 pub mod gfp;
 pub mod holders;
+pub mod interfaces;
 pub mod log;
 pub mod proc;
 pub mod watermark;

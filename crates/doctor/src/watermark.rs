@@ -1,10 +1,21 @@
-//! The arithmetic of a failed request, zone by zone (`__zone_watermark_ok`): what was free, what had to stay, and
-//! which free blocks it could have used.
+//! The arithmetic of a failed request, zone by zone: what was free, what had to stay, and which free blocks it could have
+//! used. Watermarks and reserves are the allocator's own ([`pageblock::watermark`]), in pages.
 
+use pageblock::alloc_flags::AllocFlags;
+use pageblock::frame::{ORDER_LIMIT, Order};
+use pageblock::layout::ZoneKind;
+use pageblock::mobility::Migratetype;
+use pageblock::policy::{Policy, WmarkCheck};
+use pageblock::request::Gfp;
+use pageblock::reserve::takes_highatomic_last;
+use pageblock::slowpath::{Caller, Demand, reserve_flags, slow_alloc_flags};
+use pageblock::watermark::{
+    counts_highatomic, enough_above_each_order, finds_highatomic, forgives_boost, reduced_mark,
+};
+use pageblock::zone::Geometry;
 use serde::Serialize;
 
-use crate::gfp::{Flags, Version};
-use crate::log::{FreeList, MemInfo, Zone, ZoneKind};
+use crate::log::{FreeList, MemInfo, Zone, kind_name};
 
 /// A zone as a request sees it. Sizes are kB.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
@@ -12,6 +23,7 @@ pub struct Check {
     /// The node.
     pub node: u32,
     /// The zone.
+    #[serde(serialize_with = "kind_name")]
     pub kind: ZoneKind,
     /// The lines that say so: of the watermarks, and of the free lists.
     pub lines: Vec<usize>,
@@ -69,204 +81,189 @@ impl Check {
     }
 }
 
-/// Checks every zone that the request may use, the highest first. `node`s that are not allowed are left out.
-#[must_use]
-pub fn checks(
-    memory: &MemInfo,
+/// A request as the zones of a kernel see it.
+#[derive(Clone, Copy)]
+pub struct Request<'p> {
+    policy: &'p Policy,
     order: u32,
-    flags: Flags,
-    version: Option<Version>,
-    allowed: impl Fn(u32) -> bool,
-) -> Vec<Check> {
-    let highest = flags.highest_zone();
-    let zones = memory.zones.iter().filter(|zone| zone.kind <= highest && allowed(zone.node));
-    let mut checks: Vec<Check> =
-        zones.map(|zone| check(memory, zone, order, flags, version)).collect();
-    checks.sort_by_key(|check| (check.node, std::cmp::Reverse(check.kind)));
-    checks
+    gfp: Gfp,
+    /// What the last attempt might take, when nothing helped.
+    flags: AllocFlags,
+    /// Whether no watermark holds for it.
+    is_unbound: bool,
 }
 
-fn check(
-    memory: &MemInfo,
-    zone: &Zone,
-    order: u32,
-    flags: Flags,
-    version: Option<Version>,
-) -> Check {
-    let page = memory.page_kb();
-    let unusable_cma = if flags.movable { 0 } else { zone.free_cma.unwrap_or(0) };
-    let printed = zone.free_highatomic.or(zone.reserved_highatomic);
-    let unusable_highatomic = if flags.harder { 0 } else { printed.unwrap_or(0) };
-    let usable = |list: &&FreeList| may_use(list, order, flags, version);
-    let large = |list: &&FreeList| list.block_kb >= page << order;
-    let blocks = (!zone.lists.is_empty())
-        .then(|| zone.lists.iter().filter(large).filter(usable).map(|list| list.blocks).sum());
-    let all: u64 = zone.lists.iter().filter(large).map(|list| list.blocks).sum();
-    let mut check = Check {
-        node: zone.node,
-        kind: zone.kind,
-        lines: zone.line.into_iter().chain(zone.list_line).collect(),
-        free: zone.free,
-        unusable_cma,
-        unusable_highatomic,
-        mark: zone
-            .min
-            .map(|min| mark(min - pardoned(zone, order, flags, version), page, flags, version)),
-        boost: zone.boost,
-        fits_without_boost: false,
-        reserve: reserve(memory, zone, flags).map(|pages| pages * page),
-        blocks,
-        other_blocks: all - blocks.unwrap_or(0),
-        other_is_cma: zone.lists.iter().filter(large).filter(|list| !usable(list)).any(is_cma),
-        verdict: Verdict::Unknown,
-    };
-    let request = Request { order, page, flags, version };
-    check.verdict = request.judge(zone, &check, check.mark);
-    if let (Some(min), Some(boost @ 1..)) = (zone.min, zone.boost)
-        && check.verdict != Verdict::Fits
-    {
-        let unboosted = mark(min.saturating_sub(boost), page, flags, version);
-        check.fits_without_boost = request.judge(zone, &check, Some(unboosted)) == Verdict::Fits;
+impl<'p> Request<'p> {
+    /// Makes the request for a block of an order with these flags, of a task of no priority.
+    #[must_use]
+    pub fn new(policy: &'p Policy, order: u32, gfp: Gfp) -> Self {
+        let Geometry { max_order, pageblock_order, .. } = Geometry::default();
+        let migratetype = gfp.migratetype().unwrap_or(Migratetype::Unmovable);
+        let demand =
+            Demand { gfp, order: as_order(order), migratetype, max_order, pageblock_order };
+        let caller = Caller::default();
+        let reserves = reserve_flags(policy, gfp, &caller);
+        let flags = slow_alloc_flags(policy, &demand, &caller);
+        Self { policy, order, gfp, flags, is_unbound: reserves == Some(AllocFlags::NO_WATERMARKS) }
     }
-    check
-}
 
-/// What a zone is judged for.
-struct Request {
-    order: u32,
-    /// The size of a page in kB.
-    page: u64,
-    flags: Flags,
-    version: Option<Version>,
-}
+    /// Checks every zone that the request may use, the highest first. `node`s that are not allowed are left out.
+    #[must_use]
+    pub fn checks(&self, memory: &MemInfo, allowed: impl Fn(u32) -> bool) -> Vec<Check> {
+        let highest = self.gfp.highest_zone();
+        let zones = memory.zones.iter().filter(|zone| zone.kind <= highest && allowed(zone.node));
+        let mut checks: Vec<Check> = zones.map(|zone| self.check(memory, zone)).collect();
+        checks.sort_by_key(|check| (check.node, std::cmp::Reverse(check.kind)));
+        checks
+    }
 
-impl Request {
-    /// Returns what follows where the watermark asks for `mark`.
-    fn judge(&self, zone: &Zone, check: &Check, mark: Option<u64>) -> Verdict {
-        let &Self { order, page, flags, version } = self;
-        let Check { unusable_cma, unusable_highatomic, blocks, .. } = *check;
+    fn check(&self, memory: &MemInfo, zone: &Zone) -> Check {
+        let page = memory.page_kb();
+        let usable = |list: &&FreeList| self.may_use(list);
+        let large = |list: &&FreeList| list.block_kb >= page << self.order;
+        let blocks = (!zone.lists.is_empty())
+            .then(|| zone.lists.iter().filter(large).filter(usable).map(|list| list.blocks).sum());
+        let all: u64 = zone.lists.iter().filter(large).map(|list| list.blocks).sum();
+        let boost = zone.boost.unwrap_or(0);
+        let order = as_order(self.order);
+        let forgiven = match forgives_boost(self.policy, order, self.flags, self.gfp) {
+            true => boost,
+            false => 0,
+        };
+        let mark = |boost: u64| Some(self.mark(zone.min?.saturating_sub(boost) / page) * page);
+        let mut check = Check {
+            node: zone.node,
+            kind: zone.kind,
+            lines: zone.line.into_iter().chain(zone.list_line).collect(),
+            free: zone.free,
+            unusable_cma: match self.flags.has(AllocFlags::CMA) {
+                true => 0,
+                false => zone.free_cma.unwrap_or(0),
+            },
+            unusable_highatomic: match self.counts_highatomic() {
+                true => 0,
+                false => zone.highatomic().unwrap_or(0),
+            },
+            mark: mark(forgiven),
+            boost: zone.boost,
+            fits_without_boost: false,
+            reserve: reserve(memory, zone, self.gfp.highest_zone()).map(|pages| pages * page),
+            blocks,
+            other_blocks: all - blocks.unwrap_or(0),
+            other_is_cma: zone.lists.iter().filter(large).filter(|list| !usable(list)).any(is_cma),
+            verdict: Verdict::Unknown,
+        };
+        check.verdict = self.judge(zone, &check, check.mark, page);
+        if boost > 0 && zone.min.is_some() && check.verdict != Verdict::Fits {
+            let unboosted = self.judge(zone, &check, mark(boost), page);
+            check.fits_without_boost = unboosted == Verdict::Fits;
+        }
+        check
+    }
+
+    /// Returns what follows where the watermark asks for `mark` kB, with pages of `page` kB.
+    fn judge(&self, zone: &Zone, check: &Check, mark: Option<u64>, page: u64) -> Verdict {
         let (Some(free), Some(mark)) = (check.free, mark) else {
-            return match blocks {
-                Some(0) if order > 0 => Verdict::NoBlock,
+            return match check.blocks {
+                Some(0) if self.order > 0 => Verdict::NoBlock,
                 _ => Verdict::Unknown,
             };
         };
+        let (free, mark) = (free / page, mark / page);
         // The rest of the block that is asked for does not count as free.
-        let rest = (page << order) - page;
-        let needed = mark + check.reserve.unwrap_or(0);
+        let rest = (1 << self.order) - 1;
+        let needed = mark + check.reserve.unwrap_or(0) / page;
         let above = |free: u64| free > needed + rest;
-        let usable = free.saturating_sub(unusable_cma).saturating_sub(unusable_highatomic);
-        if flags.memalloc || above(usable) {
-            let printed = zone.free_highatomic.or(zone.reserved_highatomic);
-            let hidden = match (flags.harder, printed) {
-                (false, None) => hidden_reserve(zone, version),
-                _ => 0,
+        let (cma, highatomic) = (check.unusable_cma / page, check.unusable_highatomic / page);
+        let usable = free.saturating_sub(cma).saturating_sub(highatomic);
+        if !self.is_unbound && !above(usable) {
+            return match () {
+                () if above(free.saturating_sub(highatomic)) => Verdict::BelowWithoutCma,
+                () if above(free) && highatomic > 0 => Verdict::BelowWithoutHighatomic,
+                () => Verdict::Below,
             };
-            let walks = version.is_some_and(|v| v <= (4, 3));
-            // What was not printed may be the reserve that the zone has not.
-            let fits = match check.reserve {
-                None if !flags.memalloc => Verdict::Unknown,
-                _ => Verdict::Fits,
-            };
-            match blocks {
-                None if order == 0 => fits,
-                None => Verdict::Unknown,
-                // Reserves may be used to their end, and the end is there.
-                Some(0) if flags.memalloc && usable <= rest => Verdict::Below,
-                Some(_) if !flags.memalloc && !above(usable.saturating_sub(hidden)) => {
-                    Verdict::Below
-                }
-                Some(0) if check.other_blocks > 0 => Verdict::OtherBlocks,
-                Some(0) => Verdict::NoBlock,
-                Some(_) if walks && !walk(zone, usable - rest, needed, order, page) => {
-                    Verdict::TooFewLarge
-                }
-                Some(_) => fits,
+        }
+        // What was not printed may be the reserve that the zone has not.
+        let fits = match check.reserve {
+            None if !self.is_unbound => Verdict::Unknown,
+            _ => Verdict::Fits,
+        };
+        let hidden = self.hidden_reserve(zone) / page;
+        match check.blocks {
+            None if self.order == 0 => fits,
+            None => Verdict::Unknown,
+            // Reserves may be used to their end, and the end is there.
+            Some(0) if self.is_unbound && usable <= rest => Verdict::Below,
+            Some(_) if !self.is_unbound && !above(usable.saturating_sub(hidden)) => Verdict::Below,
+            Some(0) if check.other_blocks > 0 => Verdict::OtherBlocks,
+            Some(0) => Verdict::NoBlock,
+            Some(_) if self.is_unbound || self.has_enough_large(zone, free - rest, mark, page) => {
+                fits
             }
-        } else if above(free.saturating_sub(unusable_highatomic)) {
-            Verdict::BelowWithoutCma
-        } else if above(free) && unusable_highatomic > 0 {
-            Verdict::BelowWithoutHighatomic
-        } else {
-            Verdict::Below
+            Some(_) => Verdict::TooFewLarge,
         }
+    }
+
+    /// Returns a watermark of so many pages as it holds for the request, in pages.
+    fn mark(&self, pages: u64) -> u64 {
+        reduced_mark(self.policy.wmark_check, pages.cast_signed(), self.flags).cast_unsigned()
+    }
+
+    fn counts_highatomic(&self) -> bool {
+        counts_highatomic(self.policy.wmark_check, self.flags)
+    }
+
+    /// Tells whether the watermark of each smaller order holds, where the kernel asks for that. `free` and `mark` are pages
+    /// of `page` kB.
+    fn has_enough_large(&self, zone: &Zone, free: u64, mark: u64, page: u64) -> bool {
+        let blocks = |order| {
+            let list = zone.lists.iter().find(|list| list.block_kb == page << order);
+            list.map_or(0, |list| list.blocks)
+        };
+        let (free, mark) = (free.cast_signed(), mark.cast_signed());
+        self.policy.wmark_check != WmarkCheck::HalvePerOrder
+            || enough_above_each_order(as_order(self.order), free, mark, blocks)
+    }
+
+    /// Returns the most kB that the highatomic reserve can have where the kernel does not print it (4.4 to 5.7, and some
+    /// later ones), and lists show that there is one: 1 % of the zone and a pageblock.
+    fn hidden_reserve(&self, zone: &Zone) -> u64 {
+        let is_reserved = |list: &FreeList| list.has('H');
+        let is_printed = zone.highatomic().is_some();
+        if is_printed || self.counts_highatomic() || !zone.lists.iter().any(is_reserved) {
+            return 0;
+        }
+        zone.managed.unwrap_or(0) / 100 + zone.lists.last().map_or(0, |list| list.block_kb)
+    }
+
+    /// Tells whether the request may use some block of a list, by its letters.
+    fn may_use(&self, list: &FreeList) -> bool {
+        // Before 3.8 there are no letters.
+        let Some(types) = &list.types else { return list.blocks > 0 };
+        let check = self.policy.wmark_check;
+        types.chars().any(|letter| match letter {
+            // R is the reserve of up to 4.3, the last fallback of every request.
+            'U' | 'M' | 'E' | 'R' => true,
+            'C' => self.flags.has(AllocFlags::CMA),
+            'H' if self.order == 0 => takes_highatomic_last(check, self.flags),
+            'H' => finds_highatomic(check, self.flags),
+            _ => false,
+        })
     }
 }
 
-/// Returns the min watermark as it holds for a request, in kB: half for `__GFP_HIGH`, a quarter less for callers that
-/// cannot wait. The kernel divides pages, and so rounds otherwise than kB would.
-fn mark(min: u64, page: u64, flags: Flags, version: Option<Version>) -> u64 {
-    let mut mark = min / page;
-    if flags.high {
-        mark -= mark / 2;
-    }
-    // From 6.3 on only together with __GFP_HIGH.
-    if flags.harder && (flags.high || version.is_none_or(|v| v < (6, 3))) {
-        mark -= mark / 4;
-    }
-    mark * page
-}
-
-/// Returns what of the min watermark, in kB, does not hold for a request: a single page of a caller that cannot wait is
-/// looked for once more without the boost, from 5.10 on.
-fn pardoned(zone: &Zone, order: u32, flags: Flags, version: Option<Version>) -> u64 {
-    let is_atomic = order == 0 && flags.high && flags.harder;
-    match (zone.boost, zone.min) {
-        (Some(boost), Some(min)) if is_atomic && version.is_none_or(|v| v >= (5, 10)) => {
-            boost.min(min)
-        }
-        _ => 0,
-    }
+/// Returns an order that a report prints; the largest for what no kernel has.
+fn as_order(order: u32) -> Order {
+    Order::try_from(order).unwrap_or(ORDER_LIMIT).min(ORDER_LIMIT)
 }
 
 fn is_cma(list: &FreeList) -> bool {
-    list.types.as_ref().is_some_and(|types| types.contains('C'))
-}
-
-/// The walk over orders up to 4.3: what lies in smaller blocks does not count, and the watermark halves.
-fn walk(zone: &Zone, free: u64, needed: u64, order: u32, page: u64) -> bool {
-    let (mut free, mut needed) = (free / page, needed / page);
-    for list in zone.lists.iter().filter(|list| list.block_kb < page << order) {
-        free = free.saturating_sub(list.blocks * list.block_kb / page);
-        needed /= 2;
-        if free <= needed {
-            return false;
-        }
-    }
-    true
-}
-
-/// Returns the most that the highatomic reserve can have where the kernel does not print it (4.4 to 5.7, and some
-/// later ones), and lists show that there is one: 1 % of the zone and a pageblock.
-fn hidden_reserve(zone: &Zone, version: Option<Version>) -> u64 {
-    let has_reserve =
-        |list: &FreeList| list.types.as_ref().is_some_and(|types| types.contains('H'));
-    if version.is_some_and(|v| v < (4, 4)) || !zone.lists.iter().any(has_reserve) {
-        return 0;
-    }
-    zone.managed.unwrap_or(0) / 100 + zone.lists.last().map_or(0, |list| list.block_kb)
-}
-
-/// Tells whether a request may use some block of a list, by its letters. Single pages come from the per-CPU lists,
-/// which the highatomic reserve does not fill before 6.12.
-fn may_use(list: &FreeList, order: u32, flags: Flags, version: Option<Version>) -> bool {
-    // Before 3.8 there are no letters.
-    let Some(types) = &list.types else { return list.blocks > 0 };
-    // Up to 4.3 R is the reserve, the last fallback of every request.
-    let reserve = version.is_none_or(|v| v <= (4, 3));
-    types.chars().any(|letter| match letter {
-        'U' | 'M' | 'E' => true,
-        'R' => reserve,
-        'C' => flags.movable,
-        'H' => flags.harder && (order > 0 || version.is_some_and(|v| v >= (6, 12))),
-        _ => false,
-    })
+    list.has('C')
 }
 
 /// Returns the pages that a request must leave in a zone for those that can use nothing else; `None` if they were not
 /// printed. In the highest zone that it may use there are none.
-fn reserve(memory: &MemInfo, zone: &Zone, flags: Flags) -> Option<u64> {
-    let highest = flags.highest_zone();
+fn reserve(memory: &MemInfo, zone: &Zone, highest: ZoneKind) -> Option<u64> {
     let printed = reserve_index(memory, highest).and_then(|at| zone.lowmem_reserve.get(at));
     printed.copied().or((zone.kind == highest).then_some(0))
 }
@@ -285,16 +282,19 @@ fn reserve_index(memory: &MemInfo, highest: ZoneKind) -> Option<usize> {
     }
     kinds.push(ZoneKind::Movable);
     // Zones that the kernel is built with are not all printed: those without memory are not.
-    for kind in [ZoneKind::DMA, ZoneKind::DMA32] {
+    for kind in [ZoneKind::Dma, ZoneKind::Dma32] {
         if printed(kind) {
             kinds.push(kind);
         }
     }
-    for kind in [ZoneKind::DMA32, ZoneKind::Device, ZoneKind::DMA] {
-        let highmem = kind == ZoneKind::DMA32 && printed(ZoneKind::HighMem);
-        if kinds.len() < len && !kinds.contains(&kind) && !highmem {
-            kinds.push(kind);
-        }
+    let highmem = printed(ZoneKind::HighMem);
+    if kinds.len() < len && !kinds.contains(&ZoneKind::Dma32) && !highmem {
+        kinds.push(ZoneKind::Dma32);
+    }
+    // Those of devices come last.
+    let len = if kinds.len() < len { len - 1 } else { len };
+    if kinds.len() < len && !kinds.contains(&ZoneKind::Dma) {
+        kinds.push(ZoneKind::Dma);
     }
     if kinds.len() > len && !printed(ZoneKind::Movable) {
         // Kernels before 2.6.23 have no such zone.

@@ -31,6 +31,7 @@ pub use input::error::{Damage, Error, Expected, Malformed, Place};
 pub use open::capture::CaptureOptions;
 pub use record::decoding::Decoding;
 pub use record::event::{CALLED_BY, NOT_UNDERSTOOD, Other, PFN_LIMIT, Record, STACK, What};
+pub use record::gfp;
 pub use record::kernel::KernelVersion;
 pub use record::losses::{Losses, LostByCpu};
 pub use state::meminfo::MemInfo;

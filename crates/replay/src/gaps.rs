@@ -46,7 +46,7 @@ pub(crate) fn known(recording: &Recording, columnar: &Columnar, followed: Range<
         gaps.push(marks(["S1", "S2"]));
     }
     if recording.kernel_assumed {
-        let (major, minor) = (recording.kernel.major, recording.kernel.minor);
+        let (major, minor) = recording.kernel.row();
         gaps.push(Gap::KernelAssumed { version: format!("{major}.{minor}") });
     }
     if recording.end.is_some() && windows.end.as_ref().is_some_and(|end| end.markers.is_empty()) {

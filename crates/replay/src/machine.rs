@@ -152,13 +152,7 @@ pub(crate) fn recorded_kernel(recording: &Recording) -> Kernel {
 /// Returns the preset of a kernel: a distribution's own where there is one.
 #[must_use]
 pub fn preset_of(kernel: &KernelVersion) -> &'static Preset {
-    if kernel.text.contains("ebian") {
-        let name = format!("debian-{}.{}", kernel.major, kernel.minor);
-        if let Some(preset) = preset::find(&name) {
-            return preset;
-        }
-    }
-    preset::nearest(u32::from(kernel.major), u32::from(kernel.minor))
+    preset::of_machine(kernel.row(), &kernel.text)
 }
 
 fn zone_snapshot(snapshot: &Snapshot, node: u8, kind: ZoneKind) -> Option<&ZoneSnapshot> {

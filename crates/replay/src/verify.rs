@@ -157,7 +157,7 @@ fn look_ahead_of(
     progress: &mut dyn FnMut(u64),
 ) -> Result<LookAhead, Error> {
     let orders = cpu_list_orders(recording, policy);
-    let keeps = recording.kernel.at_least(6, 10);
+    let keeps = recording.kernel.reports_kept_targets();
     let (start, pageblock_order) = (&recording.start, recording.pageblock_order);
     let mut finder =
         LookAheadFinder::new(start, pageblock_order, orders, keeps, workers(recording));

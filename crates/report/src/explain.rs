@@ -1,6 +1,7 @@
 //! Why requests for memory failed, as text.
 
 use pageblock_doctor::class::{COSTLY_ORDER, Class, Confidence};
+use pageblock_doctor::gfp::{self, is_optional};
 use pageblock_doctor::holders::Holder;
 use pageblock_doctor::log::{About, Cgroup, Kind, Lack, Notice, Report, Slab, Victim, Vmalloc};
 use pageblock_doctor::watermark::{Check, Verdict};
@@ -85,7 +86,7 @@ fn request(of: &Explanation) -> String {
     } else if let Some(mode) = mode {
         text += &format!(", flags {mode:#x}");
     }
-    of.flags.map_or(text.clone(), |flags| format!("{text}: {}", flags.kind()))
+    of.flags.map_or(text.clone(), |flags| format!("{text}: {}", gfp::kind(flags)))
 }
 
 /// Returns what decides beside the class: the boost of a watermark, that the request is optional, and who has the
@@ -103,7 +104,7 @@ fn more(of: &Explanation) -> String {
         );
     }
     let order = of.report.order.unwrap_or(0);
-    if of.flags.is_some_and(|flags| flags.is_optional(order)) {
+    if of.flags.is_some_and(|flags| is_optional(flags, order)) {
         text += "The request is optional: its flags say that the caller can do without.\n";
     }
     if let Some(Slab { line, cache, cgroup }) = &of.report.slab {

@@ -5,6 +5,7 @@
 
 use pageblock::frame::ORDER_LIMIT;
 use pageblock::policy::{Boost, Nofragment, Policy, WmarkGap};
+use pageblock_doctor::interfaces::has_sysctl;
 use pageblock_measure::Run;
 use pageblock_measure::value::names;
 use pageblock_recording::Recording;
@@ -89,7 +90,9 @@ fn of_machine(own: &Policy, recording: &Recording) -> Vec<Variant> {
         let policy = with(own, |policy| policy.min_free_kbytes = kbytes);
         all.push((format!("vm.min_free_kbytes={kbytes}"), policy, Some(RECLAIM)));
     }
-    if recording.kernel.at_least(6, 15) && own.nofragment != Nofragment::DefragMode {
+    if has_sysctl(Some(&recording.kernel), "defrag_mode")
+        && own.nofragment != Nofragment::DefragMode
+    {
         let policy = with(own, |policy| policy.nofragment = Nofragment::DefragMode);
         all.push(("vm.defrag_mode=1".to_owned(), policy, Some(RECLAIM)));
     }

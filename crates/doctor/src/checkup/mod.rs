@@ -112,7 +112,7 @@ pub fn checkup(first: &Sample, second: Option<&Sample>) -> Checkup {
     let (hurts, why) = hurts(sample, rates.as_ref(), sample.log.as_ref());
     let orders = zones.iter().map(|zone| zone.free_blocks.len()).max().unwrap_or(0);
     Checkup {
-        version: sample.version_text.clone(),
+        version: sample.release(),
         examined: first.time.clone().zip(sample.time.clone()).map(|(from, to)| [from, to]),
         page_kb: sample.page_kb,
         pageblock_order,

@@ -4,13 +4,16 @@ use std::collections::BTreeMap;
 use std::io::Cursor;
 use std::path::Path;
 
+use pageblock_kernel::Kernel;
 use pageblock_measure::value::uninitialised::Uninitialised;
-use pageblock_recording::{BuddyInfo, Input, MemInfo, PageTypeInfo, VmStat, ZoneName};
+use pageblock_recording::{
+    BuddyInfo, Input, KernelVersion, MemInfo, PageTypeInfo, VmStat, ZoneName,
+};
 use serde::Serialize;
 
 use super::klog::Signs;
 use super::settings::{HugePages, Hugetlb};
-use crate::gfp::Version;
+use crate::interfaces::{has_sysctl, rules};
 use crate::proc::page_size::{page_kb, uninitialised};
 use crate::proc::tree::{Missing, Tree};
 use crate::proc::zoneinfo::{self, Zone};
@@ -19,9 +22,7 @@ use crate::proc::zoneinfo::{self, Zone};
 #[derive(Clone, Debug, Default)]
 pub struct Sample {
     /// The kernel's version.
-    pub version: Option<Version>,
-    /// As text.
-    pub version_text: Option<String>,
+    pub version: Option<KernelVersion>,
     /// When it was taken, in UTC, where a flight file tells.
     pub time: Option<String>,
     /// The size of a page in kB.
@@ -86,11 +87,9 @@ impl Sample {
         let version =
             tree.setting("/proc/version").or_else(|| tree.setting("/proc/sys/kernel/osrelease"));
         let version = version.or_else(|| tree.setting("/sos_commands/kernel/uname_-a"));
-        match version.as_deref().and_then(version_of) {
-            Some((numbers, text)) => {
-                (sample.version, sample.version_text) = (Some(numbers), Some(text));
-            }
-            None => missing.push(gone("/proc/version", "commands are those of any version")),
+        sample.version = version.as_deref().and_then(KernelVersion::from_uname);
+        if sample.version.is_none() {
+            missing.push(gone("/proc/version", "commands are those of any version"));
         }
         sample.meminfo = MemInfo::parse(&text("/proc/meminfo", &mut missing));
         sample.vmstat = VmStat::parse(&text("/proc/vmstat", &mut missing)).0;
@@ -147,6 +146,12 @@ impl Sample {
         sample
     }
 
+    /// Returns the release of its kernel.
+    #[must_use]
+    pub fn release(&self) -> Option<String> {
+        self.version.as_ref().map(|version| version.release().to_owned())
+    }
+
     /// Returns a counter of `/proc/vmstat`; 0 if it is not there.
     #[must_use]
     pub fn counter(&self, name: &str) -> u64 {
@@ -171,19 +176,19 @@ impl Sample {
         self.sysctls.get(name)?.parse().ok()
     }
 
-    /// Tells whether the kernel has a sysctl of `vm`: by the files if there are any, else by the version that brought it.
+    /// Tells whether the kernel has a sysctl of `vm` that commands set: by the files if there are any, else by its version.
     #[must_use]
-    pub fn has_sysctl(&self, name: &str, since: Version) -> bool {
+    pub fn has_sysctl(&self, name: &str) -> bool {
         match self.sysctls.is_empty() {
-            true => self.at_least(since),
+            true => has_sysctl(self.version.as_ref(), name),
             false => self.sysctls.contains_key(name),
         }
     }
 
-    /// Tells whether the kernel is of that version or a later one; true if its version is unknown.
+    /// Tells whether a kernel's rule holds; true if its version is unknown.
     #[must_use]
-    pub fn at_least(&self, version: Version) -> bool {
-        self.version.is_none_or(|own| own >= version)
+    pub fn follows(&self, rule: impl FnOnce(&Kernel) -> bool) -> bool {
+        self.version.as_ref().is_none_or(|version| rule(&rules(version)))
     }
 }
 
@@ -194,16 +199,6 @@ pub(super) fn gone(file: &str, why: &str) -> Missing {
 /// Returns a note where zones do not manage all of `MemTotal` yet.
 fn unmanaged(sample: &Sample) -> Option<Missing> {
     Some(gone("/proc/zoneinfo", &sample.uninitialised()?.to_string()))
-}
-
-/// Returns the version in the text of `/proc/version`, of `uname -a`, or a release.
-fn version_of(text: &str) -> Option<(Version, String)> {
-    let release = text
-        .split_whitespace()
-        .find(|word| word.contains('.') && word.starts_with(|c: char| c.is_ascii_digit()))?;
-    let mut numbers = release.split(|c: char| !c.is_ascii_digit());
-    let version = (numbers.next()?.parse().ok()?, numbers.next()?.parse().ok()?);
-    Some((version, release.to_owned()))
 }
 
 fn parsed<T>(

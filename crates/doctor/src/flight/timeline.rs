@@ -139,7 +139,7 @@ pub fn timeline(flight: &Flight, from: u64, to: u64, row_ms: u64) -> Result<Time
         let due = before.as_ref().is_none_or(|at| now.saturating_sub(at.wall_ms) >= row_ms);
         if due || booted {
             let state = at(flight, moment);
-            version = version.take().or_else(|| state.sample.version_text.clone());
+            version = version.take().or_else(|| state.sample.release());
             let before_it = before.take().filter(|_| !booted);
             rows.push(Row::new(now, &state.sample, before_it.as_ref().map(|at| &at.sample)));
             before = Some(state);

@@ -15,6 +15,7 @@ use super::frames::{self, Run, Sink, Table, Watch};
 use super::kind::{Kind, Rules};
 use super::tally::{Sizes, Tally};
 use crate::error::Error;
+use crate::interfaces::rules;
 use crate::proc::iomem;
 use crate::proc::page_size::{page_kb, uninitialised, uninitialised_frames};
 use crate::proc::tree::{Missing, Tree};
@@ -123,10 +124,11 @@ impl Source {
         let gigantic = (1024 * 1024 / page_kb).ilog2() as u8;
         let sizes = Sizes { pageblock, largest: orders.clamp(1, 14) as u8 - 1, gigantic };
         let unevictable = setting(&tree, &settings, "compact_unevictable_allowed");
+        let compaction = version.as_ref().map(|version| rules(version).compaction);
         let rules = Rules {
-            large_folios: version.as_ref().is_some_and(|version| version.at_least(6, 9)),
+            large_folios: compaction.is_some_and(|rules| rules.moves_folios),
             unevictable: unevictable.is_none_or(|value| value != "0"),
-            sampling: version.as_ref().is_none_or(|version| version.at_least(5, 1)),
+            sampling: compaction.is_none_or(|rules| rules.sampling),
         };
         Ok(Self {
             tree,

@@ -2,7 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use serde::Serialize;
+use pageblock::layout::ZoneKind;
+use serde::{Serialize, Serializer};
 
 use super::Line;
 
@@ -44,48 +45,9 @@ const MOST_BLOCKS: u64 = 1 << 36;
 const MOST_BLOCK_KB: u64 = 1 << 22;
 const MOST_PAGE_KB: u64 = 256;
 
-/// A kind of zone, from the lowest to the highest.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize)]
-pub enum ZoneKind {
-    /// `ZONE_DMA`.
-    DMA,
-    /// `ZONE_DMA32`.
-    DMA32,
-    /// `ZONE_NORMAL`.
-    Normal,
-    /// `ZONE_HIGHMEM`.
-    HighMem,
-    /// `ZONE_MOVABLE`.
-    Movable,
-    /// `ZONE_DEVICE`.
-    Device,
-}
-
-impl ZoneKind {
-    fn parse(name: &str) -> Option<Self> {
-        Some(match name {
-            "DMA" => Self::DMA,
-            "DMA32" => Self::DMA32,
-            "Normal" => Self::Normal,
-            "HighMem" => Self::HighMem,
-            "Movable" => Self::Movable,
-            "Device" => Self::Device,
-            _ => return None,
-        })
-    }
-
-    /// Returns its name.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::DMA => "DMA",
-            Self::DMA32 => "DMA32",
-            Self::Normal => "Normal",
-            Self::HighMem => "HighMem",
-            Self::Movable => "Movable",
-            Self::Device => "Device",
-        }
-    }
+/// Writes the kernel's name of a zone.
+pub(crate) fn kind_name<S: Serializer>(kind: &ZoneKind, to: S) -> Result<S::Ok, S::Error> {
+    to.serialize_str(kind.name())
 }
 
 /// The free blocks of one order.
@@ -99,12 +61,20 @@ pub struct FreeList {
     pub types: Option<String>,
 }
 
+impl FreeList {
+    /// Tells whether a type of this letter has some of the blocks.
+    pub(crate) fn has(&self, letter: char) -> bool {
+        self.types.as_ref().is_some_and(|types| types.contains(letter))
+    }
+}
+
 /// One zone. Sizes are kB; `None`: not printed, or cut off.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 pub struct Zone {
     /// The node; 0 where the kernel does not print one.
     pub node: u32,
     /// The kind.
+    #[serde(serialize_with = "kind_name")]
     pub kind: ZoneKind,
     /// The line of its watermarks.
     pub line: Option<usize>,
@@ -136,6 +106,13 @@ pub struct Zone {
     pub lowmem_reserve: Vec<u64>,
     /// The free lists by order.
     pub lists: Vec<FreeList>,
+}
+
+impl Zone {
+    /// Returns the memory of the highatomic reserve that kernels leave out of what is free for others.
+    pub(crate) fn highatomic(&self) -> Option<u64> {
+        self.free_highatomic.or(self.reserved_highatomic)
+    }
 }
 
 /// The state of memory.
@@ -182,7 +159,7 @@ impl MemInfo {
     /// Tells whether the machine has high memory, whose zone is not printed where the request may not use it.
     pub(crate) fn has_highmem(&self) -> bool {
         let printed = |kind| self.zones.iter().any(|zone| zone.kind == kind);
-        let movable_only = printed(ZoneKind::DMA32) || printed(ZoneKind::Movable);
+        let movable_only = printed(ZoneKind::Dma32) || printed(ZoneKind::Movable);
         printed(ZoneKind::HighMem) || (self.highmem_pages > 0 && !movable_only)
     }
 }
@@ -395,7 +372,10 @@ impl Parser {
         self.now = match word {
             "Node" => Now::Node,
             "Free" => Now::Swap,
-            _ => match (ZoneKind::parse(word), word.strip_suffix(':').and_then(ZoneKind::parse)) {
+            _ => match (
+                ZoneKind::from_name(word),
+                word.strip_suffix(':').and_then(ZoneKind::from_name),
+            ) {
                 (Some(kind), _) => Now::Zone(kind),
                 (_, Some(kind)) => Now::Lists(kind),
                 // Between the numbers of a zone stands what later versions add.

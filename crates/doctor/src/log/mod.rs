@@ -13,7 +13,8 @@ use std::sync::LazyLock;
 use regex_lite::Regex;
 
 pub use self::cgroup::{Cgroup, Victim};
-pub use self::mem_info::{FreeList, MemInfo, Zone, ZoneKind};
+pub(crate) use self::mem_info::kind_name;
+pub use self::mem_info::{FreeList, MemInfo, Zone};
 pub use self::notice::{About, Notice};
 pub use self::read::{Logged, read};
 pub(crate) use self::report::begins;

@@ -5,6 +5,7 @@ mod flight;
 mod forecast;
 mod fuzzed;
 mod guests;
+mod marks;
 mod pasted;
 mod patterns;
 mod reports;

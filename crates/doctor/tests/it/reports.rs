@@ -3,6 +3,7 @@
 
 use std::path::PathBuf;
 
+use pageblock::request::Gfp;
 use pageblock_doctor::class::{Class, Confidence};
 use pageblock_doctor::watermark::Verdict;
 use pageblock_doctor::{Explanation, explain};
@@ -163,7 +164,7 @@ fn the_oom_killer_on_a_machine_full_of_tmpfs() {
 fn a_request_without_watermarks_that_finds_nothing() {
     let found = one("5.18-arm-memalloc-empty.txt");
     assert_eq!(found.class, Class::SlowReclaim);
-    assert!(found.flags.is_some_and(|flags| flags.memalloc));
+    assert!(found.flags.is_some_and(|flags| flags.has(Gfp::MEMALLOC)));
     assert_eq!((found.zones[0].free, found.zones[0].verdict), (Some(0), Verdict::Below));
     assert_eq!(found.report.memory.free_swap_kb, Some(1_009_180));
 }
@@ -255,7 +256,7 @@ fn a_quoted_and_wrapped_state() {
         (found[1].report.order, found[1].report.task.as_deref()),
         (Some(1), Some("python3"))
     );
-    assert!(found[1].flags.is_some_and(|flags| flags.direct_reclaim && flags.fs));
+    assert!(found[1].flags.is_some_and(|flags| flags.has(Gfp::DIRECT_RECLAIM | Gfp::FS)));
     assert_eq!(found[1].report.version.as_deref(), Some("4.14.79-v7+"));
 }
 

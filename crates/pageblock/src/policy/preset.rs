@@ -23,7 +23,11 @@ impl Preset {
     /// Returns the version of a mainline row; `None` for variants and distributions.
     #[must_use]
     pub fn version(&self) -> Option<(u32, u32)> {
-        let (major, minor) = self.name.strip_prefix("linux-")?.split_once('.')?;
+        self.version_after("linux-")
+    }
+
+    fn version_after(&self, prefix: &str) -> Option<(u32, u32)> {
+        let (major, minor) = self.name.strip_prefix(prefix)?.split_once('.')?;
         Some((major.parse().ok()?, minor.parse().ok()?))
     }
 }
@@ -32,6 +36,16 @@ impl Preset {
 #[must_use]
 pub fn find(name: &str) -> Option<&'static Preset> {
     PRESETS.iter().find(|p| p.name == name)
+}
+
+/// Returns the row of a real kernel by the first two numbers of its version and a text that names it, such as that of
+/// `/proc/version`: its distribution's own where there is one, else the nearest of mainline.
+#[must_use]
+pub fn of_machine((major, minor): (u16, u16), text: &str) -> &'static Preset {
+    let version = (u32::from(major), u32::from(minor));
+    let is_own = |p: &&Preset| p.version_after("debian-") == Some(version);
+    let own = PRESETS.iter().find(is_own).filter(|_| text.contains("ebian"));
+    own.unwrap_or_else(|| nearest(version.0, version.1))
 }
 
 /// Returns the row of a mainline version: the newest that is not newer, or the oldest if all are.
@@ -398,6 +412,10 @@ mod tests {
         check(4, 18, "linux-4.15");
         check(7, 0, "linux-6.19");
         check(9, 0, "linux-7.3");
+        let of_machine = |version, text| of_machine(version, text).name;
+        assert_eq!(of_machine((6, 12), "Linux version 6.12.94 (debian-kernel@x)"), "debian-6.12");
+        assert_eq!(of_machine((6, 12), "6.12.94"), "linux-6.12");
+        assert_eq!(of_machine((6, 16), "Debian 6.16.1"), "linux-6.15");
     }
 
     #[test]

@@ -158,3 +158,13 @@ pub(crate) fn reserves_for(policy: &Policy, flags: AllocFlags) -> bool {
         _ => flags.has(AllocFlags::HIGHATOMIC),
     }
 }
+
+/// Tells whether an attempt that found nothing else takes a block of the highatomic reserve, of a single page too.
+#[must_use]
+pub const fn takes_highatomic_last(check: WmarkCheck, flags: AllocFlags) -> bool {
+    flags.has_any(match check {
+        WmarkCheck::HalvePerOrder | WmarkCheck::ListExists => return false,
+        WmarkCheck::FlagsCombine => AllocFlags::OOM,
+        WmarkCheck::FreeHighatomic => AllocFlags::OOM.with(AllocFlags::NON_BLOCK),
+    })
+}

@@ -6,11 +6,11 @@ use crate::base::alloc_flags::AllocFlags;
 use crate::base::event::Observer;
 use crate::base::frame::Order;
 use crate::base::mobility::Migratetype::{self, Cma, HighAtomic};
-use crate::policy::{ClaimRule, CmaUse, FallbackPick, PcpOrders, Reserve, WmarkCheck};
+use crate::policy::{ClaimRule, CmaUse, FallbackPick, PcpOrders, Reserve};
 use crate::table::map::Index;
 use crate::zone::Zone;
 use crate::zone::fallback::{Mode, Outcome};
-use crate::zone::reserve::reserves_for;
+use crate::zone::reserve::{reserves_for, takes_highatomic_last};
 
 impl Zone<'_> {
     /// Tells whether CPU caches have a list for an order (`pcp_allowed_order`).
@@ -44,12 +44,7 @@ impl Zone<'_> {
         if let Some((i, _)) = self.rmqueue(order, mt, flags, &mut mode, observer) {
             return Some(i);
         }
-        let last = match self.policy.wmark_check {
-            WmarkCheck::HalvePerOrder | WmarkCheck::ListExists => return None,
-            WmarkCheck::FlagsCombine => AllocFlags::OOM,
-            WmarkCheck::FreeHighatomic => AllocFlags::OOM.with(AllocFlags::NON_BLOCK),
-        };
-        if !flags.has_any(last) {
+        if !takes_highatomic_last(self.policy.wmark_check, flags) {
             return None;
         }
         self.rmqueue_from(order, HighAtomic, mt, observer).map(|(i, _)| i)

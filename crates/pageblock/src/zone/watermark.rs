@@ -5,7 +5,7 @@ use crate::base::frame::{Order, pages};
 use crate::base::layout::ZoneKind;
 use crate::base::mobility::Migratetype::{self, Cma, HighAtomic, Movable, Reclaimable, Unmovable};
 use crate::base::request::Gfp;
-use crate::policy::{BelowHigh, WmarkCheck, WmarkFast};
+use crate::policy::{BelowHigh, Policy, WmarkCheck, WmarkFast};
 use crate::zone::Zone;
 use crate::zone::stat::ZoneStat;
 use crate::zone::tuning::Watermarks;
@@ -165,21 +165,24 @@ fn watermark_ok(
     }
     let free = signed(free_pages) - signed(pages(order)) + 1;
     let usable = free - signed(unusable_free(zone, flags));
-    let min = reduced_mark(zone, signed(mark), flags);
+    let min = reduced_mark(zone.policy().wmark_check, signed(mark), flags);
     let reserve = signed(zone.lowmem_reserve(highest));
     if usable <= min + reserve {
         return false;
     }
     match zone.policy().wmark_check {
-        WmarkCheck::HalvePerOrder => enough_above_each_order(zone, order, free, min),
+        WmarkCheck::HalvePerOrder => {
+            enough_above_each_order(order, free, min, |order| zone.nr_free(order))
+        }
         _ => order == 0 || has_block_for(zone, order, flags),
     }
 }
 
-/// Lowers the mark for requests that cannot wait.
-fn reduced_mark(zone: &impl ZoneStat, mark: i64, flags: AllocFlags) -> i64 {
+/// Lowers a mark, in pages, for requests that cannot wait.
+#[must_use]
+pub fn reduced_mark(check: WmarkCheck, mark: i64, flags: AllocFlags) -> i64 {
     let mut min = mark;
-    match zone.policy().wmark_check {
+    match check {
         WmarkCheck::HalvePerOrder | WmarkCheck::ListExists => {
             if flags.has(AllocFlags::MIN_RESERVE) {
                 min -= min / 2;
@@ -208,30 +211,41 @@ fn reduced_mark(zone: &impl ZoneStat, mark: i64, flags: AllocFlags) -> i64 {
 /// Returns the free pages that this request may not use (`__zone_watermark_unusable_free`).
 #[inline]
 fn unusable_free(zone: &impl ZoneStat, flags: AllocFlags) -> u64 {
-    let highatomic = match zone.policy().wmark_check {
-        WmarkCheck::HalvePerOrder => 0,
-        WmarkCheck::ListExists if flags.has_any(AllocFlags::NON_BLOCK.with(AllocFlags::OOM)) => 0,
-        WmarkCheck::FlagsCombine | WmarkCheck::FreeHighatomic
-            if flags.has_any(AllocFlags::RESERVES) =>
-        {
-            0
-        }
-        WmarkCheck::ListExists | WmarkCheck::FlagsCombine => zone.reserved_highatomic(),
+    let check = zone.policy().wmark_check;
+    let highatomic = match check {
+        _ if counts_highatomic(check, flags) => 0,
         WmarkCheck::FreeHighatomic => zone.free_pages_of(HighAtomic),
+        _ => zone.reserved_highatomic(),
     };
     let cma = if flags.has(AllocFlags::CMA) { 0 } else { zone.free_pages_of(Cma) };
     highatomic + cma
 }
 
-/// Up to 4.3, where unusable pages count again: what is left in larger orders must exceed the mark, halved for each order.
-fn enough_above_each_order(
-    zone: &impl ZoneStat,
+/// Tells whether the highatomic reserve counts as free for an attempt.
+#[inline]
+#[must_use]
+pub const fn counts_highatomic(check: WmarkCheck, flags: AllocFlags) -> bool {
+    match check {
+        WmarkCheck::HalvePerOrder => true,
+        WmarkCheck::ListExists => flags.has_any(AllocFlags::NON_BLOCK.with(AllocFlags::OOM)),
+        WmarkCheck::FlagsCombine | WmarkCheck::FreeHighatomic => {
+            flags.has_any(AllocFlags::RESERVES)
+        }
+    }
+}
+
+/// Tells whether what is left in larger orders exceeds the mark, halved for each order (up to 4.3, where unusable pages
+/// count again). `free` are the free pages but for the rest of the block, `min` the [`reduced_mark`]; `nr_free` returns the
+/// free blocks of an order.
+#[inline]
+pub fn enough_above_each_order(
     order: Order,
     mut free: i64,
     mut min: i64,
+    nr_free: impl Fn(Order) -> u64,
 ) -> bool {
     for smaller in 0..order {
-        free -= signed(zone.nr_free(smaller) << smaller);
+        free -= signed(nr_free(smaller) << smaller);
         min >>= 1;
         if free <= min {
             return false;
@@ -246,11 +260,17 @@ fn has_block_for(zone: &impl ZoneStat, order: Order, flags: AllocFlags) -> bool 
     {
         return true;
     }
-    let reserve = match zone.policy().wmark_check {
+    finds_highatomic(zone.policy().wmark_check, flags) && any_from(zone, order, &[HighAtomic])
+}
+
+/// Tells whether a block of the highatomic reserve counts for an attempt of an order above 0 (from 4.4).
+#[inline]
+#[must_use]
+pub const fn finds_highatomic(check: WmarkCheck, flags: AllocFlags) -> bool {
+    flags.has_any(match check {
         WmarkCheck::ListExists => AllocFlags::NON_BLOCK.with(AllocFlags::OOM),
         _ => AllocFlags::HIGHATOMIC.with(AllocFlags::OOM),
-    };
-    flags.has_any(reserve) && any_from(zone, order, &[HighAtomic])
+    })
 }
 
 /// Returns a watermark with the boost.
@@ -308,18 +328,24 @@ fn watermark_in_full(
     if watermark_ok(zone, zone.free_pages(), order, mark_of(zone, mark), highest, flags) {
         return true;
     }
-    let urgent = match zone.policy().wmark_check {
+    zone.boost() > 0
+        && forgives_boost(zone.policy(), order, flags, gfp)
+        && watermark_ok(zone, zone.free_pages(), order, zone.watermarks().min, highest, flags)
+}
+
+/// Tells whether an attempt that fails is made once more without the boost.
+#[must_use]
+pub fn forgives_boost(policy: &Policy, order: Order, flags: AllocFlags, gfp: Gfp) -> bool {
+    let urgent = match policy.wmark_check {
         WmarkCheck::HalvePerOrder | WmarkCheck::ListExists => gfp.has(Gfp::ATOMIC),
         WmarkCheck::FlagsCombine | WmarkCheck::FreeHighatomic => flags.has(AllocFlags::MIN_RESERVE),
     };
     // The attempt's own watermark counts, even where `mark` is the high one that is tested
     // before it.
-    zone.policy().wmark_fast == WmarkFast::Unusable
+    policy.wmark_fast == WmarkFast::Unusable
         && order == 0
-        && zone.boost() > 0
         && flags.selected_watermark() == Watermark::Min
         && urgent
-        && watermark_ok(zone, zone.free_pages(), order, zone.watermarks().min, highest, flags)
 }
 
 fn signed(n: u64) -> i64 {

@@ -51,6 +51,34 @@ fn what_computes_compares_no_version() {
     });
 }
 
+/// The files that say what kernels print and which settings they have, by version.
+const INTERFACES: [&str; 2] = ["recording/src/record/kernel.rs", "doctor/src/interfaces.rs"];
+
+/// Tells whether a line compares the version of a kernel, or takes it apart.
+fn compares_a_version(line: &str) -> bool {
+    let with_a_pair = ["<", ">", "<=", ">="].iter().any(|comparison| {
+        line.split(&format!(" {comparison} (")).skip(1).any(|rest| {
+            let (first, second) = rest.split_once(", ").unwrap_or_default();
+            first.parse::<u16>().is_ok() && second.starts_with(|c: char| c.is_ascii_digit())
+        })
+    });
+    with_a_pair || [".at_least(", "kernel.major", "version.major"].iter().any(|w| line.contains(w))
+}
+
+/// What reads a real machine asks the preset that is nearest to its kernel, or one of the files with what kernels print.
+#[test]
+fn what_reads_machines_compares_versions_in_a_file_of_its_own() {
+    let crates = ["recording", "recorder", "doctor", "replay", "trial", "watch", "plan", "report"];
+    for (place, line) in crates.iter().flat_map(|name| lines(name)) {
+        let may = INTERFACES.iter().any(|file| place.contains(&format!("/{file}:")));
+        assert!(may || !compares_a_version(&line), "{place}: {}", line.trim());
+    }
+    assert!(
+        compares_a_version("if version < (6, 3) {") && compares_a_version("kernel.at_least(6, 9)")
+    );
+    assert!(!compares_a_version("if left < (order, 3).0 && now >= (1 << order) {"));
+}
+
 #[test]
 fn measures_know_no_workload() {
     let Some(workloads) = folder("simulate") else { return };

@@ -1,4 +1,4 @@
-//! The version of the recorded kernel.
+//! The version of a kernel, and what kernels print differently by version.
 
 use std::fmt;
 
@@ -52,7 +52,38 @@ impl KernelVersion {
     /// Reports whether this is that version or a later one.
     #[must_use]
     pub fn at_least(&self, major: u16, minor: u16) -> bool {
-        (self.major, self.minor) >= (major, minor)
+        self.row() >= (major, minor)
+    }
+
+    /// Returns the first two numbers, which name rows of presets.
+    #[must_use]
+    pub const fn row(&self) -> (u16, u16) {
+        (self.major, self.minor)
+    }
+
+    /// Returns the word of the text that is the release, such as `6.12.94+deb13-amd64`.
+    #[must_use]
+    pub fn release(&self) -> &str {
+        let is_release = |word: &&str| word.starts_with(|c: char| c.is_ascii_digit());
+        self.text.split_ascii_whitespace().find(is_release).unwrap_or(&self.text)
+    }
+
+    /// Tells whether compaction reports a free (`mm_page_free`) of target pages that it keeps.
+    #[must_use]
+    pub fn reports_kept_targets(&self) -> bool {
+        self.at_least(6, 10)
+    }
+
+    /// Tells whether `__GFP_WAIT` has become two bits.
+    #[must_use]
+    pub fn splits_gfp_wait(&self) -> bool {
+        self.at_least(4, 4)
+    }
+
+    /// Tells whether `GFP_ATOMIC` has a bit of its own in it, `__GFP_ATOMIC`.
+    #[must_use]
+    pub fn has_gfp_atomic(&self) -> bool {
+        !self.at_least(6, 3)
     }
 
     /// Returns its numbering of migratetypes.
@@ -106,6 +137,7 @@ mod tests {
         let uname = "Linux host 6.18.44-vendor #1 SMP x86_64";
         let version = KernelVersion::from_uname(uname).unwrap();
         assert_eq!((version.major, version.minor, version.patch), (6, 18, 44));
+        assert_eq!(version.release(), "6.18.44-vendor");
         assert_eq!(KernelVersion::from_uname(&version.text), Some(version));
         assert_eq!(KernelVersion::from_uname("Linux host"), None);
     }

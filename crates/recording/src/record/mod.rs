@@ -2,6 +2,6 @@
 
 pub(crate) mod decoding;
 pub(crate) mod event;
-pub(crate) mod gfp;
+pub mod gfp;
 pub(crate) mod kernel;
 pub(crate) mod losses;

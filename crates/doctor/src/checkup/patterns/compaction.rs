@@ -4,6 +4,7 @@ use super::{Facts, nothing};
 use crate::checkup::finding::{Command, Finding, Severity};
 use crate::checkup::rates::Rates;
 use crate::class::Confidence;
+use crate::interfaces::has_defrag;
 
 /// The share of requests that compact in vain, in percent, from which more compaction is no advice before it is tried.
 const IN_VAIN: f64 = 80.0;
@@ -124,9 +125,10 @@ fn who(asked: &[Asked], rates: &Rates) -> Who {
 fn quieter(facts: &Facts<'_>) -> Option<Command> {
     let file = "/sys/kernel/mm/transparent_hugepage/defrag";
     let defrag = facts.sample.huge.defrag.as_deref()?;
+    let has = |value| has_defrag(facts.sample.version.as_ref(), value);
     let quieter = match defrag {
-        "always" if facts.sample.at_least((4, 11)) => "defer+madvise",
-        "always" | "madvise" | "defer+madvise" if facts.sample.at_least((4, 6)) => "defer",
+        "always" if has("defer+madvise") => "defer+madvise",
+        "always" | "madvise" | "defer+madvise" if has("defer") => "defer",
         _ => return None,
     };
     Some(Command {

@@ -41,7 +41,7 @@ pub(super) fn kswapd(facts: &Facts<'_>) -> Option<Finding> {
     let cause = if boosted > 0 {
         evidence.push(format!("watermarks are boosted by {} MiB", facts.mib(boosted)));
         let risk = "fragmentation grows faster, as nobody makes room for unmovable pages";
-        commands.extend(facts.sysctl("watermark_boost_factor", 0, ((5, 0), 15_000), risk));
+        commands.extend(facts.sysctl("watermark_boost_factor", 0, risk));
         "fragmentation events raise the watermarks for a moment, and kswapd reclaims cache up to them"
     } else {
         commands.push(Command {
@@ -81,19 +81,12 @@ pub(super) fn kcompactd(facts: &Facts<'_>) -> Option<Finding> {
     let mut commands = Vec::new();
     let defrag_mode = facts.sample.sysctl("defrag_mode") == Some(1);
     let cause = if defrag_mode {
-        commands.extend(facts.sysctl(
-            "defrag_mode",
-            0,
-            ((6, 15), 0),
-            "more unmovable pages among movable ones",
-        ));
+        commands.extend(facts.sysctl("defrag_mode", 0, "more unmovable pages among movable ones"));
         "under defrag_mode kcompactd works until the high watermark is free in whole pageblocks"
     } else {
         let risk = "huge pages are found ready less often, and faults compact themselves";
         let on = facts.sample.sysctl("compaction_proactiveness").is_none_or(|now| now > 0);
-        commands.extend(
-            on.then(|| facts.sysctl("compaction_proactiveness", 0, ((5, 9), 20), risk)).flatten(),
-        );
+        commands.extend(on.then(|| facts.sysctl("compaction_proactiveness", 0, risk)).flatten());
         "kcompactd retries what it cannot reach: pages that do not move hold the blocks"
     };
     commands.push(Command {

@@ -30,18 +30,13 @@ pub(super) fn burst(facts: &Facts<'_>) -> Option<Finding> {
     let mut commands = Vec::new();
     if scale.is_none_or(|scale| scale < 100) {
         let risk = "keeps 1 % of memory free that was cache";
-        commands.extend(facts.sysctl("watermark_scale_factor", 100, ((4, 6), 10), risk));
+        commands.extend(facts.sysctl("watermark_scale_factor", 100, risk));
     }
     if commands.is_empty() {
         let now = facts.sample.sysctl("min_free_kbytes").unwrap_or(65_536);
         let risk =
             "takes as much memory from everybody; above 5 % of memory the OOM killer comes sooner";
-        commands.extend(facts.sysctl(
-            "min_free_kbytes",
-            now.saturating_mul(2),
-            ((3, 0), now),
-            risk,
-        ));
+        commands.extend(facts.sysctl("min_free_kbytes", now.saturating_mul(2), risk));
     }
     Some(Finding {
         name: "burst",
@@ -100,7 +95,7 @@ pub(super) fn fragmentation(facts: &Facts<'_>) -> Option<Finding> {
     let mut commands = vec![compact_once()];
     let risk = "kcompactd uses CPU time in the background";
     if facts.sample.sysctl("compaction_proactiveness").is_none_or(|now| now < 40) {
-        commands.extend(facts.sysctl("compaction_proactiveness", 40, ((5, 9), 20), risk));
+        commands.extend(facts.sysctl("compaction_proactiveness", 40, risk));
     }
     let severity = if first.is_some() { Severity::Critical } else { Severity::Warning };
     Some(Finding {

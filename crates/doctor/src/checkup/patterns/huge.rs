@@ -98,14 +98,14 @@ pub(super) fn coverage(facts: &Facts<'_>) -> Option<Finding> {
     let mut commands = Vec::new();
     let risk = "kcompactd uses CPU time in the background";
     if facts.sample.sysctl("compaction_proactiveness").is_none_or(|now| now < 40) {
-        commands.extend(facts.sysctl("compaction_proactiveness", 40, ((5, 9), 20), risk));
+        commands.extend(facts.sysctl("compaction_proactiveness", 40, risk));
     }
-    let risk = if facts.sample.at_least((7, 3)) {
+    let risk = if facts.has_defrag_blocks() {
         "more reclaim before unmovable pages may go elsewhere"
     } else {
         "before 7.3 unmovable requests spin in reclaim, before 7.2 atomic ones fail"
     };
-    commands.extend(facts.sysctl("defrag_mode", 1, ((6, 15), 0), risk));
+    commands.extend(facts.sysctl("defrag_mode", 1, risk));
     commands.push(compact_once());
     let sure = unusable.is_some_and(|share| share >= 500);
     Some(Finding {

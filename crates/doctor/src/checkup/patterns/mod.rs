@@ -6,12 +6,14 @@ mod failures;
 mod huge;
 mod settings;
 
+use pageblock::policy::DefragBlocks;
+
 use super::finding::{Command, Finding};
 use super::health::{self, ZoneHealth};
 use super::rates::Rates;
 use super::sample::Sample;
 use crate::advice::Advice;
-use crate::gfp::Version;
+use crate::interfaces::default_of;
 
 /// What patterns look at.
 pub(super) struct Facts<'a> {
@@ -83,22 +85,19 @@ impl Facts<'_> {
     }
 
     /// Returns the command that sets a sysctl of `vm`; `None` where this kernel does not have it or it is set so.
-    pub(super) fn sysctl(
-        &self,
-        name: &str,
-        value: u64,
-        (since, default): (Version, u64),
-        risk: &'static str,
-    ) -> Option<Command> {
+    pub(super) fn sysctl(&self, name: &str, value: u64, risk: &'static str) -> Option<Command> {
         let now = self.sample.sysctl(name);
-        if !self.sample.has_sysctl(name, since) || now == Some(value) {
+        if !self.sample.has_sysctl(name) || now == Some(value) {
             return None;
         }
-        let undo = match now {
-            Some(now) => format!("sysctl vm.{name}={now}"),
-            None => format!("sysctl vm.{name}={default} (the default)"),
-        };
-        Some(Command { run: format!("sysctl vm.{name}={value}"), undo: Some(undo), risk })
+        let by_default = || Some(format!("sysctl vm.{name}={} (the default)", default_of(name)?));
+        let undo = now.map(|now| format!("sysctl vm.{name}={now}")).or_else(by_default);
+        Some(Command { run: format!("sysctl vm.{name}={value}"), undo, risk })
+    }
+
+    /// Tells whether unmovable requests reclaim and compact for whole pageblocks under `defrag_mode`.
+    pub(super) fn has_defrag_blocks(&self) -> bool {
+        self.sample.follows(|kernel| kernel.allocator.defrag_blocks == DefragBlocks::On)
     }
 
     /// Returns pages in MiB.

@@ -1,5 +1,8 @@
 //! Caches and settings that cause trouble, and what nobody watches.
 
+use pageblock::policy::Slowpath;
+use pageblock_kernel::Kernel;
+
 use super::{Facts, nothing, percent};
 use crate::checkup::finding::{Command, Finding, Severity};
 use crate::class::Confidence;
@@ -39,7 +42,7 @@ pub(super) fn large_cache(facts: &Facts<'_>) -> Option<Finding> {
 
 /// `defrag_mode` with its known faults.
 pub(super) fn defrag_mode(facts: &Facts<'_>) -> Option<Finding> {
-    if facts.sample.sysctl("defrag_mode") != Some(1) || facts.sample.at_least((7, 3)) {
+    if facts.sample.sysctl("defrag_mode") != Some(1) || facts.has_defrag_blocks() {
         return None;
     }
     let mut evidence = vec!["vm.defrag_mode is 1".to_owned()];
@@ -51,7 +54,8 @@ pub(super) fn defrag_mode(facts: &Facts<'_>) -> Option<Finding> {
         ));
         severity = Severity::Warning;
     }
-    let cause = match facts.sample.at_least((7, 2)) {
+    let one_loop = |kernel: &Kernel| kernel.allocator.slowpath == Slowpath::OneLoop;
+    let cause = match facts.sample.follows(one_loop) {
         true => "before 7.3, unmovable requests spin in reclaim rather than use movable blocks",
         false => {
             "before 7.3 unmovable requests spin in reclaim, and before 7.2 atomic requests of one page fail"
@@ -66,7 +70,7 @@ pub(super) fn defrag_mode(facts: &Facts<'_>) -> Option<Finding> {
             .to_owned(),
         evidence,
         cause: cause.to_owned(),
-        commands: facts.sysctl("defrag_mode", 0, ((6, 15), 0), risk).into_iter().collect(),
+        commands: facts.sysctl("defrag_mode", 0, risk).into_iter().collect(),
         does_nothing: vec![nothing("vm.swappiness=0", "requests spin in reclaim all the same")],
     })
 }
