@@ -135,12 +135,12 @@ impl Error {
 
     /// Makes an error for a columnar file.
     pub(crate) fn columnar(file: &Path, why: impl fmt::Display) -> Self {
-        Self::Columnar { file: file.to_owned(), why: why.to_string().replace('\n', " ") }
+        Self::Columnar { file: file.to_owned(), why: printable(&why.to_string()) }
     }
 
     /// Makes an error for a recording in one file.
     pub(crate) fn pbrec(file: &Path, why: impl fmt::Display) -> Self {
-        Self::Pbrec { file: file.to_owned(), why: why.to_string().replace('\n', " ") }
+        Self::Pbrec { file: file.to_owned(), why: printable(&why.to_string()) }
     }
 
     /// Makes an error for a name in `file`.
@@ -159,8 +159,21 @@ impl Error {
         found: impl Into<String>,
         expected: impl Into<String>,
     ) -> Self {
-        Self::Malformed(Box::new(Malformed { at, found: found.into(), expected: expected.into() }))
+        let (found, expected) = (printable(&found.into()), expected.into());
+        Self::Malformed(Box::new(Malformed { at, found, expected }))
     }
+}
+
+/// Returns a text that may quote a file as one line without control characters, shortened: a terminal obeys those.
+fn printable(text: &str) -> String {
+    const SHOWN: usize = 300;
+    let shown = text.chars().take(SHOWN).map(|c| if c == '\n' { ' ' } else { c });
+    let escaped = |c: char| match c.is_control() {
+        true => c.escape_default().to_string(),
+        false => c.to_string(),
+    };
+    let more = if text.chars().nth(SHOWN).is_some() { "..." } else { "" };
+    shown.map(escaped).collect::<String>() + more
 }
 
 /// Returns the bytes in quotes, escaped and shortened to fit in a line.
