@@ -18,6 +18,9 @@ struct Threads {
 /// nothing: 27 minutes and 18 hours, one right after the other. A clock that jumps by years must not have each one done.
 const IDLE_WAITS: u32 = 1 << 14;
 const IDLE_ROUNDS: u32 = 1 << 11;
+/// The same between two demands: nothing else changes memory meanwhile, so that more of the same gives nothing new. A node's
+/// kswapd gives up after 16 such rounds itself (`MAX_RECLAIM_RETRIES`).
+const IDLE_IN_A_ROW: u32 = 16;
 
 /// The threads of all nodes.
 pub(crate) struct Daemons {
@@ -60,7 +63,7 @@ impl Daemons {
             // A wake ends a nap.
             *at = (*at).min(before);
         }
-        let mut reclaimed = 0;
+        let (mut reclaimed, mut idle) = (0, 0);
         while *at <= now {
             let step = vm.step_kswapd(node, 0);
             let work = vm.take_work();
@@ -68,9 +71,11 @@ impl Daemons {
                 break;
             }
             reclaimed += work.reclaimed;
+            if reclaimed > 0 {
+                idle = 0;
+            }
             if step != Daemon::Ran && std::mem::take(&mut reclaimed) == 0 {
-                self.idle_waits = self.idle_waits.saturating_sub(1);
-                *at = if self.idle_waits == 0 { (*at).max(now) } else { *at };
+                *at = after_idling(*at, now, &mut self.idle_waits, &mut idle);
             }
         }
     }
@@ -80,7 +85,7 @@ impl Daemons {
         if vm.nodes()[node].kcompactd.woken {
             *at = (*at).min(before);
         }
-        let mut napped = false;
+        let (mut napped, mut idle) = (false, 0);
         while *at <= now {
             let step = vm.step_kcompactd(node, 0);
             if !goes_on(step, at, before, now, self.pace.cost(&vm.take_work())) {
@@ -94,11 +99,20 @@ impl Daemons {
                 // The check between two naps found nothing to do, and finds the same until something else runs.
                 *at += now.saturating_sub(*at) / ns * ns;
             } else if ns > PROACTIVE_NS {
-                self.idle_rounds = self.idle_rounds.saturating_sub(1);
-                *at = if self.idle_rounds == 0 { (*at).max(now) } else { *at };
+                *at = after_idling(*at, now, &mut self.idle_rounds, &mut idle);
+            } else {
+                idle = 0;
             }
         }
     }
+}
+
+/// Returns where a thread's clock goes on that has done nothing again: at the end of the gap where it has done nothing too
+/// often.
+fn after_idling(at: u64, now: u64, left: &mut u32, in_a_row: &mut u32) -> u64 {
+    *left = left.saturating_sub(1);
+    *in_a_row += 1;
+    if *left == 0 || *in_a_row >= IDLE_IN_A_ROW { at.max(now) } else { at }
 }
 
 /// Moves a thread's clock after a step that took `cost` nanoseconds; tells whether it is awake.
