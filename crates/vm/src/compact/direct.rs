@@ -269,6 +269,7 @@ impl<O: Observer> Vm<'_, O> {
         self.stat.pgmigrate_success += scanned.moved;
         self.stat.pgmigrate_fail += scanned.failed;
         self.work.compact_scanned += scanned.migrate + scanned.free;
+        self.work.passed_blocks += scanned.passed_blocks;
         self.work.isolated += scanned.isolated;
         self.work.migrated += scanned.moved;
         step
@@ -312,7 +313,8 @@ impl<O: Observer> Vm<'_, O> {
                     fs: true,
                 };
                 let rule = self.kernel.compaction.skip_hints;
-                hints::reset(&mut self.allocator, zone, &mut self.compact[zone], content, rule);
+                let (allocator, state) = (&mut self.allocator, &mut self.compact[zone]);
+                self.work.passed_blocks += hints::reset(allocator, zone, state, content, rule);
             }
         }
     }

@@ -41,6 +41,7 @@ impl Compactor {
             else {
                 return;
             };
+            self.scanned.passed_blocks += 1;
             if self.is_target(zone, Pfn(pfn)) {
                 self.empty_block(zone, state, Pfn(pfn), &mut found);
                 if !found.is_empty() {

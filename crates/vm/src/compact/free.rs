@@ -61,6 +61,7 @@ impl Compactor {
                 return;
             };
             let block = Pfn(self.free_pfn).align_down(order);
+            self.scanned.passed_blocks += 1;
             if self.is_target(zone, block) {
                 let end = (block.0 + pages(order)).min(zone.span().end.0);
                 let step = if self.rules.sampling { stride } else { 1 };

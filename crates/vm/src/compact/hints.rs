@@ -91,21 +91,28 @@ impl Compactor {
     }
 }
 
-/// Clears the hints of a zone and moves the positions at which the scanners start (`__reset_isolation_suitable`).
+/// Clears the hints of a zone and moves the positions at which the scanners start (`__reset_isolation_suitable`). Returns the
+/// number of pageblocks that it looked at.
 pub(super) fn reset<C: Content>(
     allocator: &mut Allocator<'_>,
     zone: usize,
     state: &mut ZoneCompact,
     content: &C,
     rule: SkipHints,
-) {
-    let Some((zone, _)) = allocator.zone_and_cache(ZoneIndex::new(zone), CpuId(0)) else { return };
+) -> u64 {
+    let Some((zone, _)) = allocator.zone_and_cache(ZoneIndex::new(zone), CpuId(0)) else {
+        return 0;
+    };
+    let span = zone.span();
+    let blocks = (span.end.0 - span.start.0).div_ceil(pages(zone.geometry().pageblock_order));
+    let looks = rule == SkipHints::NothingFound || state.flush;
     if rule == SkipHints::NothingFound {
         reset_all(zone, state);
     } else if state.flush {
         reset_worthwhile(zone, state, content);
     }
     state.flush = false;
+    if looks { blocks } else { 0 }
 }
 
 /// Clears all hints.

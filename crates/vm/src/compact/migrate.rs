@@ -38,6 +38,7 @@ impl Compactor {
         let visited = self.rules.skip_hints != SkipHints::NothingFound;
         // Skipped pageblocks are cheap but not free: a step is bounded.
         for _ in 0..CLUSTER {
+            self.scanned.passed_blocks += 1;
             let block = Pfn(self.migrate_pfn).align_down(pageblock);
             let end = block.0 + pages(pageblock);
             if end > self.free_pfn {

@@ -308,7 +308,8 @@ impl Compactor {
         }
         let positions = (state.migrate[usize::from(goal.mode != Mode::Async)], state.free);
         if restarting {
-            hints::reset(allocator, goal.zone, state, content, self.rules.skip_hints);
+            let rule = self.rules.skip_hints;
+            self.scanned.passed_blocks += hints::reset(allocator, goal.zone, state, content, rule);
         }
         let zone = &allocator.zones()[goal.zone];
         let (start, end) = (zone.span().start.0, zone.span().end.0);
