@@ -299,7 +299,7 @@ impl<'a> Fields<'a> {
 
     fn pfn(self) -> Result<Pfn, Expected> {
         let pfn = self.number("pfn")?;
-        if pfn < PFN_LIMIT { Ok(Pfn(pfn)) } else { Err(Expected("a frame below 2^52")) }
+        if pfn < PFN_LIMIT { Ok(Pfn(pfn)) } else { Err(Expected("a frame below 2^40")) }
     }
 
     fn order(self, key: &str) -> Result<Order, Expected> {

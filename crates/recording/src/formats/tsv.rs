@@ -178,7 +178,7 @@ impl<'a> Fields<'a> {
     #[inline]
     fn pfn(&mut self) -> Result<Pfn, Expected> {
         let pfn = self.number("a page-frame number")?;
-        if pfn < PFN_LIMIT { Ok(Pfn(pfn)) } else { Err(Expected("a frame below 2^52")) }
+        if pfn < PFN_LIMIT { Ok(Pfn(pfn)) } else { Err(Expected("a frame below 2^40")) }
     }
 
     #[inline]

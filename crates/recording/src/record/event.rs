@@ -7,8 +7,8 @@ use pageblock::frame::{Order, Pfn};
 use pageblock::mobility::Migratetype;
 use pageblock::request::Gfp;
 
-/// The limit of frame numbers in a recording: 64-bit addresses reach at most 2^52 pages.
-pub const PFN_LIMIT: u64 = 1 << 52;
+/// The limit of frame numbers in a recording: physical addresses of x86-64 and arm64 have at most 52 bits.
+pub const PFN_LIMIT: u64 = 1 << 40;
 
 /// The name of the events that have a stack: functions, the innermost first, with [`CALLED_BY`] between them.
 pub const STACK: &str = "kernel_stack";

@@ -15,6 +15,9 @@ const COUNTER_LIMIT: i128 = 1 << 54;
 /// The limit of free blocks of an order: those of 64 TiB.
 const BLOCKS_LIMIT: u64 = 1 << 34;
 
+/// The limit of counts in the files of a machine's state, far above real ones.
+pub(crate) const COUNT_LIMIT: u64 = 1 << 52;
+
 /// A zone by its name in `/proc`.
 pub type ZoneName = (u16, String);
 

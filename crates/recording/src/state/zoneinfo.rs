@@ -5,11 +5,10 @@ use std::path::{Path, PathBuf};
 
 use crate::input::bytes::Input;
 use crate::input::error::Error;
-use crate::record::event::PFN_LIMIT;
 use crate::state::meminfo::MemInfo;
 use crate::state::paths::find;
 use crate::state::procfs::{
-    BuddyInfo, FILE_LIMIT_BYTES, PageTypeInfo, amount, each_line, zone_and_rest,
+    BuddyInfo, COUNT_LIMIT, FILE_LIMIT_BYTES, PageTypeInfo, amount, each_line, zone_and_rest,
 };
 use crate::state::snapshot::PcpInfo;
 
@@ -147,7 +146,7 @@ impl ProcFiles {
                 ("pages", "free") => {
                     of_node = false;
                     let free = words.next().and_then(|free| free.parse().ok());
-                    let free = free.filter(|&free: &u64| free < PFN_LIMIT);
+                    let free = free.filter(|&free: &u64| free < COUNT_LIMIT);
                     let zone = files.zones.last_mut().ok_or(ZONE_FIRST)?;
                     zone.free = free.ok_or(WHOLE)?;
                 }
@@ -241,7 +240,7 @@ impl ZoneFigures {
     }
 
     fn set(&mut self, key: &str, value: &str) -> Result<(), &'static str> {
-        let value = value.parse().ok().filter(|&n: &u64| n < PFN_LIMIT).ok_or(WHOLE)?;
+        let value = value.parse().ok().filter(|&n: &u64| n < COUNT_LIMIT).ok_or(WHOLE)?;
         match key {
             "spanned" => self.spanned = value,
             "managed" => self.managed = value,

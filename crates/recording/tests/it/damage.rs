@@ -153,7 +153,7 @@ fn a_snapshot_that_contradicts_itself_is_refused_with_the_line() {
     let none = "frames of zones that lines above describe; frame 5120 is in none";
     refuses_line("used slab 4000 4503599627370496", none);
     refuses_line("used slab 5120 1", none);
-    refuses_line("used slab 4000 18446744073709551615", "frames below 2^52");
+    refuses_line("used slab 4000 18446744073709551615", "frames below 2^40");
     refuses_line("block 0 DMA32 5120 1 0", &format!("a pageblock of {ZONE}"));
     refuses_line("block 0 DMA32 1024 1 0", "one line for a pageblock");
     let lists = "pcpinfo cpu=0 node=0 zone=DMA32 count=0 high=2 batch=1";
@@ -214,6 +214,29 @@ fn a_bomb_of_repeated_lines_is_rejected_at_the_first_repetition() {
         assert!(packed.len() < 1 << 14);
         let error = input(&packed).and_then(|input| Snapshot::read(input, DECODING)).unwrap_err();
         assert!(error.to_string().starts_with("made:4 (byte "), "{error}");
+    }
+}
+
+/// A replay indexes tables by what it reads: a frame that no machine has is refused where it stands.
+#[test]
+fn an_event_at_a_frame_that_no_machine_has_is_refused_with_its_line() {
+    let temp = TempDir::new("frames");
+    let path = temp.0.join("events.tsv");
+    for event in ["A {} 0 1 GFP_KERNEL", "F {} 0", "X {} 0 3 0 1 1"] {
+        for (frame, kept) in [(1_u64 << 40, false), ((1 << 40) - 1, true)] {
+            let event = event.replace("{}", &frame.to_string());
+            std::fs::write(&path, format!("10 0 1 M S1\n11 0 1 {event}\n")).unwrap();
+            let events = Recording::open(&path)
+                .and_then(|mut recording| recording.events()?.collect::<Result<Vec<_>, _>>());
+            match events {
+                Ok(_) => assert!(kept, "{event}"),
+                Err(error) => {
+                    let error = error.to_string();
+                    assert!(!kept && error.contains("events.tsv:2 "), "{error}");
+                    assert!(error.ends_with("allowed: a frame below 2^40"), "{error}");
+                }
+            }
+        }
     }
 }
 

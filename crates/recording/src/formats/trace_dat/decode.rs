@@ -182,7 +182,7 @@ impl Decoder {
         let number = |field: &Field| field.read(record, endian).ok_or(SHORT);
         let frame = |field: &Field| match number(field)? {
             pfn if pfn < PFN_LIMIT => Ok(Pfn(pfn)),
-            _ => Err("a frame below 2^52"),
+            _ => Err("a frame below 2^40"),
         };
         let order = |field: &Field| match number(field)? {
             order if order <= u64::from(ORDER_LIMIT) => Ok(order as Order),

@@ -13,6 +13,7 @@ use super::{
 };
 use crate::record::decoding::Decoding;
 use crate::record::event::PFN_LIMIT;
+use crate::state::procfs::COUNT_LIMIT;
 
 const ZONE_NAMES: [&str; 6] = ["DMA", "DMA32", "Normal", "HighMem", "Movable", "Device"];
 /// The largest `MAX_NUMNODES` that a kernel can be built with.
@@ -21,8 +22,6 @@ const NODES: u16 = 1 << 10;
 const CPUS: u16 = 8192;
 /// The maximum number of frames in one zone that an allocator can index.
 const SPAN_LIMIT: u64 = (1 << 32) - 2;
-/// The maximum end of a zone: physical addresses have at most 52 bits.
-const ZONE_END_LIMIT: u64 = 1 << 40;
 /// The largest `CONFIG_PCP_BATCH_SCALE_MAX` that a kernel can be built with.
 const ALLOC_FACTOR: u64 = 6;
 /// The maximum length of a list of numbers.
@@ -165,7 +164,7 @@ impl Parser {
         let [state, pfn, count] = fields(words, "used STATE PFN COUNT")?;
         let (state, pfn) = (page_use(state), parse_pfn(pfn)?);
         let count: u64 = number(count, "a number of pages")?;
-        let end = pfn.0.checked_add(count).ok_or("frames below 2^52")?;
+        let end = pfn.0.checked_add(count).ok_or("frames below 2^40")?;
         // The range may extend from one zone into the next.
         let mut next = pfn;
         while next.0 < end {
@@ -290,7 +289,7 @@ fn check_zone(zone: &ZoneSnapshot) -> Result<(), String> {
     if *spanned > SPAN_LIMIT {
         return Err(format!("spanned= of at most {SPAN_LIMIT} pages (16 TiB), not {spanned}"));
     }
-    if start_pfn.0 + spanned > ZONE_END_LIMIT {
+    if start_pfn.0 + spanned > PFN_LIMIT {
         let end = "as physical addresses have at most 52 bits";
         return Err(format!("start_pfn= and spanned= that end below frame 2^40, {end}"));
     }
@@ -355,7 +354,7 @@ impl Pairs<'_> {
 
     fn opt(&mut self, key: &str) -> Result<Option<u64>, String> {
         let Some(value) = self.0.remove(key) else { return Ok(None) };
-        let number = value.parse().ok().filter(|&number| number < PFN_LIMIT);
+        let number = value.parse().ok().filter(|&number| number < COUNT_LIMIT);
         number.map(Some).ok_or_else(|| format!("a number below 2^52 after {key}="))
     }
 
@@ -398,7 +397,7 @@ fn number<T: std::str::FromStr>(text: &str, expected: &str) -> Result<T, String>
 }
 
 fn numbers(list: &str) -> Result<Vec<u64>, String> {
-    let small = |&number: &u64| number < PFN_LIMIT;
+    let small = |&number: &u64| number < COUNT_LIMIT;
     let numbers = list.split('/').map(|value| value.parse().ok().filter(small));
     let numbers = numbers.collect::<Option<Vec<_>>>().filter(|numbers| numbers.len() <= LIST_LIMIT);
     numbers.ok_or_else(|| format!("at most {LIST_LIMIT} numbers below 2^52 joined by /"))
@@ -412,7 +411,7 @@ fn shown(text: &str) -> String {
 fn parse_pfn(text: &str) -> Result<Pfn, String> {
     match text.parse() {
         Ok(pfn) if pfn < PFN_LIMIT => Ok(Pfn(pfn)),
-        _ => Err(format!("a page-frame number below 2^52, not {}", shown(text))),
+        _ => Err(format!("a page-frame number below 2^40, not {}", shown(text))),
     }
 }
 
