@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use pageblock_doctor::checkup::Sample;
 use pageblock_doctor::flight::{self, Flight, When};
-use pageblock_doctor::proc::tree::Tree;
+use pageblock_doctor::proc::tree::{Missing, Tree};
 
 use crate::error::{Result, bail};
 
@@ -64,9 +64,15 @@ pub fn samples(
     let later = asked.later.as_deref().map(open).transpose()?;
     let two = later.is_some() || (tree.is_live() && asked.interval > Duration::ZERO);
     let first = Sample::read(&tree, !two || later.is_some());
-    if first.zones.is_empty() && first.free_blocks.is_empty() && first.vmstat.is_empty() {
+    if first.is_empty() {
+        // A file that is there and cannot be read says more than that nothing was found.
+        let damaged = first.missing.iter().find(|missing| tree.has(&missing.file));
+        if let Some(Missing { why, .. }) = damaged {
+            bail!("{}: {why}", tree.root().display());
+        }
         bail!(
-            "{}: no zoneinfo, buddyinfo or vmstat; expected a tree with proc, or a folder with its files",
+            "{}: no zoneinfo, buddyinfo, pagetypeinfo, vmstat or log; expected a tree with proc, or a folder \
+             with its files",
             tree.root().display()
         );
     }

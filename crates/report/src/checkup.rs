@@ -46,9 +46,15 @@ fn size(of: &Checkup, order: usize) -> String {
 
 fn answer(of: &Checkup) -> String {
     let version = of.version.as_deref().unwrap_or("a kernel of unknown version");
-    let managed: u64 = of.zones.iter().map(|zone| zone.managed).sum();
     let mib = |pages: u64| pages * of.page_kb / 1024;
-    let mut text = format!("{version}: {} MiB of {} MiB free\n", mib(of.free), mib(managed));
+    let managed: Option<u64> = of.zones.iter().map(ZoneHealth::managed).sum();
+    let mut text = match (of.free, managed) {
+        (Some(free), Some(all)) => {
+            format!("{version}: {} MiB of {} MiB free\n", mib(free), mib(all))
+        }
+        (Some(free), None) => format!("{version}: {} MiB free\n", mib(free)),
+        (None, _) => format!("{version}: free memory not known\n"),
+    };
     if let Some([from, to]) = &of.examined {
         text += &format!("Examined:      {from} to {to}\n");
     }
@@ -85,8 +91,11 @@ fn answer(of: &Checkup) -> String {
 }
 
 /// Returns what to do where nothing was found.
-const fn nothing_found(of: &Checkup) -> &'static str {
+fn nothing_found(of: &Checkup) -> &'static str {
     match (of.fragmented, of.hurts) {
+        _ if of.missing.iter().any(|missing| missing.file == "/proc/vmstat") => {
+            "copy zoneinfo, vmstat, meminfo and buddyinfo of /proc twice while it is used: they tell whether it hurts"
+        }
         (Fragmented::No, _) | (_, Hurts::No) => "nothing to do",
         (_, Hurts::Unknown) => "two samples while it is used: they tell whether it hurts",
         _ => "`pageblock forecast` (as root): what compaction could give",
@@ -164,22 +173,24 @@ fn zones(of: &Checkup) -> String {
         .number("CMA")
         .text("lowmem reserve");
     for zone in &of.zones {
-        let reserve: Vec<String> = zone.lowmem_reserve.iter().map(ToString::to_string).collect();
-        let [min, low, high] = zone.watermarks;
+        let Some(told) = &zone.accounts else { continue };
+        let reserve: Vec<String> = told.lowmem_reserve.iter().map(ToString::to_string).collect();
+        let [min, low, high] = told.watermarks;
         table.row([
             format!("node {} {}", zone.node, zone.zone),
-            zone.managed.to_string(),
+            told.managed.to_string(),
             zone.free.to_string(),
-            zone.on_cpu_lists.to_string(),
+            told.on_cpu_lists.to_string(),
             min.to_string(),
             low.to_string(),
             high.to_string(),
-            zone.boost.to_string(),
-            zone.cma.to_string(),
+            told.boost.to_string(),
+            told.cma.to_string(),
             reserve.join("/"),
         ]);
     }
-    let mut text = format!("\n{}", table.print());
+    let told = of.zones.iter().any(|zone| zone.accounts.is_some());
+    let mut text = if told { format!("\n{}", table.print()) } else { String::new() };
     for zone in of.zones.iter().filter(|zone| !zone.blocks_by_type.is_empty()) {
         let types = zone.blocks_by_type.iter().filter(|(_, blocks)| **blocks > 0);
         let types: Vec<String> = types.map(|(name, blocks)| format!("{name} {blocks}")).collect();

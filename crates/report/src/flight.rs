@@ -72,7 +72,7 @@ fn rows(rows: &[Row]) -> String {
         let waiting = row.rates.as_ref().and_then(|rates| rates.pressure_some);
         table.row([
             row.time.clone(),
-            row.free_mib.to_string(),
+            optional(row.free_mib),
             optional(row.available_mib),
             optional(row.unusable.map(|share| share.div_ceil(10))),
             rate(&|rates| rates.compact_stall, 1),

@@ -111,27 +111,32 @@ fn zones(text: &mut Text, of: &Checkup) {
     let labels = |own: &pageblock_doctor::checkup::ZoneHealth| {
         vec![("node", own.node.to_string()), ("zone", own.zone.clone())]
     };
-    type Figure = fn(&pageblock_doctor::checkup::ZoneHealth) -> u64;
+    type Figure = fn(&pageblock_doctor::checkup::ZoneHealth) -> Option<u64>;
     let figures: [(&str, &str, Figure); 4] = [
-        ("pageblock_zone_managed_bytes", "Memory given to the allocator.", |own| own.managed),
-        ("pageblock_zone_free_bytes", "Free memory.", |own| own.free),
-        ("pageblock_zone_cpu_lists_bytes", "Free memory on per-CPU lists.", |own| own.on_cpu_lists),
+        ("pageblock_zone_managed_bytes", "Memory given to the allocator.", |own| own.managed()),
+        ("pageblock_zone_free_bytes", "Free memory.", |own| Some(own.free)),
+        ("pageblock_zone_cpu_lists_bytes", "Free memory on per-CPU lists.", |own| {
+            Some(own.accounts.as_ref()?.on_cpu_lists)
+        }),
         (
             "pageblock_zone_boost_bytes",
             "Boost of the watermarks after fragmentation events.",
-            |own| own.boost,
+            |own| Some(own.accounts.as_ref()?.boost),
         ),
     ];
     for (name, help, figure) in figures {
         text.metric(name, "gauge", help);
         for own in &of.zones {
-            text.value(name, &labels(own), bytes(figure(own)));
+            if let Some(pages) = figure(own) {
+                text.value(name, &labels(own), bytes(pages));
+            }
         }
     }
     let name = "pageblock_zone_watermark_bytes";
     text.metric(name, "gauge", "Watermarks, with the boost.");
     for own in &of.zones {
-        for (mark, pages) in ["min", "low", "high"].into_iter().zip(own.watermarks) {
+        let marks = own.accounts.iter().flat_map(|told| told.watermarks);
+        for (mark, pages) in ["min", "low", "high"].into_iter().zip(marks) {
             let mut labels = labels(own);
             labels.push(("mark", mark.to_owned()));
             text.value(name, &labels, bytes(pages));

@@ -54,6 +54,63 @@ fn two_copies_give_rates_and_the_exit_status_says_how_bad_it_is() {
     );
 }
 
+/// People copy one file, or cut one: what it tells is told, and nothing that it lacks.
+#[test]
+fn one_file_alone_tells_what_it_can() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let alone = |name: &str, text: &str| {
+        for entry in fs::read_dir(folder.path()).unwrap() {
+            fs::remove_file(entry.unwrap().path()).unwrap();
+        }
+        fs::write(folder.path().join(name), text).unwrap();
+        pageblock(&format!("doctor --details --root {}", folder.path().display()))
+    };
+    let whole = |name: &str| {
+        fs::read_to_string(Path::new(&machine("6.12-640m-fragmented")).join(name))
+            .or_else(|_| {
+                fs::read_to_string(
+                    Path::new(&machine("6.12-640m-fragmented")).join("proc").join(name),
+                )
+            })
+            .expect("the machine has it")
+    };
+    let answer = "Fragmented?    yes: 100 % of free memory is in blocks below 2 MiB";
+    let lists = alone("buddyinfo", &whole("buddyinfo"));
+    assert!(lists.stdout.contains(answer), "{}", lists.stdout);
+    assert!(
+        !lists.stdout.contains("managed") && !lists.stdout.contains(" of 0 MiB"),
+        "{}",
+        lists.stdout
+    );
+    assert!(!lists.stdout.contains("nothing to do"), "{}", lists.stdout);
+    let types = "Page block order: 9\nPages per block:  512\n\nFree pages count per migrate type at order       0      1      2\n\
+                 Node    0, zone   Normal, type    Unmovable      3      0      0\n\
+                 Node    0, zone   Normal, type      Movable      1      2      0\n\n\
+                 Number of blocks type     Unmovable      Movable\nNode 0, zone   Normal            2            5\n";
+    let types = alone("pagetypeinfo", types);
+    assert!(
+        types.stdout.contains("pageblocks of node 0 Normal: Movable 5, Unmovable 2"),
+        "{}",
+        types.stdout
+    );
+    let log = "[ 2304.372647] XFS: fs_mark(3289) possible memory allocation deadlock size 65624 in kmem_alloc (mode:0x2408240)\n";
+    let log = alone("dmesg", log);
+    assert!(
+        log.stdout.contains("XFS") && log.stdout.contains("free memory not known"),
+        "{}",
+        log.stdout
+    );
+    let cut = alone("zoneinfo", "  pages free     7226981\n        min      10136\n");
+    assert_eq!((cut.status, cut.stdout.as_str()), (2, ""));
+    assert!(
+        cut.stderr.contains("zoneinfo:1 ")
+            && cut.stderr.contains("a line `Node N, zone NAME` first"),
+        "{}",
+        cut.stderr
+    );
+    assert_eq!(cut.stderr.lines().count(), 1);
+}
+
 #[test]
 fn wrong_folders_and_times_are_refused() {
     refuses(

@@ -5,6 +5,8 @@ use std::collections::BTreeMap;
 use pageblock_measure::value::index::{fragmentation_index, unusable_free_index};
 use serde::Serialize;
 
+use pageblock_recording::ZoneName;
+
 use super::sample::Sample;
 use crate::proc::zoneinfo::Zone;
 
@@ -15,10 +17,26 @@ pub struct ZoneHealth {
     pub node: u16,
     /// The zone.
     pub zone: String,
+    /// Free pages: of `zoneinfo`, else those on the lists.
+    pub free: u64,
+    /// What only `zoneinfo` tells; no field of it without that file.
+    #[serde(flatten)]
+    pub accounts: Option<ZoneAccounts>,
+    /// Free blocks by order.
+    pub free_blocks: Vec<u64>,
+    /// The share of free memory that is in blocks too small for an order, in thousandths, by order.
+    pub unusable: Vec<u64>,
+    /// The fragmentation index in thousandths for the orders that have no free block; null for the others.
+    pub fragmentation: Vec<Option<i64>>,
+    /// Pageblocks by type.
+    pub blocks_by_type: BTreeMap<String, u64>,
+}
+
+/// What `zoneinfo` tells of a zone. Counts are pages.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+pub struct ZoneAccounts {
     /// The pages given to the allocator.
     pub managed: u64,
-    /// Free pages.
-    pub free: u64,
     /// The watermarks min, low and high; the boost is in them.
     pub watermarks: [u64; 3],
     /// The boost; 0 before 5.17, which does not print it.
@@ -31,45 +49,64 @@ pub struct ZoneHealth {
     pub cma: u64,
     /// See `cma`.
     pub free_cma: u64,
-    /// Free blocks by order.
-    pub free_blocks: Vec<u64>,
-    /// The share of free memory that is in blocks too small for an order, in thousandths, by order.
-    pub unusable: Vec<u64>,
-    /// The fragmentation index in thousandths for the orders that have no free block; null for the others.
-    pub fragmentation: Vec<Option<i64>>,
-    /// Pageblocks by type.
-    pub blocks_by_type: BTreeMap<String, u64>,
 }
 
-/// Returns the state of every zone.
+/// Returns the state of every zone that some file of the sample tells of.
 #[must_use]
 pub(super) fn zones(sample: &Sample) -> Vec<ZoneHealth> {
-    let health = |zone: &Zone| {
-        let name = (zone.node, zone.name.clone());
-        let blocks = sample.free_blocks.get(&name).cloned().unwrap_or_default();
-        let orders = 0..blocks.len().min(32) as u8;
-        let index =
-            |order| Some(fragmentation_index(&blocks, order)).filter(|&index| index != -1000);
-        let types = sample.types.iter().flat_map(|types| &types.blocks);
-        let own = types.filter(|((of, _), _)| *of == name);
-        ZoneHealth {
-            node: zone.node,
-            zone: zone.name.clone(),
+    let named = |zone: &Zone| (zone.node, zone.name.clone());
+    let told: Vec<_> = sample.zones.iter().map(|zone| (named(zone), Some(zone))).collect();
+    // A copied folder may have `buddyinfo` or `pagetypeinfo` alone.
+    let listed = sample.free_blocks.keys().filter(|_| told.is_empty());
+    let listed: Vec<_> = listed.map(|name| (name.clone(), None)).collect();
+    told.into_iter().chain(listed).map(|(name, zone)| health(sample, name, zone)).collect()
+}
+
+fn health(sample: &Sample, name: ZoneName, zone: Option<&Zone>) -> ZoneHealth {
+    let blocks = sample.free_blocks.get(&name).cloned().unwrap_or_default();
+    let orders = 0..blocks.len().min(32) as u8;
+    let index = |order| Some(fragmentation_index(&blocks, order)).filter(|&index| index != -1000);
+    let types = sample.types.iter().flat_map(|types| &types.blocks);
+    let own = types.filter(|((of, _), _)| *of == name);
+    let on_lists = || {
+        blocks
+            .iter()
+            .zip(0..)
+            .map(|(&blocks, order)| blocks.saturating_mul(1 << order))
+            .fold(0, u64::saturating_add)
+    };
+    ZoneHealth {
+        free: zone.map_or_else(on_lists, |zone| zone.free),
+        accounts: zone.map(|zone| ZoneAccounts {
             managed: zone.managed,
-            free: zone.free,
             watermarks: zone.wmark,
             boost: zone.boost.unwrap_or(0),
             lowmem_reserve: zone.reserve.clone(),
             on_cpu_lists: zone.on_cpu_lists(),
             cma: zone.cma.unwrap_or(0),
             free_cma: zone.counter("nr_free_cma"),
-            unusable: orders.clone().map(|order| unusable_free_index(&blocks, order)).collect(),
-            fragmentation: orders.map(index).collect(),
-            blocks_by_type: own.map(|((_, mt), &blocks)| (format!("{mt:?}"), blocks)).collect(),
-            free_blocks: blocks,
-        }
-    };
-    sample.zones.iter().map(health).collect()
+        }),
+        unusable: orders.clone().map(|order| unusable_free_index(&blocks, order)).collect(),
+        fragmentation: orders.map(index).collect(),
+        blocks_by_type: own.map(|((_, mt), &blocks)| (format!("{mt:?}"), blocks)).collect(),
+        free_blocks: blocks,
+        node: name.0,
+        zone: name.1,
+    }
+}
+
+impl ZoneHealth {
+    /// Returns the pages given to the allocator; `None` without `zoneinfo`.
+    #[must_use]
+    pub fn managed(&self) -> Option<u64> {
+        Some(self.accounts.as_ref()?.managed)
+    }
+
+    /// Tells whether more is free than the high watermark asks for; false where there is no watermark.
+    #[must_use]
+    pub(super) fn is_above_high(&self) -> bool {
+        self.accounts.as_ref().is_some_and(|accounts| self.free > accounts.watermarks[2])
+    }
 }
 
 /// Returns the share of all free memory that is in blocks too small for an order, in thousandths; `None` without lists.

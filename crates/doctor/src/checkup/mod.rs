@@ -11,7 +11,7 @@ mod settings;
 use serde::Serialize;
 
 pub use self::finding::{Command, Finding, Severity};
-pub use self::health::ZoneHealth;
+pub use self::health::{ZoneAccounts, ZoneHealth};
 pub use self::klog::{Failures, Kill, Signs};
 pub(crate) use self::klog::{length, line_of_record};
 pub use self::rates::Rates;
@@ -67,8 +67,8 @@ pub struct Checkup {
     pub hurts: Hurts,
     /// Why it hurts.
     pub why: Vec<String>,
-    /// Free memory in pages.
-    pub free: u64,
+    /// Free memory in pages; `None` where no file tells.
+    pub free: Option<u64>,
     /// The share of all free memory in blocks too small for an order, in thousandths, by order.
     pub unusable: Vec<u64>,
     /// The findings, the worst first.
@@ -119,7 +119,7 @@ pub fn checkup(first: &Sample, second: Option<&Sample>) -> Checkup {
         fragmented,
         hurts,
         why,
-        free: zones.iter().map(|zone| zone.free).sum(),
+        free: (!zones.is_empty()).then(|| zones.iter().map(|zone| zone.free).sum()),
         unusable: (0..orders).filter_map(|order| health::unusable(&zones, order)).collect(),
         findings,
         zones,

@@ -115,6 +115,9 @@ impl Sample {
         {
             missing.push(gone("/proc/pagetypeinfo", "no pageblocks by type in it"));
         }
+        if sample.free_blocks.is_empty() {
+            sample.free_blocks = lists_by_type(sample.types.as_ref());
+        }
         sample.pressure = pressure(&text("/proc/pressure/memory", &mut missing));
         sample.sysctls = super::settings::sysctls(tree);
         if sample.sysctls.is_empty() {
@@ -150,6 +153,13 @@ impl Sample {
     #[must_use]
     pub fn release(&self) -> Option<String> {
         self.version.as_ref().map(|version| version.release().to_owned())
+    }
+
+    /// Tells whether no file says anything of memory.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        let no_zones = self.zones.is_empty() && self.free_blocks.is_empty();
+        no_zones && self.vmstat.is_empty() && self.log.is_none()
     }
 
     /// Returns a counter of `/proc/vmstat`; 0 if it is not there.
@@ -199,6 +209,19 @@ pub(super) fn gone(file: &str, why: &str) -> Missing {
 /// Returns a note where zones do not manage all of `MemTotal` yet.
 fn unmanaged(sample: &Sample) -> Option<Missing> {
     Some(gone("/proc/zoneinfo", &sample.uninitialised()?.to_string()))
+}
+
+/// Returns the free blocks by zone and order that `pagetypeinfo` counts by type. The kernel stops counting a list at 100,000.
+fn lists_by_type(types: Option<&PageTypeInfo>) -> BTreeMap<ZoneName, Vec<u64>> {
+    let mut zones = BTreeMap::<ZoneName, Vec<u64>>::new();
+    for (((node, zone), _), blocks) in types.iter().flat_map(|types| &types.free) {
+        let all = zones.entry((*node, zone.clone())).or_default();
+        all.resize(all.len().max(blocks.len()), 0);
+        for (all, blocks) in all.iter_mut().zip(blocks) {
+            *all = all.saturating_add(*blocks);
+        }
+    }
+    zones
 }
 
 fn parsed<T>(

@@ -68,7 +68,7 @@ pub struct Row {
     #[serde(skip)]
     pub wall_ms: u64,
     /// Free memory in MiB.
-    pub free_mib: u64,
+    pub free_mib: Option<u64>,
     /// Memory that is available without swapping, in MiB.
     pub available_mib: Option<u64>,
     /// The share of free memory in blocks below a pageblock, in thousandths.
@@ -83,7 +83,7 @@ impl Row {
         Self {
             time: super::time(wall_ms),
             wall_ms,
-            free_mib: made.free * made.page_kb / 1024,
+            free_mib: made.free.map(|free| free * made.page_kb / 1024),
             available_mib: sample.kb("MemAvailable").map(|kb| kb / 1024),
             unusable: made.unusable.get(usize::from(made.pageblock_order)).copied(),
             rates: made.rates,

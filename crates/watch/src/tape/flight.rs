@@ -159,7 +159,7 @@ fn figures(made: &Checkup, sample: &Sample) -> [Option<f64>; 9] {
         rate(|rates| rates.thp_alloc),
         rate(|rates| rates.kswapd_freed),
         rate(|rates| rates.swapped_out),
-        Some(made.free as f64 * sample.page_kb as f64 / 1024.0),
+        made.free.map(|free| free as f64 * sample.page_kb as f64 / 1024.0),
         any.then(|| unusable_free_index(&free, made.pageblock_order) as f64 / 10.0),
     ]
 }

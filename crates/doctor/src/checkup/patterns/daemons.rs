@@ -25,7 +25,8 @@ pub(super) fn kswapd(facts: &Facts<'_>) -> Option<Finding> {
         return None;
     }
     let freed = rates.kswapd_freed / rates.kswapd_scanned.max(1.0);
-    let boosted: u64 = facts.zones.iter().map(|zone| zone.boost).sum();
+    let boosted: u64 =
+        facts.zones.iter().flat_map(|zone| &zone.accounts).map(|zone| zone.boost).sum();
     if rates.kswapd_scanned >= 1.0 && freed >= EFFICIENT && boosted == 0 {
         // It works for somebody who reads files or allocates: that is its job.
         return None;

@@ -67,7 +67,7 @@ pub(super) fn fragmentation(facts: &Facts<'_>) -> Option<Finding> {
     let failed = !evidence.is_empty();
     // The index says why a request would fail, and is asked only where it would.
     let threshold = facts.sample.sysctl("extfrag_threshold").unwrap_or(500).cast_signed();
-    let zones: Vec<_> = facts.large_zones().filter(|zone| zone.free > zone.watermarks[2]).collect();
+    let zones: Vec<_> = facts.large_zones().filter(|zone| zone.is_above_high()).collect();
     let fragmented = |order: usize| {
         let index = |zone: &&super::ZoneHealth| {
             zone.fragmentation.get(order).copied().flatten().is_some_and(|index| index > threshold)

@@ -65,8 +65,8 @@ impl Facts<'_> {
 
     /// Returns the zones that matter: those with an eighth of memory or more.
     pub(super) fn large_zones(&self) -> impl Iterator<Item = &ZoneHealth> {
-        let all: u64 = self.zones.iter().map(|zone| zone.managed).sum();
-        self.zones.iter().filter(move |zone| zone.managed * 8 >= all)
+        let all: u64 = self.zones.iter().filter_map(ZoneHealth::managed).sum();
+        self.zones.iter().filter(move |zone| zone.managed().is_some_and(|own| own * 8 >= all))
     }
 
     /// Returns the largest order that has a free block; `None` without lists.
@@ -81,7 +81,7 @@ impl Facts<'_> {
     /// Tells whether memory is free beyond the high watermark in some large zone: requests fail for another reason than a
     /// lack of memory.
     pub(super) fn has_free_memory(&self) -> bool {
-        self.large_zones().any(|zone| zone.free > zone.watermarks[2])
+        self.large_zones().any(ZoneHealth::is_above_high)
     }
 
     /// Returns the command that sets a sysctl of `vm`; `None` where this kernel does not have it or it is set so.
