@@ -14,7 +14,7 @@ use crate::percpu::machine::Attempt;
 use crate::policy::{Policy, Reserve};
 use crate::zone::stat::ZoneStat;
 
-/// Returns the flags that a request decides by itself (`prepare_alloc_pages`).
+/// Returns the flags that follow from the request alone (`prepare_alloc_pages`).
 fn own_flags(policy: &Policy, attempt: &Attempt) -> AllocFlags {
     let mut flags = AllocFlags(0);
     if attempt.gfp.has(Gfp::KSWAPD_RECLAIM) {
@@ -35,13 +35,14 @@ fn own_flags(policy: &Policy, attempt: &Attempt) -> AllocFlags {
 }
 
 impl<'m, Z: Access<'m>> Local<'_, 'm, Z> {
-    /// Takes a block, with the flags of the fast path if none are given.
+    /// Takes a block, with the fast path's flags if none are given.
     pub(crate) fn take(
         &mut self,
         request: &Request,
         flags: Option<AllocFlags>,
         observer: &mut impl Observer,
     ) -> Result<Pfn, AllocError> {
+        // Explicit flags may name another watermark or a reserve, of which the fast path knows nothing.
         if flags.is_none()
             && let Some(pfn) = self.caches.fill_stack_and_alloc(request, observer)
         {
@@ -97,7 +98,7 @@ impl<'m, Z: Access<'m>> Local<'_, 'm, Z> {
         Ok(())
     }
 
-    /// Returns the flags of the fast path (`prepare_alloc_pages`) where it prefers a zone.
+    /// Returns the fast path's flags (`prepare_alloc_pages`) for a walk that prefers a zone.
     pub(crate) fn fast_flags(&self, preferred: ZoneIndex, attempt: &Attempt) -> AllocFlags {
         let own = own_flags(&self.machine.policy, attempt);
         self.machine.snapshots[preferred.index()].fast_flags.with(own)

@@ -1,6 +1,6 @@
-//! Bulk allocation, of any order.
+//! Bulk allocation, for blocks of any order.
 //!
-//! Source: `alloc_pages_bulk` (mm/page_alloc.c), which in the kernel has order 0 only.
+//! Source: `alloc_pages_bulk` (mm/page_alloc.c), which in the kernel allocates only order 0.
 
 use crate::access::local::{Access, Local};
 use crate::base::alloc_flags::Watermark;
@@ -28,6 +28,7 @@ impl<'m, Z: Access<'m>> Local<'_, 'm, Z> {
             let warm = warm.or_else(|| self.caches.alloc_pair_fast(request, observer));
             match warm.map_or_else(|| self.take(request, None, observer), Ok) {
                 Ok(pfn) => *slot = pfn,
+                // As in the kernel, a bulk request that got anything succeeds with what it got.
                 Err(error) if done == 0 => return Err(error),
                 Err(_) => break,
             }
@@ -36,9 +37,8 @@ impl<'m, Z: Access<'m>> Local<'_, 'm, Z> {
         Ok(done)
     }
 
-    /// Takes blocks from the first zone while its lock is held: those of the CPU list, then the
-    /// zone's. Takes none where the zone would fall under its low watermark, or where anything else
-    /// decides whether it serves.
+    /// Takes blocks from the first zone while holding its lock: first those of the CPU list, then the zone's. Takes
+    /// none if the zone would fall below its low watermark, or if anything else decides whether it serves.
     fn take_bulk(
         &mut self,
         attempt: &Attempt,
@@ -47,6 +47,7 @@ impl<'m, Z: Access<'m>> Local<'_, 'm, Z> {
     ) -> usize {
         let Attempt { order, mt, gfp, highest, .. } = *attempt;
         let plain = !gfp.has(Gfp::WRITE) && !gfp.has(Gfp::HIGH) && self.policy_is_plain();
+        // The kernel too leaves a single page to the ordinary path.
         let Some(at) = self.preferred_zone(attempt).filter(|_| plain && blocks.len() > 1) else {
             return 0;
         };
@@ -55,6 +56,7 @@ impl<'m, Z: Access<'m>> Local<'_, 'm, Z> {
         let in_use = FrameState::Allocated { order, movable: gfp.has(Gfp::MOVABLE) };
         let taken = self.with(at, |zone, cache| {
             let mark = zone.watermark(Watermark::Low).saturating_add(wanted);
+            // Checked once for all blocks: the pages of this request are added to the mark.
             if !zone.watermark_ok(order, mark, highest, flags) {
                 return 0;
             }
@@ -67,7 +69,7 @@ impl<'m, Z: Access<'m>> Local<'_, 'm, Z> {
                     zone.rmqueue(order, mt, flags, &mut mode, observer).map(|(i, _)| i)
                 });
                 let Some(i) = found else { return n };
-                // Under the lock, so that whoever holds it finds every frame in a block.
+                // Done under the lock, so that another holder of the lock finds every frame in a block.
                 zone.map().set(i, in_use);
                 *slot = zone.map().pfn(i);
             }
@@ -78,10 +80,11 @@ impl<'m, Z: Access<'m>> Local<'_, 'm, Z> {
                 self.hand_out(at, i, attempt, observer);
             }
         }
+        debug_assert!(taken <= blocks.len(), "more blocks than slots");
         taken
     }
 
-    /// Tells whether nothing but a watermark decides if a zone serves.
+    /// Returns whether only a watermark decides if a zone serves.
     fn policy_is_plain(&self) -> bool {
         self.machine.policy.fair == Fair::Off && self.machine.first_zone_serves()
     }

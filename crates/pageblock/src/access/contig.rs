@@ -1,10 +1,10 @@
-//! How a range of frames is emptied: pageblocks are isolated, CPUs drain their caches, and blocks in use are
-//! moved away, by the owner of all zones or by a CPU that shares them.
+//! Empties a range of frames: pageblocks are isolated, CPUs drain their caches, and allocated blocks are moved
+//! away. The worker is the owner of all zones, or a CPU that shares them.
 //!
-//! Nothing is allocated from isolated pageblocks, and blocks freed there go to the zone, so once every
-//! CPU has drained its caches, frames of the range only become free. A free that read the type of the
-//! pageblock before it was isolated puts the block on a list that is drained with the rest, as a CPU drains
-//! between two calls. A block that a CPU allocates from its lists before it drains is moved like any other.
+//! Nothing is allocated from isolated pageblocks, and blocks freed there go to the zone. So once every CPU has
+//! drained its caches, frames of the range can only become free. A free that read the pageblock's type before the
+//! isolation puts the block on a CPU list; it is drained with the rest, because a CPU drains between two calls. A
+//! block that a CPU allocates from its lists before it drains is moved like any other.
 //!
 //! Source: `__alloc_contig_migrate_range`, `start_isolate_page_range` (mm/page_alloc.c,
 //! mm/page_isolation.c).
@@ -20,10 +20,10 @@ use crate::table::map::{FrameState, Index};
 use crate::zone::Zone;
 use crate::zone::contig::{ContigError, Migrate};
 
-/// How often a range is scanned again because other CPUs freed blocks of it.
+/// The number of scans of a range, because other CPUs free blocks of it meanwhile.
 const ROUNDS: u32 = 16;
 
-/// Returns which of `zones` zones holds a range; `span` returns the frames of a zone.
+/// Returns which of `zones` zones contains a range. `span` returns the frames of a zone.
 pub(crate) fn zone_of_range(
     zones: usize,
     range: FrameRange,
@@ -38,7 +38,7 @@ pub(crate) fn zone_of_range(
     if range.end > end { Err(ContigError::SpansZones(end)) } else { Ok(at) }
 }
 
-/// Returns the ends of a range in the tables of its zone.
+/// Returns the start and end of a range in the tables of its zone.
 pub(crate) fn ends_in_zone(
     machine: &Machine<'_>,
     at: ZoneIndex,
@@ -49,19 +49,19 @@ pub(crate) fn ends_in_zone(
     Ok((start, start + range.len() as Index))
 }
 
-/// A CPU that empties ranges: it locks zones, allocates and frees, and has every CPU drain its caches. Each of
-/// these is a critical section of its own ([`Access`](crate::access::local::Access) is within one); in between
-/// a CPU that shares the zones can be interrupted and serves its mailbox. The owner of all zones drains every
-/// cache itself; a CPU that shares them requests it.
+/// A CPU that empties ranges: it locks zones, allocates and frees, and makes every CPU drain its caches. Each of
+/// these is a critical section of its own ([`Access`](crate::access::local::Access) is within one); in between, a
+/// CPU that shares the zones can be interrupted and serves its mailbox. An owner of all zones drains every cache
+/// itself; a CPU that shares them posts a request.
 pub(crate) trait RangeWorker<'m> {
     fn machine(&self) -> &Machine<'m>;
 
-    /// Runs `act` on a zone with its lock held.
+    /// Runs `act` on a zone while holding its lock.
     fn with_zone<T>(&mut self, at: ZoneIndex, act: impl FnOnce(&mut Zone<'m>) -> T) -> T;
 
     fn node(&self) -> NodeId;
 
-    /// Has every CPU drain its caches.
+    /// Makes every CPU drain its caches.
     fn drain_every_cpu(
         &mut self,
         migrate: &mut impl Migrate,
@@ -82,7 +82,7 @@ pub(crate) trait RangeWorker<'m> {
         observer: &mut impl Observer,
     ) -> Result<(), FrameError>;
 
-    /// Returns the zone of a range, and the ends of the range in its tables.
+    /// Returns the zone of a range, and the range's start and end in the zone's tables.
     fn locate_range(
         &mut self,
         range: FrameRange,
@@ -135,7 +135,9 @@ pub(crate) trait RangeWorker<'m> {
             {
                 match self.take_range(range, migrate, observer) {
                     Ok(()) => return Ok(range),
+                    // A CPU that does not drain will not drain for the next range either.
                     Err(busy @ ContigError::Busy(_)) => return Err(busy),
+                    // Memory to move blocks to will be short for the next range of this zone too.
                     Err(ContigError::NoTarget(_)) => break,
                     Err(_) => from = range.start.plus(1),
                 }
@@ -151,6 +153,7 @@ pub(crate) trait RangeWorker<'m> {
         observer: &mut impl Observer,
     ) -> Result<(), ContigError> {
         let max_order = self.machine().geometry.max_order;
+        // All blocks are checked before the first is freed, so that an error frees nothing.
         for (pfn, order) in range.blocks(max_order) {
             self.machine().find_allocated(pfn, order).map_err(ContigError::NotContiguous)?;
         }
@@ -160,8 +163,8 @@ pub(crate) trait RangeWorker<'m> {
         Ok(())
     }
 
-    /// Isolates a range of one zone, moves what is in use there, and runs `take` on the frames, all of
-    /// them free.
+    /// Isolates a range of one zone, moves its allocated blocks away, and runs `take` on the frames, all of them
+    /// free.
     fn empty_range(
         &mut self,
         range: FrameRange,
@@ -178,8 +181,12 @@ pub(crate) trait RangeWorker<'m> {
         })?;
         let emptied = self.move_until_empty(at, range, start, end, migrate, observer);
         self.with_zone(at, |zone| {
-            // Frames of isolated pageblocks that are free stay so.
+            // Free frames of isolated pageblocks stay free.
             if emptied.is_ok() {
+                debug_assert!(
+                    zone.is_free(start, end),
+                    "a frame of an isolated pageblock was allocated"
+                );
                 zone.count_lock();
                 take(zone, start, end);
             }
@@ -198,6 +205,7 @@ pub(crate) trait RangeWorker<'m> {
         observer: &mut impl Observer,
     ) -> Result<(), ContigError> {
         for _ in 0..ROUNDS {
+            // A block that was on a CPU list when the pageblock was isolated may have been allocated since.
             self.drain_every_cpu(migrate, observer)?;
             self.move_away(at, start, end, migrate, observer)?;
             if self.with_zone(at, |zone| zone.is_free(start, end)) {
@@ -207,7 +215,7 @@ pub(crate) trait RangeWorker<'m> {
         Err(ContigError::Contended(range))
     }
 
-    /// Moves every block in use out of isolated frames.
+    /// Moves every allocated block out of isolated frames.
     fn move_away(
         &mut self,
         at: ZoneIndex,
@@ -228,7 +236,7 @@ pub(crate) trait RangeWorker<'m> {
                 let moved = migrate.migrate(from, to, order);
                 let unused = if moved { from } else { to };
                 self.put(unused, order, observer).map_err(ContigError::NotContiguous)?;
-                // A block that was freed meanwhile need not be moved.
+                // A block that its user freed meanwhile need not be moved.
                 let in_use = |zone: &mut Zone<'_>| zone.map().is_allocated(first, order);
                 if !moved && self.with_zone(at, in_use) {
                     return Err(ContigError::NotMoved(from));
@@ -239,7 +247,7 @@ pub(crate) trait RangeWorker<'m> {
         Ok(())
     }
 
-    /// Allocates a block to move another to.
+    /// Allocates a block as the target of a move.
     fn target(&mut self, order: Order, observer: &mut impl Observer) -> Option<Pfn> {
         let request = Request::new(order, Gfp::GFP_HIGHUSER_MOVABLE.without(Gfp::KSWAPD_RECLAIM));
         let min = AllocFlags::WMARK_MIN.with(AllocFlags::CMA);

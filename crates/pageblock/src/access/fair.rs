@@ -1,4 +1,4 @@
-//! The fair zone allocator (3.12 to 4.7): which zones a walk skips, and when a new round starts.
+//! The fair zone allocator (3.12 to 4.7): which zones a walk skips, and when a new round begins.
 
 use crate::access::local::{Access, Local};
 use crate::base::alloc_flags::{AllocFlags, Watermark};
@@ -8,7 +8,7 @@ use crate::base::request::{Gfp, Request};
 use crate::percpu::snapshot::ZoneSnapshot;
 use crate::policy::Fair;
 
-/// What the fair pass does with a zone.
+/// The fair pass's verdict on a zone.
 pub(crate) enum FairTest {
     Use,
     Skip,
@@ -16,7 +16,7 @@ pub(crate) enum FairTest {
 }
 
 impl<'m, Z: Access<'m>> Local<'_, 'm, Z> {
-    /// Returns what the fair pass does with a zone (docs/linux/fast-path.md#the-fair-zone-allocator).
+    /// Returns the fair pass's verdict on a zone (docs/linux/fast-path.md#the-fair-zone-allocator).
     pub(crate) fn fair_test(
         &mut self,
         at: ZoneIndex,
@@ -43,8 +43,8 @@ impl<'m, Z: Access<'m>> Local<'_, 'm, Z> {
         }
     }
 
-    /// Tells whether a fair pass that found nothing is followed by one without fairness; starts a new
-    /// round of batches then. 4.4 does so only if a zone was skipped for its batch.
+    /// Returns whether a fair pass that found nothing is followed by one without fairness, and then starts a new
+    /// round of batches. 4.4 does so only if a zone was skipped for its batch.
     pub(crate) fn fair_pass_again(
         &mut self,
         flags: AllocFlags,

@@ -1,4 +1,4 @@
-//! Frees, to a CPU list or to the zone, and drains.
+//! Frees to a CPU list or to the zone, and drains.
 //!
 //! Source: `__free_pages` / `free_unref_page_commit` / `drain_pages` (mm/page_alloc.c).
 
@@ -23,6 +23,7 @@ impl<'m, Z: Access<'m>> Local<'_, 'm, Z> {
         observer: &mut impl Observer,
     ) -> Result<(), FrameError> {
         let (at, i) = self.machine.find_allocated(pfn, order)?;
+        // Before the fast path: a pageblock that is being emptied never gets its pages back through a list.
         if self.caches.zones[at.index()].cache.collects() && self.leave(at, i, order, observer) {
             return Ok(());
         }
@@ -38,6 +39,7 @@ impl<'m, Z: Access<'m>> Local<'_, 'm, Z> {
         let mt = map.cpu_list_type(i, order);
         match mt.and_then(|mt| Some((cache.list_index(order, mt)?, mt))) {
             Some((list, mt)) => {
+                // The drain below reads the zone's flags through the mask.
                 self.zones.refresh_mask(self.machine, at);
                 self.free_to_list(at, i, order, (list, mt), observer);
             }
@@ -46,8 +48,8 @@ impl<'m, Z: Access<'m>> Local<'_, 'm, Z> {
         Ok(())
     }
 
-    /// Collects a block that is freed into a pageblock that is being emptied; gives back to the zone what was
-    /// collected, once that is a batch. Tells whether it did.
+    /// Collects a block that is freed into a pageblock that is being emptied, and gives the collected blocks back
+    /// to the zone once they are a batch. Returns whether it did.
     #[inline(never)]
     fn leave(
         &mut self,
@@ -67,7 +69,7 @@ impl<'m, Z: Access<'m>> Local<'_, 'm, Z> {
         true
     }
 
-    /// Gives back to the zone what was collected, if that is a batch.
+    /// Gives the collected blocks back to the zone, if they are a batch.
     fn give_leaving_if_full(&mut self, at: ZoneIndex, observer: &mut impl Observer) {
         if self.cache(at).leaving_is_full() {
             self.with_pages(at, |zone, cache| {
@@ -78,8 +80,7 @@ impl<'m, Z: Access<'m>> Local<'_, 'm, Z> {
         }
     }
 
-    /// Frees a block to a list, and drains the excess pages of the cache
-    /// (`free_unref_page_commit`).
+    /// Frees a block to a list, and drains excess pages of the cache (`free_unref_page_commit`).
     #[inline(always)]
     fn free_to_list(
         &mut self,
@@ -93,12 +94,13 @@ impl<'m, Z: Access<'m>> Local<'_, 'm, Z> {
         let flags = self.cache_flags(at);
         let CpuZone { map, cache, .. } = &mut self.caches.zones[at.index()];
         let n = cache.pages_to_drain_with(policy, order, flags);
+        // With empty lists the block itself would be the first to be drained.
         let passes = n > 0 && cache.listed() == 0;
         if passes && cache.collects_alone(order) && cache.leave(map, i, order, mt) {
             return self.give_leaving_if_full(at, observer);
         }
         if passes || !cache.push(map, i, order, list, mt) {
-            // The block would be drained at once, or has no room.
+            // The block would be drained at once, or there is no room for it.
             self.with_pages(at, |zone, cache| {
                 cache.pass_on(zone, i, order, mt, observer);
                 zone.leave_below_high();
@@ -114,7 +116,7 @@ impl<'m, Z: Access<'m>> Local<'_, 'm, Z> {
         }
     }
 
-    /// Returns the flags of the zone that decide how its cache drains.
+    /// Returns the flags of the zone on which the size of a drain depends.
     fn cache_flags(&self, at: ZoneIndex) -> ZoneFlags {
         let stat = self.stat(at);
         ZoneFlags { reclaim_active: stat.reclaim_active(), below_high: stat.below_high() }
@@ -139,6 +141,7 @@ impl<'m, Z: Access<'m>> Local<'_, 'm, Z> {
     /// See `Allocator::drain_zone`.
     pub(crate) fn drain_zone(&mut self, at: ZoneIndex, observer: &mut impl Observer) {
         let mut before = u32::MAX;
+        // In rounds, so that the lock is released in between; ends if a round drains nothing.
         while (1..before).contains(&self.cache(at).count()) {
             before = self.cache(at).count();
             let policy = &self.machine.policy;

@@ -1,4 +1,4 @@
-//! Memory hotplug: the frames of one zone, under its lock.
+//! Memory hotplug of frames of one zone, under its lock.
 //!
 //! Source: `online_pages`, `offline_pages` (mm/memory_hotplug.c).
 
@@ -24,7 +24,7 @@ pub(crate) fn change<'m>(
     zones.with(machine, at, |zone| act(zone, start, end))
 }
 
-/// Empties a range of whole pageblocks, and makes it reserved.
+/// Empties a range of whole pageblocks, and reserves its frames.
 pub(crate) fn take_away<'m>(
     worker: &mut impl RangeWorker<'m>,
     range: FrameRange,

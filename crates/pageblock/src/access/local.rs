@@ -1,9 +1,9 @@
 //! One CPU in one critical section: its caches, and its access to zones.
 //!
-//! The operations of a CPU are written once, here and in the files that extend [`Local`] (`alloc`, `walk`,
-//! `free`). [`Allocator`](crate::alloc::Allocator) runs them on zones that it owns,
-//! [`Cpu`](crate::cpu::Cpu) on zones behind locks: [`Access`] is the difference. What takes several critical
-//! sections, between which a CPU can be interrupted, is in [`contig`](crate::access::contig).
+//! The operations of a CPU are written once, here and in the files that extend [`Local`] (`alloc`, `walk`, `free`).
+//! [`Allocator`](crate::alloc::Allocator) runs them on zones that it owns, [`Cpu`](crate::cpu::Cpu) on zones behind
+//! locks; [`Access`] is the difference. Operations that take several critical sections, between which a CPU can be
+//! interrupted, are in [`contig`](crate::access::contig).
 
 use crate::base::alloc_flags::{AllocFlags, Watermark};
 use crate::base::frame::Order;
@@ -34,9 +34,9 @@ impl Check {
     }
 }
 
-/// How a CPU accesses zones: it owns all of them, or takes the lock of each.
+/// A CPU's access to zones: it owns all of them, or takes the lock of each.
 pub(crate) trait Access<'m> {
-    /// Runs `act` on a zone with its lock held.
+    /// Runs `act` on a zone while holding its lock.
     fn with<T>(
         &mut self,
         machine: &Machine<'m>,
@@ -44,8 +44,8 @@ pub(crate) trait Access<'m> {
         act: impl FnOnce(&mut Zone<'m>) -> T,
     ) -> T;
 
-    /// Does the same for an `act` that only moves pages of the zone: free lists, their counters and what
-    /// follows from those (boost, `below_high`).
+    /// [`with`](Self::with) for an `act` that only moves pages of the zone: it changes free lists, their counters,
+    /// and what follows from those (boost, `below_high`).
     fn with_pages<T>(
         &mut self,
         machine: &Machine<'m>,
@@ -56,11 +56,11 @@ pub(crate) trait Access<'m> {
     /// Returns the numbers of a zone that can be read without its lock.
     fn stat<'a>(&'a self, machine: &'a Machine<'m>, at: ZoneIndex) -> &'a impl ZoneStat;
 
-    /// Computes the mask of orders that the zone serves at once, if it is not current.
+    /// Computes the mask of orders that the zone serves at once, if it is out of date.
     fn refresh_mask(&mut self, machine: &Machine<'m>, at: ZoneIndex);
 }
 
-/// Zones of one owner, who needs no lock.
+/// Zones with one owner, which needs no lock.
 pub(crate) struct Owned<'a, 'm>(pub(crate) &'a mut [Zone<'m>]);
 
 impl<'m> Access<'m> for Owned<'_, 'm> {
@@ -112,7 +112,7 @@ pub(crate) struct Local<'a, 'm, Z> {
 }
 
 impl<'a, 'm, Z: Access<'m>> Local<'a, 'm, Z> {
-    /// Runs `act` on a zone and this CPU's cache for it, with the zone's lock held.
+    /// Runs `act` on a zone and this CPU's cache for it, while holding the zone's lock.
     #[inline(always)]
     pub(crate) fn with<T>(
         &mut self,
@@ -123,7 +123,7 @@ impl<'a, 'm, Z: Access<'m>> Local<'a, 'm, Z> {
         self.zones.with(self.machine, at, |zone| act(zone, cache))
     }
 
-    /// Does the same for an `act` that only moves pages; see [`Access::with_pages`].
+    /// [`with`](Self::with) for an `act` that only moves pages; see [`Access::with_pages`].
     #[inline(always)]
     pub(crate) fn with_pages<T>(
         &mut self,

@@ -1,4 +1,4 @@
-//! The operations of one CPU on zones, which it owns or locks: the walk, frees, ranges, tuning.
+//! The operations of one CPU on zones that it owns or locks: the walk, frees, ranges, tuning.
 
 mod alloc;
 mod bulk;

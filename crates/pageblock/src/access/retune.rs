@@ -1,4 +1,4 @@
-//! Tuning of every zone to the present memory, one after the other.
+//! Tuning of every zone to the present memory.
 
 use crate::access::local::Access;
 use crate::base::ids::ZoneIndex;
@@ -10,7 +10,7 @@ use crate::zone::retune::Share;
 use crate::zone::stat::ZoneStat;
 use crate::zone::tuning;
 
-/// Returns the sums over all zones that each is tuned by.
+/// Returns the sums over all zones from which each zone is tuned.
 fn share<'m>(machine: &Machine<'m>, access: &impl Access<'m>) -> Share {
     let (policy, geometry) = (&machine.policy, machine.geometry);
     let managed = |at| access.stat(machine, at).managed();
@@ -29,7 +29,7 @@ fn share<'m>(machine: &Machine<'m>, access: &impl Access<'m>) -> Share {
     }
 }
 
-/// Tunes every zone. The caches have yet to adopt their new limits.
+/// Tunes every zone. The caches must adopt their new limits afterwards.
 pub(crate) fn retune_zones<'m>(machine: &Machine<'m>, mut access: impl Access<'m>) {
     let share = share(machine, &access);
     machine.mobility_off.store(share.mobility_off, Relaxed);

@@ -16,8 +16,8 @@ use crate::zone::reserve::reserves_for;
 use crate::zone::stat::ZoneStat;
 
 impl<'m, Z: Access<'m>> Local<'_, 'm, Z> {
-    /// Walks the zonelist until a zone serves the request (`get_page_from_freelist`). `preferred` is
-    /// the first zone that may.
+    /// Walks the zonelist until a zone serves the request (`get_page_from_freelist`). `preferred` is the first
+    /// eligible zone.
     pub(crate) fn get_page_from_freelist(
         &mut self,
         attempt: &Attempt,
@@ -40,8 +40,8 @@ impl<'m, Z: Access<'m>> Local<'_, 'm, Z> {
         }
     }
 
-    /// Continues after the preferred zone did not serve: with the zones after it, then in further
-    /// passes with fewer restrictions.
+    /// Continues after the preferred zone did not serve: with the zones after it, then in further passes with fewer
+    /// restrictions.
     #[cold]
     #[inline(never)]
     fn walk_on(
@@ -52,6 +52,7 @@ impl<'m, Z: Access<'m>> Local<'_, 'm, Z> {
         observer: &mut impl Observer,
     ) -> Option<Pfn> {
         let mut zones = self.machine.zonelist(attempt);
+        // `visit` is the preferred zone's outcome: the first pass goes on after it.
         zones.find(|&zone| zone == walk.preferred);
         loop {
             while matches!(visit, Visit::Next) {
@@ -63,6 +64,7 @@ impl<'m, Z: Access<'m>> Local<'_, 'm, Z> {
                 Visit::Restart => {}
                 Visit::Next | Visit::Stop => self.prepare_next_pass(&mut walk)?,
             }
+            // Both flags describe a single pass, so the next one starts without them.
             walk.skipped_fair = false;
             walk.only_watermarks = true;
             zones = self.machine.zonelist(attempt);
@@ -78,6 +80,7 @@ impl<'m, Z: Access<'m>> Local<'_, 'm, Z> {
         walk: &mut Walk,
         observer: &mut impl Observer,
     ) -> Visit {
+        debug_assert!(self.eligible(at, attempt), "zone {at:?} may not serve the request");
         let snapshots = self.machine.snapshots;
         let (node, preferred_node) =
             (snapshots[at.index()].node, snapshots[walk.preferred.index()].node);
@@ -95,12 +98,15 @@ impl<'m, Z: Access<'m>> Local<'_, 'm, Z> {
                 }
             }
         }
+        // Dirty pages are spread over nodes (`node_dirty_ok`) in the fast path only: the slow path ignores the
+        // limit.
         if attempt.gfp.has(Gfp::WRITE)
             && walk.flags.selected_watermark() == Watermark::Low
             && !observer.node_dirty_ok(node)
         {
             return walk.skip();
         }
+        // A remote node is worse than mixed pageblocks on the local one (`alloc_flags_nofragment`).
         if self.machine.nr_nodes > 1
             && walk.flags.has(AllocFlags::NOFRAGMENT)
             && self.machine.policy.nofragment != Nofragment::DefragMode
@@ -113,10 +119,11 @@ impl<'m, Z: Access<'m>> Local<'_, 'm, Z> {
             walk.skipped_active = true;
             return walk.skip();
         }
+        // The mask is computed for watermarks up to low. An explicit high one needs the full check.
         let served = walk.flags.selected_watermark() != Watermark::High
             && snapshots[at.index()].serves_at_once(attempt.order, attempt.highest);
         if !served && !self.has_watermark(at, attempt, walk.flags, observer) {
-            // Reclaim in between may change the answer.
+            // Reclaim in between may change the result.
             walk.only_watermarks &= self.machine.policy.zone_reclaim_mode == 0;
             return Visit::Next;
         }
@@ -126,15 +133,16 @@ impl<'m, Z: Access<'m>> Local<'_, 'm, Z> {
         }
     }
 
-    /// Lifts a restriction of the walk after a pass that found nothing; `None` where it cannot be.
+    /// Lifts a restriction of the walk after a pass that found nothing. `None` if there is nothing to lift.
     fn prepare_next_pass(&mut self, walk: &mut Walk) -> Option<()> {
+        // The kernel's order: nodes with a running kswapd first, then fairness, then fragmentation.
         if walk.skip_active && walk.skipped_active {
             walk.skip_active = false;
         } else if self.fair_pass_again(walk.flags, walk.skipped_fair, walk.preferred) {
             walk.flags = walk.flags.without(AllocFlags::FAIR);
         } else if walk.flags.has(AllocFlags::NOFRAGMENT)
             && self.machine.policy.nofragment != Nofragment::DefragMode
-            // Linux: walks again even so, with the same result, as the flag does not affect watermarks.
+            // Linux walks again even so, with the same result, as the flag does not affect watermarks.
             && !walk.only_watermarks
         {
             walk.flags = walk.flags.without(AllocFlags::NOFRAGMENT);
@@ -144,8 +152,8 @@ impl<'m, Z: Access<'m>> Local<'_, 'm, Z> {
         Some(())
     }
 
-    /// Tells whether the zone may serve, by the flag for zones under their high watermark and the
-    /// watermark of the attempt.
+    /// Returns whether the zone may serve, by the mark of zones below their high watermark and the attempt's
+    /// watermark.
     fn has_watermark(
         &mut self,
         at: ZoneIndex,
@@ -161,7 +169,7 @@ impl<'m, Z: Access<'m>> Local<'_, 'm, Z> {
             || self.has_lower_watermark(at, attempt, flags, high_first, observer)
     }
 
-    /// Tells whether the zone may serve where the first watermark is not met.
+    /// Returns whether the zone may serve although it fails the first watermark.
     #[cold]
     #[inline(never)]
     fn has_lower_watermark(
@@ -173,6 +181,7 @@ impl<'m, Z: Access<'m>> Local<'_, 'm, Z> {
         observer: &mut impl Observer,
     ) -> bool {
         let Attempt { order, highest, gfp, .. } = *attempt;
+        // From then on until the zone is above high again, walks test the low watermark at once.
         if high_first {
             self.with(at, |zone, _| zone.mark_below_high());
         }
@@ -191,7 +200,7 @@ impl<'m, Z: Access<'m>> Local<'_, 'm, Z> {
         }
     }
 
-    /// Takes a block from a zone, through the CPU's cache where it has a list (`rmqueue`).
+    /// Takes a block from a zone, through the CPU's cache if that has a list for it (`rmqueue`).
     fn rmqueue(
         &mut self,
         at: ZoneIndex,
@@ -203,17 +212,19 @@ impl<'m, Z: Access<'m>> Local<'_, 'm, Z> {
         let policy = &self.machine.policy;
         let list = self.cache(at).list_index(order, mt).filter(|_| !attempt.past_lists);
         let cached = list.and_then(|list| self.rmqueue_pcplist(at, list, attempt, flags, observer));
+        // Up to 6.0 an empty CPU list after a refill fails the request; later kernels try the zone itself.
         let taken = if cached.is_some() || (list.is_some() && policy.pcp_empty == PcpEmpty::Fails) {
             cached
         } else {
             let movable = attempt.gfp.has(Gfp::MOVABLE);
             self.with_pages(at, |zone, _| {
                 let i = zone.rmqueue_buddy(order, mt, flags, observer)?;
-                // Under the lock, so that whoever holds it finds every frame in a block.
+                // Done under the lock, so that another holder of the lock finds every frame in a block.
                 zone.map().set(i, FrameState::Allocated { order, movable });
                 Some(i)
             })
         };
+        // Before the block is handed out, as in `rmqueue`: the wakeup precedes the allocation's event.
         if self.stat(at).boosted() && flags.has(AllocFlags::KSWAPD) {
             self.with(at, |zone, _| zone.wake_for_boost(observer));
         }
@@ -224,7 +235,7 @@ impl<'m, Z: Access<'m>> Local<'_, 'm, Z> {
         Some(pfn)
     }
 
-    /// Takes a block from a CPU list, after filling it if it is empty (`rmqueue_pcplist`).
+    /// Takes a block from a CPU list, after a refill if it is empty (`rmqueue_pcplist`).
     fn rmqueue_pcplist(
         &mut self,
         at: ZoneIndex,
@@ -247,7 +258,7 @@ impl<'m, Z: Access<'m>> Local<'_, 'm, Z> {
         })
     }
 
-    /// Marks a block that was taken off a list as allocated, counts it and reports it.
+    /// Marks a block that was taken off a list as allocated, counts and reports it.
     pub(crate) fn hand_out(
         &mut self,
         at: ZoneIndex,
@@ -271,15 +282,15 @@ impl<'m, Z: Access<'m>> Local<'_, 'm, Z> {
     }
 }
 
-/// Which restrictions still apply to the walk.
+/// The restrictions that still apply to the walk.
 struct Walk {
     preferred: ZoneIndex,
     flags: AllocFlags,
     skip_active: bool,
     skipped_active: bool,
-    /// Whether a zone was skipped for its fair batch in this pass.
+    /// A zone was skipped for its fair batch in this pass.
     skipped_fair: bool,
-    /// Whether only watermarks kept zones from serving in this pass.
+    /// Only watermarks kept zones from serving in this pass.
     only_watermarks: bool,
 }
 
@@ -291,18 +302,18 @@ impl Walk {
     }
 }
 
-/// The result of trying a zone.
+/// The outcome of trying a zone.
 enum Visit {
     Served(Pfn),
-    /// The next zone is tried.
+    /// The zone does not serve; the next one is tried.
     Next,
     /// The pass ends.
     Stop,
-    /// The pass starts again, with fewer restrictions already.
+    /// The pass starts again with fewer restrictions.
     Restart,
 }
 
-/// Tells whether a block that an attempt got makes its pageblock part of the reserve.
+/// Returns whether a block that an attempt got adds its pageblock to the highatomic reserve.
 fn adds_to_reserve(policy: &Policy, flags: AllocFlags, from_cpu_list: bool) -> bool {
     let applies = match policy.reserve {
         Reserve::MigrateReserve => false,

@@ -39,12 +39,12 @@ use crate::policy::Policy;
 use crate::table::movement::Movements;
 use crate::zone::{Zone, ZoneCounters};
 
-/// The allocator of a machine with one owner, who acts for every CPU. Made by
-/// [`Allocator::new`](crate::setup); [`share`](Self::share) lets CPUs work at once.
+/// The allocator of a machine with one owner, which acts for every CPU. Created by
+/// [`Allocator::new`](crate::setup). [`share`](Self::share) lets CPUs work at the same time.
 pub struct Allocator<'m> {
     pub(crate) machine: Machine<'m>,
     pub(crate) zones: &'m mut [Zone<'m>],
-    /// The caches of each CPU, one a zone.
+    /// The caches of each CPU, one per zone.
     pub(crate) caches: &'m mut [CpuCaches<'m>],
 }
 
@@ -101,20 +101,20 @@ impl<'m> Allocator<'m> {
         cpu: CpuId,
     ) -> Option<(&mut Zone<'m>, &mut CpuCache<'m>)> {
         let cache = self.caches.get_mut(cpu.index())?.zones.get_mut(zone.index())?.flushed();
-        // The caller may change what the snapshot and the keep rule were computed from.
+        // The caller may change the inputs of the snapshot and of the keep rule.
         self.machine.snapshots[zone.index()].invalidate();
         cache.forget_keep_rule();
         Some((&mut self.zones[zone.index()], cache))
     }
 
-    /// Returns the flags of the first attempt of every request that prefers this zone, to which each request adds
-    /// its own (`alloc_flags_nofragment`).
+    /// Returns the flags of the first attempt of every request that prefers this zone; each request adds its own
+    /// (`alloc_flags_nofragment`).
     #[must_use]
     pub fn first_flags(&self, zone: ZoneIndex) -> Option<AllocFlags> {
         self.machine.snapshots.get(zone.index()).map(|snapshot| snapshot.fast_flags)
     }
 
-    /// Returns the counters of a zone, those of all CPUs included; `None` where there is no such zone.
+    /// Returns the counters of a zone, including those of all CPUs; `None` if there is no such zone.
     #[must_use]
     pub fn counters(&self, zone: ZoneIndex) -> Option<ZoneCounters> {
         let own = *self.zones.get(zone.index())?.counters();
@@ -143,7 +143,7 @@ impl<'m> Allocator<'m> {
         self.machine.locate(pfn).map(|(at, _)| at)
     }
 
-    /// Returns a CPU's critical section; `None` where there is no such CPU.
+    /// Returns a CPU's critical section; `None` if there is no such CPU.
     #[inline(always)]
     pub(crate) fn local(&mut self, cpu: CpuId) -> Option<Local<'_, 'm, Owned<'_, 'm>>> {
         let caches = self.caches.get_mut(cpu.index())?;
@@ -185,7 +185,7 @@ impl<'m> Allocator<'m> {
         }
     }
 
-    /// The request comes by value, so that the fast path leaves it in registers.
+    /// The request is passed by value, so that it stays in registers on the fast path.
     #[inline(never)]
     fn walk_for(
         &mut self,
@@ -199,7 +199,7 @@ impl<'m> Allocator<'m> {
                 .caches
                 .get(cpu.index())
                 .is_some_and(|caches| caches.refuses(&self.machine, &request));
-        // Where assertions are on, the walk has to agree.
+        // In builds with assertions the walk must agree.
         if refused && !cfg!(debug_assertions) {
             return Err(AllocError::NoMemory);
         }

@@ -1,6 +1,6 @@
-//! Bulk allocation and frees, of any order.
+//! Bulk allocation and bulk frees, for blocks of any order.
 //!
-//! Source: `alloc_pages_bulk` (mm/page_alloc.c), which in the kernel has order 0 only.
+//! Source: `alloc_pages_bulk` (mm/page_alloc.c), which in the kernel allocates only order 0.
 
 pub use crate::base::error::BulkError;
 
@@ -15,12 +15,11 @@ use crate::base::locks::Locks;
 use crate::base::request::Request;
 
 impl Allocator<'_> {
-    /// Allocates up to `blocks.len()` blocks, the first of them in `blocks[0]`; returns how many.
-    /// Entries past these are unchanged. The zone's lock is taken once for all blocks that the first
-    /// zone serves.
+    /// Allocates up to `blocks.len()` blocks into `blocks`, from its start. Returns how many; later entries are
+    /// unchanged. The zone's lock is taken once for all blocks that the first zone serves.
     ///
     /// # Errors
-    /// Those of [`alloc`](Self::alloc), where not even one block could be allocated.
+    /// Those of [`alloc`](Self::alloc), if not a single block could be allocated.
     ///
     /// ```
     /// # use pageblock::{alloc::Allocator, frame::{FrameRange, Pfn}, ids::*, layout::{ZoneKind, ZoneSpec}};
@@ -50,10 +49,10 @@ impl Allocator<'_> {
         self.local_for(cpu, request.order)?.alloc_bulk(request, blocks, observer)
     }
 
-    /// Frees blocks of one order, as [`free`](Self::free) does each.
+    /// Frees blocks of one order, each as [`free`](Self::free) does.
     ///
     /// # Errors
-    /// The first mistake; blocks before it are free then.
+    /// The first error. The blocks before it are free then.
     pub fn free_bulk(
         &mut self,
         cpu: CpuId,

@@ -1,9 +1,8 @@
-//! Contiguous ranges of any size and alignment: pageblocks are isolated, blocks in use are moved
-//! away, and all frames, free then, are allocated at once.
+//! Contiguous ranges of any size and alignment: pageblocks are isolated, allocated blocks are moved away, and all
+//! frames, which are free then, are allocated at once.
 //!
-//! The allocator does not know contents, so the caller brings the means to move them: [`Migrate`].
-//! The work itself is in `access/contig.rs`; a CPU that shares the allocator with others does it too
-//! ([`Cpu::alloc_contig`]).
+//! The allocator does not know the content of blocks, so the caller supplies the means to move them: [`Migrate`].
+//! The work itself is in `access/contig.rs`; a CPU that shares the allocator can do it too ([`Cpu::alloc_contig`]).
 //!
 //! Source: `alloc_contig_range`, `alloc_contig_pages` (mm/page_alloc.c), `has_unmovable_pages`
 //! (mm/page_isolation.c).
@@ -26,9 +25,8 @@ use crate::percpu::machine::Machine;
 use crate::zone::Zone;
 
 impl<'m> Allocator<'m> {
-    /// Allocates all frames of a range, which may start and end anywhere in one zone; what is in use
-    /// there is moved. Takes time linear in the range. Free it with
-    /// [`free_contig`](Self::free_contig).
+    /// Allocates all frames of a range, which may start and end anywhere in one zone. Allocated blocks in the range
+    /// are moved. Takes time linear in the range. Free it with [`free_contig`](Self::free_contig).
     ///
     /// # Errors
     /// [`ContigError`].
@@ -42,9 +40,9 @@ impl<'m> Allocator<'m> {
         self.range_worker(cpu)?.take_range(range, migrate, observer)
     }
 
-    /// Allocates `pages` contiguous frames that start at a multiple of `align` frames, in a zone that
-    /// the request's flags and node mask allow; returns them. The request's order is not used. Takes
-    /// time linear in the zones' frames, and in `pages` for each range that fails.
+    /// Allocates `pages` contiguous frames that start at a multiple of `align` frames, in a zone that the request's
+    /// flags and nodemask allow, and returns them. The request's order is ignored. Takes time linear in the zones'
+    /// frames, and in `pages` for each range that fails.
     ///
     /// # Errors
     /// [`ContigError::NotFound`], and those for a caller's mistakes.
@@ -96,10 +94,9 @@ impl<'m> Allocator<'m> {
 }
 
 impl<L: Locks, I: Interrupts> Cpu<'_, '_, L, I> {
-    /// [`Allocator::alloc_contig_range`] while other CPUs work. The zone's lock is held while the range is
-    /// isolated and, at the end, taken, which takes time linear in the range; contents are moved without
-    /// it. Other CPUs are asked to drain their caches, and waited for by
-    /// [`Migrate::wait_for`].
+    /// [`Allocator::alloc_contig_range`] while other CPUs work. The zone's lock is held while the range is isolated
+    /// and, at the end, allocated, which takes time linear in the range; it is not held while content is moved.
+    /// Other CPUs are asked to drain their caches; [`Migrate::wait_for`] waits for them.
     ///
     /// # Errors
     /// [`ContigError`]; [`ContigError::Busy`] once [`Migrate::wait_for`] stops waiting for a CPU. Allocations and
@@ -141,7 +138,7 @@ impl<L: Locks, I: Interrupts> Cpu<'_, '_, L, I> {
     }
 }
 
-/// The owner of all zones, acting for a CPU.
+/// The owner of all zones, which acts for a CPU.
 pub(crate) struct Owner<'a, 'm> {
     allocator: &'a mut Allocator<'m>,
     cpu: CpuId,
@@ -149,7 +146,7 @@ pub(crate) struct Owner<'a, 'm> {
 }
 
 impl<'m> Allocator<'m> {
-    /// Returns the owner of all zones, acting for a CPU.
+    /// Returns the owner of all zones, which acts for a CPU.
     pub(crate) fn range_worker(&mut self, cpu: CpuId) -> Result<Owner<'_, 'm>, ContigError> {
         let node = self.node_of_cpu(cpu).ok_or(ContigError::NoSuchCpu(cpu))?;
         Ok(Owner { allocator: self, cpu, node })
@@ -224,7 +221,7 @@ impl<'m, L: Locks, I: Interrupts> RangeWorker<'m> for Cpu<'_, 'm, L, I> {
         for cpu in CpuId::up_to(shared.cpus()).filter(|&cpu| cpu != own) {
             let Some(request) = shared.request_drain(cpu) else { continue };
             while !shared.is_drained(request) {
-                // Another CPU may wait for this one, as this one waits for it.
+                // Another CPU may be waiting for this one in the same way.
                 self.attend(observer);
                 if !migrate.wait_for(cpu) {
                     return Err(ContigError::Busy(cpu));

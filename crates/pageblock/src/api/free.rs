@@ -1,4 +1,4 @@
-//! Giving blocks back: the fast path of freeing, and draining of CPU lists.
+//! Frees: the fast path, and draining of CPU lists.
 //!
 //! Source: `__free_pages` / `free_unref_page_commit` / `drain_pages` (mm/page_alloc.c).
 
@@ -9,7 +9,8 @@ use crate::base::frame::{Order, Pfn};
 use crate::base::ids::{CpuId, ZoneIndex};
 use crate::percpu::fast_path::{Page, PageFree};
 
-/// A free that takes more than the fastest path. In memory, so that the fastest path saves no registers for the two calls.
+/// A free that the fastest path does not handle. It is passed in memory, so that the fastest path saves no
+/// registers for two calls.
 struct Free<'a, 'm> {
     allocator: &'a mut Allocator<'m>,
     cpu: CpuId,
@@ -42,7 +43,7 @@ impl Free<'_, '_> {
 }
 
 impl Allocator<'_> {
-    /// Frees a block, to the CPU's cache where it has a list (`__free_pages`).
+    /// Frees a block, to the CPU's cache if that has a list for it (`__free_pages`).
     ///
     /// # Errors
     /// For a frame that no allocated block of this order starts at, or a CPU that does not exist; nothing
@@ -139,11 +140,11 @@ impl Allocator<'_> {
         Ok(())
     }
 
-    /// Sets whether the content of an allocated block can be moved, which claims of its pageblock
-    /// take into account. A new block counts as movable if its request was.
+    /// Sets whether the content of an allocated block can be moved. Claims of its pageblock take this into account.
+    /// A new block counts as movable if its request was.
     ///
     /// # Errors
-    /// [`FrameError::Foreign`]; [`FrameError::NotAllocated`] where no block in use starts.
+    /// [`FrameError::Foreign`]; [`FrameError::NotAllocated`] if no allocated block starts there.
     pub fn set_movable(&mut self, pfn: Pfn, movable: bool) -> Result<(), FrameError> {
         self.machine.set_movable(pfn, movable)
     }

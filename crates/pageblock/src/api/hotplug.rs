@@ -1,10 +1,9 @@
 //! Memory hotplug while the allocator runs.
 //!
-//! Tables exist for the spans that the allocator was set up with, and never grow: memory can be added
-//! only inside a zone's span, so an embedder that expects more memory sets up zones with spans that include
-//! it (nine bytes of tables a frame, a good one under packed placement, whether there is memory or not). A frame in a span is a hole (no
-//! memory), reserved (memory that the allocator does not have), or managed. At setup every frame is
-//! reserved.
+//! Tables exist for the spans with which the allocator was set up, and never grow. Memory can only be added inside
+//! a zone's span, so an embedder that expects more memory sets up zones with larger spans (nine bytes of tables per
+//! frame, about one under packed placement, with or without memory). A frame in a span is a hole (no memory),
+//! reserved (memory that the allocator does not have), or managed. After setup every frame is reserved.
 //!
 //! | from | to | by |
 //! |---|---|---|
@@ -13,10 +12,9 @@
 //! | reserved | hole | [`mark_holes`](Allocator::mark_holes) |
 //! | hole | reserved | [`fill_holes`](Allocator::fill_holes) |
 //!
-//! The owner does it alone, or a CPU does it while others allocate and free: [`Shared::online`],
-//! [`Cpu::offline`] (which allocates what contents are moved to), [`Shared::mark_holes`] and
-//! [`Shared::fill_holes`]. Of two calls that change the same frames at once, one waits for the other or
-//! fails.
+//! The owner makes these changes alone. CPUs can make them while others allocate and free: [`Shared::online`],
+//! [`Cpu::offline`] (which allocates the targets of moves), [`Shared::mark_holes`] and [`Shared::fill_holes`]. If
+//! two calls change the same frames at once, one waits for the other or fails.
 //!
 //! Source: `online_pages`, `offline_pages` (mm/memory_hotplug.c).
 //!
@@ -31,7 +29,7 @@
 //! # let mut memory = vec![std::mem::MaybeUninit::uninit(); setup.metadata_size().unwrap()];
 //! # let mut allocator = Allocator::new(&mut memory, &setup).unwrap();
 //! # allocator.release(span).unwrap();
-//! // Four MiB are removed, and others are put in their place later.
+//! // Four MiB are removed, and other memory takes their place later.
 //! let range = FrameRange::new(1024, 2048);
 //! allocator.offline(CpuId(0), range, &mut (), &mut ())?;
 //! allocator.mark_holes(range)?;
@@ -40,7 +38,7 @@
 //! allocator.online(range)?;
 //! assert_eq!(allocator.zones()[0].free_pages(), 1 << 15);
 //!
-//! // The same beside CPUs at work.
+//! // The same while CPUs work.
 //! # pageblock::locks! { struct ParkingLot = parking_lot::Mutex<T>, parking_lot::MutexGuard<'a, T>; }
 //! let mut locks = vec![std::mem::MaybeUninit::uninit(); allocator.sharing_size::<ParkingLot>()];
 //! let shared: pageblock::sharing::Shared<ParkingLot> = allocator.share(&mut locks).unwrap();
@@ -70,7 +68,7 @@ use crate::zone::contig::{ContigError, Migrate};
 use crate::base::layout::ZoneSpec;
 
 impl Allocator<'_> {
-    /// Hands reserved memory of one zone to the allocator, and tunes it to its new size
+    /// Hands reserved memory of one zone to the allocator, and tunes the zone to its new size
     /// ([`retune`](Self::retune)).
     ///
     /// # Errors
@@ -82,9 +80,8 @@ impl Allocator<'_> {
         Ok(())
     }
 
-    /// Takes memory of one zone from the allocator: what is in use there is moved away. The range
-    /// consists of whole pageblocks, but for the ends of the zone. The rest is tuned for its new size.
-    ///
+    /// Takes memory of one zone from the allocator; allocated blocks are moved away. The range must consist of
+    /// whole pageblocks, except at the ends of the zone. The rest of the zone is tuned to its new size.
     /// # Errors
     /// [`ContigError`]; the memory stays then.
     pub fn offline(
@@ -99,8 +96,8 @@ impl Allocator<'_> {
         Ok(())
     }
 
-    /// Declares reserved frames of one zone holes: there is no memory, or no more. Frames that the allocator
-    /// never had are first counted as those that [`ZoneSpec::present`] left out.
+    /// Declares reserved frames of one zone to be holes: there is no memory, or no longer. Frames that the
+    /// allocator never had are first taken from those that [`ZoneSpec::present`] left out.
     ///
     /// # Errors
     /// As [`online`](Self::online).
@@ -108,19 +105,19 @@ impl Allocator<'_> {
         change(&self.machine, Owned(self.zones), range, Zone::mark_holes)
     }
 
-    /// Declares holes of one zone memory, which is reserved at first.
+    /// Declares holes of one zone to be memory, which is reserved at first.
     ///
     /// # Errors
-    /// [`ContigError::WrongState`] for a frame that is no hole, and those of an invalid range;
-    /// nothing changes then.
+    /// [`ContigError::WrongState`] for a frame that is not a hole, and those of an invalid range; nothing changes
+    /// then.
     pub fn fill_holes(&mut self, range: FrameRange) -> Result<(), ContigError> {
         change(&self.machine, Owned(self.zones), range, Zone::fill_holes)
     }
 }
 
 impl<L: Locks, I: Interrupts> Shared<'_, L, I> {
-    /// [`Allocator::online`] while CPUs work. The zone's lock is held for a time linear in the range; CPUs
-    /// have the new limits of their caches from their next call on ([`retune`](Self::retune)).
+    /// [`Allocator::online`] while CPUs work. The zone's lock is held for a time linear in the range. CPUs use the
+    /// new limits of their caches from their next call on ([`retune`](Self::retune)).
     ///
     /// # Errors
     /// Those of [`Allocator::online`].
@@ -151,9 +148,9 @@ impl<L: Locks, I: Interrupts> Shared<'_, L, I> {
 }
 
 impl<L: Locks, I: Interrupts> Cpu<'_, '_, L, I> {
-    /// [`Allocator::offline`] while other CPUs work: they are asked to drain their caches, and waited
-    /// for by [`Migrate::wait_for`]. The zone's lock is held while the range is isolated and, at the end,
-    /// taken, which takes time linear in the range; contents are moved without it.
+    /// [`Allocator::offline`] while other CPUs work. They are asked to drain their caches; [`Migrate::wait_for`]
+    /// waits for them. The zone's lock is held while the range is isolated and, at the end, taken, which takes time
+    /// linear in the range; it is not held while content is moved.
     ///
     /// # Errors
     /// As [`alloc_contig_range`](Self::alloc_contig_range), and those of [`Allocator::offline`]; the

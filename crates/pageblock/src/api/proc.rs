@@ -41,7 +41,7 @@ use crate::percpu::cache::CpuCache;
 use crate::table::map::FrameState;
 use crate::zone::Zone;
 
-/// From 5.4 on no list is counted further (it is walked with interrupts off).
+/// From 5.4 on counting a list stops here, as it is walked with interrupts off.
 const COUNT_LIMIT: u64 = 100_000;
 
 /// The kernel whose format is written.

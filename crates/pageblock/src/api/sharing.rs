@@ -291,7 +291,7 @@ impl<'m, L: Locks, I: Interrupts> Shared<'m, L, I> {
         Some(DrainRequest { cpu, number })
     }
 
-    /// Tells whether a CPU has done a requested drain. If its handle has been dropped meanwhile,
+    /// Returns whether a CPU has done a requested drain. If its handle has been dropped meanwhile,
     /// this drains its caches.
     pub fn is_drained(&self, request: DrainRequest) -> bool {
         let Some(seat) = self.seats.get(request.cpu.index()) else { return true };

@@ -74,13 +74,13 @@ impl AllocFlags {
         Self(Self::NON_BLOCK.0 | Self::MIN_RESERVE.0 | Self::HIGHATOMIC.0 | Self::OOM.0);
     const WMARK_MASK: u16 = 3;
 
-    /// Tells whether every bit of `bits` is set. For watermarks see [`AllocFlags::watermark`].
+    /// Returns whether every bit of `bits` is set. For watermarks see [`AllocFlags::watermark`].
     #[must_use]
     pub const fn has(self, bits: Self) -> bool {
         self.0 & bits.0 == bits.0
     }
 
-    /// Tells whether some bit of `bits` is set.
+    /// Returns whether some bit of `bits` is set.
     #[must_use]
     pub const fn has_any(self, bits: Self) -> bool {
         self.0 & bits.0 != 0

@@ -132,7 +132,7 @@ pub trait Observer {
     /// Called once for every event, in the order in which the kernel would print them.
     fn event(&mut self, event: Event);
 
-    /// Tells whether a node may take another dirty page (`node_dirty_ok`); asked for `__GFP_WRITE`, perhaps more than
+    /// Returns whether a node may take another dirty page (`node_dirty_ok`); asked for `__GFP_WRITE`, perhaps more than
     /// once for a request.
     #[inline(always)]
     fn node_dirty_ok(&mut self, _node: NodeId) -> bool {

@@ -23,7 +23,7 @@ pub const fn pages(order: Order) -> u64 {
 }
 
 impl Pfn {
-    /// Tells whether a block of this order may start here.
+    /// Returns whether a block of this order may start here.
     #[must_use]
     pub const fn is_aligned(self, order: Order) -> bool {
         self.0 & (pages(order) - 1) == 0
@@ -88,13 +88,13 @@ impl FrameRange {
         self.end.0.saturating_sub(self.start.0)
     }
 
-    /// Tells whether no frame is in the range.
+    /// Returns whether no frame is in the range.
     #[must_use]
     pub const fn is_empty(self) -> bool {
         self.len() == 0
     }
 
-    /// Tells whether the frame is in the range.
+    /// Returns whether the frame is in the range.
     #[must_use]
     pub const fn contains(self, pfn: Pfn) -> bool {
         self.start.0 <= pfn.0 && pfn.0 < self.end.0

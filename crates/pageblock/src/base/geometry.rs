@@ -56,7 +56,7 @@ impl Geometry {
         kbytes >> (self.page_shift - *PAGE_SHIFTS.start())
     }
 
-    /// Tells whether all three numbers are in their ranges.
+    /// Returns whether all three numbers are in their ranges.
     pub(crate) fn is_possible(self) -> bool {
         let orders = 1..=ORDER_LIMIT;
         orders.contains(&self.pageblock_order)

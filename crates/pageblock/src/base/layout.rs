@@ -431,7 +431,7 @@ impl OrderConfig {
     }
 }
 
-/// Tells whether memory suffices for grouping by mobility: at least a pageblock for each of the
+/// Returns whether memory suffices for grouping by mobility: at least a pageblock for each of the
 /// kernel's types (`page_group_by_mobility_disabled` of `build_all_zonelists`). Where it does not,
 /// every request counts as unmovable.
 ///

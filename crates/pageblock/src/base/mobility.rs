@@ -54,7 +54,7 @@ impl Migratetype {
         })
     }
 
-    /// Tells whether blocks of this type merge with blocks of another
+    /// Returns whether blocks of this type merge with blocks of another
     /// (`migratetype_is_mergeable`, since 5.18).
     #[must_use]
     pub const fn is_mergeable(self) -> bool {

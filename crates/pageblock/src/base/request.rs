@@ -130,7 +130,7 @@ impl Gfp {
         ("__GFP_WAIT", Self::RECLAIM),
     ];
 
-    /// Tells whether every bit of `bits` is set.
+    /// Returns whether every bit of `bits` is set.
     #[must_use]
     pub const fn has(self, bits: Self) -> bool {
         self.0 & bits.0 == bits.0

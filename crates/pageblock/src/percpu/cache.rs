@@ -4,8 +4,8 @@
 //! A cache belongs to one CPU and one zone. The CPU owns it as `&mut`, in place of disabled
 //! interrupts, so the fast path has no atomic read-modify-write.
 //!
-//! Source: `rmqueue_pcplist`, `free_unref_page_commit`, `free_pcppages_bulk` (mm/page_alloc.c). Their
-//! sizes are in `percpu/tuning.rs`.
+//! Source: `rmqueue_pcplist`, `free_unref_page_commit`, `free_pcppages_bulk` (mm/page_alloc.c). The sizes of
+//! refills and drains are in `percpu/tuning.rs`.
 
 mod drain;
 mod hot;
@@ -40,7 +40,7 @@ use crate::percpu::snapshot::ZoneSnapshot;
 
 const LOW_ORDER_LISTS: usize = (COSTLY_ORDER as usize + 1) * MIGRATE_PCPTYPES;
 
-/// The order of each low-order list; a table, as divisions are slow.
+/// The order of each low-order list. A table, because a division is slow.
 const LOW_ORDER_OF: [Order; LOW_ORDER_LISTS] = {
     let mut orders = [0; LOW_ORDER_LISTS];
     let mut index = 0;
@@ -54,31 +54,32 @@ const LOW_ORDER_OF: [Order; LOW_ORDER_LISTS] = {
 /// The largest number of lists a cache can have (`NR_PCP_LISTS`).
 pub const MAX_LISTS: usize = LOW_ORDER_LISTS + MIGRATE_PCPTYPES;
 
-/// Orders and types of the table of lists; a round number of types makes a short multiplication.
+/// Dimensions of the table of lists. The number of types is rounded up to a power of two, so that indexing shifts
+/// instead of multiplies.
 const ORDERS: usize = ORDER_LIMIT as usize + 1;
 const TYPES: usize = MIGRATETYPES.next_power_of_two();
 
-/// The place of no list: a cache has one there that never takes or yields a block.
+/// The index of the closed list, which never takes or yields a block: it stands for "no list".
 const NO_LIST: u8 = MAX_LISTS as u8;
 
-/// A power of two.
+/// Number of lists with the closed one: a power of two.
 const LISTS: usize = MAX_LISTS + 1;
 
-/// The lists of one CPU for one zone (`struct per_cpu_pages`). What the fast paths write beside a list
-/// is one cache line.
+/// The lists of one CPU for one zone (`struct per_cpu_pages`). The fields that the fast paths write, apart from the
+/// list itself, share one cache line.
 #[repr(C)]
 pub struct CpuCache<'m> {
     lists: [CpuList; LISTS],
     /// Pages that this CPU allocated and freed in the zone; see [`counters`](Self::counters).
     pgalloc: u64,
     pgfree: u64,
-    /// Pages that were kept aside and allocated again; counted here only.
+    /// Pages that were kept aside and allocated again. Such a pair changes no other counter.
     pairs: u64,
-    /// See [`count`](Self::count), [`free_count`](Self::free_count): without the page freed last.
+    /// See [`count`](Self::count) and [`free_count`](Self::free_count). Both exclude the page freed last.
     pub(super) count: u32,
     pub(super) free_count: u32,
     pub(super) keep_rule: KeepRule,
-    /// The page freed last, and the list that it is the first of; see [`last_freed`].
+    /// The page freed last, and the list whose head it is; see [`last_freed`].
     last_freed: Index,
     last_freed_list: u8,
     /// Doublings of the refill (6.7 and later).
@@ -87,13 +88,13 @@ pub struct CpuCache<'m> {
     pub(super) prev_free_high_order: bool,
     /// The CPU's share of the data cache holds more than three batches (`PCPF_FREE_HIGH_BATCH`).
     pub(super) free_high_batch: bool,
-    /// See [`PageMap::put_own_page`].
+    /// The state of the page kept aside; see [`PageMap::put_own_page`].
     aside: u16,
-    /// Pages that it may hold now.
+    /// The number of pages that the cache may hold now.
     pub(super) high: u32,
-    /// Its limits.
+    /// The limits of batch and `high`.
     pub(super) limits: CacheLimits,
-    /// The CPU's mark on its lists.
+    /// The CPU's tag, which marks the links of its lists.
     tag: Tag,
     /// How often a list led to a block that this CPU does not own.
     strays: u32,
@@ -101,10 +102,10 @@ pub struct CpuCache<'m> {
     thp_order: Order,
     /// The list of each order and type, or [`NO_LIST`].
     list_of: [[u8; TYPES]; ORDERS],
-    /// The same for frees in the fast path: none for isolated blocks.
+    /// The same table for frees in the fast path, where isolated blocks have no list.
     put_lists: [[u8; TYPES]; ORDERS],
     rings: Rings<'m>,
-    /// Blocks of larger orders count as one of this order towards [`high`](Self::high).
+    /// Blocks of larger orders count as one block of this order towards [`high`](Self::high).
     weight_order: Order,
 }
 
@@ -188,17 +189,17 @@ impl CpuCache<'_> {
         usize::from(self.nr_lists)
     }
 
-    /// Returns the lists, in the order of their places.
+    /// Returns the lists in index order.
     pub(crate) fn lists(&self) -> impl Iterator<Item = ListIndex> + use<> {
         ListIndex::up_to(self.nr_lists())
     }
 
-    /// Returns the list after another; after the last, the first.
+    /// Returns the next list; the first one after the last.
     fn list_after(&self, index: ListIndex) -> ListIndex {
         if index.0 + 1 < self.nr_lists() { ListIndex(index.0 + 1) } else { ListIndex(0) }
     }
 
-    /// Returns the list before another; before the first, the last.
+    /// Returns the previous list; the last one before the first.
     fn list_before(&self, index: ListIndex) -> ListIndex {
         ListIndex(index.0.checked_sub(1).unwrap_or(self.nr_lists() - 1))
     }
@@ -207,13 +208,14 @@ impl CpuCache<'_> {
         self.tag
     }
 
-    /// Takes the first block of a list of this order.
+    /// Takes the block at the head of a list, whose order the caller gives. `None` if the list is empty.
     pub(crate) fn pop(
         &mut self,
         map: &PageMap<'_>,
         index: ListIndex,
         order: Order,
     ) -> Option<Index> {
+        debug_assert_eq!(self.list_order(index), order, "the list has another order");
         let owned = |i| map.is_on_cpu_list(i, order);
         loop {
             let (list, rest) = self.list_mut(map, index);
@@ -225,6 +227,10 @@ impl CpuCache<'_> {
             }
             if let Some(i) = list.top().filter(|&i| owned(i)) {
                 list.drop_top();
+                debug_assert!(
+                    self.count >= self.weight(order),
+                    "more blocks on lists than counted"
+                );
                 self.count -= self.weight(order);
                 return Some(i);
             }
@@ -232,13 +238,14 @@ impl CpuCache<'_> {
         }
     }
 
-    /// Drops from a list the frames that this CPU does not own (lost to a racing double free). Other lists may be
-    /// affected too, so the pages are counted again.
+    /// Drops the frames that this CPU does not own (lost to a racing double free) from a list. The chain of another
+    /// list may have run through them, so the pages of all lists are counted again.
     fn mend(&mut self, map: &PageMap<'_>, index: ListIndex) {
         let order = self.list_order(index);
         let (list, rest) = self.list_mut(map, index);
         list.mend(rest, |i| map.is_on_cpu_list(i, order));
         self.strays += 1;
+        // A damaged chain may be a circle.
         let limit = map.frames() as usize;
         let pages_of = |index: ListIndex| {
             let blocks =
@@ -248,8 +255,8 @@ impl CpuCache<'_> {
         self.count = self.lists().map(pages_of).sum();
     }
 
-    /// Takes a block from a list that is empty, after filling it from the zone
-    /// (`__rmqueue_pcplist`). From 7.2 requests that may use the highatomic reserve leave it empty.
+    /// Refills an empty list from the zone, and takes a block from it (`__rmqueue_pcplist`). From 7.2 a request
+    /// that may use the highatomic reserve leaves the list empty.
     #[inline(never)]
     pub(crate) fn refill_and_pop(
         &mut self,
@@ -260,6 +267,7 @@ impl CpuCache<'_> {
         flags: AllocFlags,
         observer: &mut impl Observer,
     ) -> Option<Index> {
+        debug_assert!(self.is_empty(index), "a list with blocks needs no refill");
         let to_reserve = order > 0 && flags.has(AllocFlags::HIGHATOMIC);
         if to_reserve
             && matches!(
@@ -267,6 +275,8 @@ impl CpuCache<'_> {
                 Reserve::HighatomicFirst | Reserve::HighatomicBelowLow
             )
         {
+            // The caller takes a single block from the reserve: a refill would put reserved blocks on a list that
+            // any request may use.
             return None;
         }
         let n = self.refill_count(zone.policy(), order, zone.below_high());
@@ -274,7 +284,7 @@ impl CpuCache<'_> {
         self.pop(zone.map(), index, order)
     }
 
-    /// Takes up to `n` blocks from the zone to a list (`rmqueue_bulk`). Returns how many came.
+    /// Moves up to `n` blocks from the zone to a list (`rmqueue_bulk`). Returns how many were moved.
     pub(crate) fn refill(
         &mut self,
         zone: &mut Zone<'_>,
@@ -287,11 +297,13 @@ impl CpuCache<'_> {
         let Some(index) = self.list_index(order, mt) else { return 0 };
         let mut mode = Mode::Normal;
         zone.count_lock();
+        // Blocks that are to go back to the zone go first, so that the refill can use them.
         self.give_leaving(zone, observer);
         let n = n.min(self.room(index));
         let mut taken = 0;
         while taken < n {
             if let Some((i, more)) = zone.rmqueue_run(order, mt, mode, n - taken, observer) {
+                debug_assert!(more <= n - taken, "a longer run than was asked for");
                 self.append_run(zone, i, more, index, mt);
                 taken += more;
                 continue;
@@ -299,6 +311,7 @@ impl CpuCache<'_> {
             let Some((i, cached)) = zone.rmqueue(order, mt, flags, &mut mode, observer) else {
                 break;
             };
+            // The block goes to the list of the requested type, whichever pageblock it came from.
             let cached = zone.remembered_type(i, mt, cached);
             self.append(zone.map(), i, index, cached);
             taken += 1;
@@ -306,7 +319,8 @@ impl CpuCache<'_> {
         taken
     }
 
-    /// Puts a block at the end of a list: after a refill, or when a state is rebuilt. Tells whether there was room.
+    /// Puts a block at the tail of a list, after a refill or when a state is rebuilt. Returns whether there was
+    /// room.
     #[inline]
     pub(crate) fn append(
         &mut self,
@@ -315,6 +329,7 @@ impl CpuCache<'_> {
         index: ListIndex,
         cached: Migratetype,
     ) -> bool {
+        debug_assert!(index.index() < self.nr_lists(), "no such list");
         let order = self.list_order(index);
         let (list, rest) = self.list_mut(map, index);
         if !list.push_tail(rest, i) {
@@ -325,7 +340,7 @@ impl CpuCache<'_> {
         true
     }
 
-    /// Puts a freed block at the head of its list; tells whether there was room.
+    /// Puts a freed block at the head of its list. Returns whether there was room.
     #[inline]
     pub(crate) fn push(
         &mut self,
@@ -335,6 +350,7 @@ impl CpuCache<'_> {
         index: ListIndex,
         cached: Migratetype,
     ) -> bool {
+        debug_assert_eq!(self.list_order(index), order, "the list has another order");
         let (list, rest) = self.list_mut(map, index);
         if !list.push_head(rest, i) {
             return false;
@@ -344,16 +360,17 @@ impl CpuCache<'_> {
         true
     }
 
-    /// Tells whether a block is on one of the cache's lists.
+    /// Returns whether a block is on one of the cache's lists.
     #[cfg(feature = "replay")]
     pub(crate) fn contains(&self, map: &PageMap<'_>, i: Index, index: ListIndex) -> bool {
         self.lists[index.index()].contains(self.rest(map, index), self.tag, i)
     }
 
-    /// Takes a given block off its list.
+    /// Removes a given block from its list.
     #[inline]
     #[cfg(feature = "replay")]
     pub(crate) fn unlink(&mut self, map: &PageMap<'_>, i: Index, index: ListIndex) {
+        debug_assert!(self.contains(map, i, index), "not on this list");
         let (list, rest) = self.list_mut(map, index);
         list.remove(rest, i);
         self.count -= self.weight(self.list_order(index));
@@ -394,7 +411,7 @@ fn put_table(list_of: &[[u8; TYPES]; ORDERS]) -> [[u8; TYPES]; ORDERS] {
     })
 }
 
-/// The flags of a zone that decide how a cache drains.
+/// The flags of a zone on which the size of a drain depends.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct ZoneFlags {
     /// kswapd is reclaiming.

@@ -1,4 +1,4 @@
-//! The caches of a CPU, one for each zone, and the zones that it tries first.
+//! The caches of a CPU, one per zone, and the zones that it tries first.
 
 use crate::base::ids::{ListIndex, NodeId, ZoneIndex};
 use crate::base::layout::MAX_NR_ZONES;
@@ -10,18 +10,18 @@ use crate::table::bits::page_code;
 use crate::table::map::PageMap;
 use crate::zone::retune::CacheTuning;
 
-/// What a CPU owns.
+/// The data that a CPU owns.
 #[derive(Default)]
 pub(crate) struct CpuCaches<'m> {
-    /// One a zone.
+    /// One per zone.
     pub(crate) zones: &'m mut [CpuZone<'m>],
-    /// The first zone of its node's list, by the highest zone of a request.
+    /// The first zone of the node's zonelist, by the highest zone of a request.
     pub(crate) first: [ZoneIndex; MAX_NR_ZONES],
-    /// The zone of the block that it freed last.
+    /// The zone of the block that the CPU freed last.
     pub(crate) recent: ZoneIndex,
-    /// Its node.
+    /// The CPU's node.
     pub(crate) node: NodeId,
-    /// The number of mailbox requests received so far, where it shares the allocator; see
+    /// The number of mailbox requests received so far, if the CPU shares the allocator; see
     /// [`Mailbox`](crate::percpu::mailbox::Mailbox).
     pub(crate) seen: u32,
 }
@@ -30,9 +30,9 @@ pub(crate) struct CpuCaches<'m> {
 #[repr(align(128))]
 pub(crate) struct CpuZone<'m> {
     pub(crate) snapshot: &'m ZoneSnapshot<'m>,
-    /// The snapshot's.
+    /// A copy of the snapshot's map.
     pub(crate) map: PageMap<'m>,
-    /// To be [flushed](CpuZone::flushed) before anything but a fast path changes it.
+    /// Must be [flushed](CpuZone::flushed) before anything but a fast path changes it.
     pub(crate) cache: CpuCache<'m>,
     /// The type of the pageblock that the CPU freed to last in this zone.
     pub(crate) recent_type: Migratetype,
@@ -42,33 +42,33 @@ pub(crate) struct CpuZone<'m> {
     pub(crate) recent_key: u16,
     /// The code of a page that is as movable as the list; see [`page_code`].
     pub(crate) recent_code: u16,
-    /// The [`CacheTuning::times`] of the limits that the cache has.
+    /// The [`CacheTuning::times`] at which the cache's limits were set.
     pub(crate) tuned: u32,
 }
 
 impl<'m> CpuZone<'m> {
-    /// Returns the cache, after the page freed last has come to its list.
+    /// Puts the page freed last on its list, and returns the cache.
     #[inline]
     pub(crate) fn flushed(&mut self) -> &mut CpuCache<'m> {
         self.cache.flush_last_freed(&self.map);
         &mut self.cache
     }
 
-    /// Notes the type of the pageblock that was freed to last, and the list of its pages.
+    /// Notes the type of the pageblock that was freed to last, and the list for its pages.
     pub(crate) fn set_recent(&mut self, mt: Migratetype, list: ListIndex) {
         (self.recent_type, self.recent_list) = (mt, list);
         self.recent_key = self.map.key(mt);
         self.recent_code = page_code(list.index() == Migratetype::Movable as usize);
     }
 
-    /// Gives the cache rings for its lists, while it is empty.
+    /// Gives the empty cache rings for its lists.
     pub(crate) fn add_rings(&mut self, rings: Rings<'m>) {
         self.cache.set_rings(rings);
     }
 }
 
 impl CpuZone<'_> {
-    /// Adopts new limits, if they were set since.
+    /// Adopts new limits, if they were set since the last call.
     fn adopt(&mut self, tuning: CacheTuning) {
         if self.tuned != tuning.times {
             self.tuned = tuning.times;
@@ -85,7 +85,7 @@ impl CpuCaches<'_> {
         self.first = first;
     }
 
-    /// Has every cache adopt the limits of its zone, which `tuning` returns.
+    /// Makes every cache adopt the limits of its zone, as `tuning` returns them.
     pub(crate) fn adopt(&mut self, mut tuning: impl FnMut(ZoneIndex) -> CacheTuning) {
         for (at, zone) in ZoneIndex::up_to(self.zones.len()).zip(self.zones.iter_mut()) {
             zone.adopt(tuning(at));

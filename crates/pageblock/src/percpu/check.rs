@@ -9,7 +9,7 @@ use crate::zone::Zone;
 use crate::zone::check::{Violation, walk};
 
 impl Zone<'_> {
-    /// Verifies one cache; returns the pages on its lists.
+    /// Verifies one cache. Returns the pages on its lists.
     pub(crate) fn check_cache(&self, cpu: CpuId, cache: &CpuCache<'_>) -> Result<u64, Violation> {
         let mut count = 0;
         for index in cache.lists() {
@@ -20,7 +20,7 @@ impl Zone<'_> {
                         && (cache.list_index(is, cached) == Some(index)
                             || !self.policy().remembers_list()
                             || !cached.is_mergeable()
-                            // The type of the pageblock, which may have changed.
+                            // The cached type is the pageblock's, which may have changed since.
                             || self.map().has_bits()) =>
                 {
                     Ok(())
@@ -46,7 +46,7 @@ impl Zone<'_> {
         if count == u64::from(cache.count()) { Ok(count) } else { Err(Violation::CacheCount(cpu)) }
     }
 
-    /// Verifies the caches of a zone, and that every block on a CPU list is on one of theirs.
+    /// Verifies the caches of a zone, and that every block on a CPU list is on one of their lists.
     pub(crate) fn check_caches<'c>(
         &self,
         caches: impl Iterator<Item = &'c CpuCache<'c>>,

@@ -1,9 +1,9 @@
-//! The fast paths: a block of a warm CPU list of the first zone, where that has plenty of free
-//! memory; a refusal where no zone has enough; and a block to a CPU list that keeps it.
+//! The fast paths: take a block from a warm CPU list of the first zone, if that has plenty of free memory; refuse a
+//! request if no zone has enough; put a block on a CPU list that keeps it.
 //!
-//! They are the same for every policy. What they need to be right is less than any version asks for
-//! ([`ZoneSnapshot::serves_at_once`], [`ZoneSnapshot::only_size_drains`], `KeepRule`); where that does not hold, nothing has changed
-//! yet, and the [full paths](crate::access::local) decide in full.
+//! They are the same for every policy. Their preconditions are stricter than any version's
+//! ([`ZoneSnapshot::serves_at_once`], [`ZoneSnapshot::only_size_drains`], `KeepRule`). Where one does not hold,
+//! nothing has changed yet, and the [full paths](crate::access::local) decide.
 
 use crate::base::event::{Event, Observer};
 use crate::base::frame::{ORDER_LIMIT, Order, Pfn};
@@ -18,21 +18,21 @@ use crate::table::map::{Index, PageMap};
 use crate::percpu::snapshot::ZoneSnapshot;
 
 impl CpuCaches<'_> {
-    /// Takes a block from the list of the first zone, if a walk would do the same at once.
+    /// Takes a block from a list of the first zone, if the full path would take the same one at once.
     #[inline(always)]
     pub(crate) fn alloc_fast(
         &mut self,
         request: &Request,
         observer: &mut impl Observer,
     ) -> Option<Pfn> {
-        // Pages are what is asked for most: what follows from their order is known when this is compiled.
+        // Most requests are for pages: with a constant order the compiler drops the code of the others.
         match request.order {
             0 => self.try_alloc_fast::<false>(&Request { order: 0, ..*request }, observer),
             _ => self.try_alloc_fast::<false>(request, observer),
         }
     }
 
-    /// The same for the orders for which that does nothing where frames have bits.
+    /// [`alloc_fast`](Self::alloc_fast) for orders 1 and 2 under packed placement, where that finds nothing.
     #[inline]
     pub(crate) fn alloc_pair_fast(
         &mut self,
@@ -52,7 +52,7 @@ impl CpuCaches<'_> {
         observer: &mut impl Observer,
     ) -> Option<Pfn> {
         let Request { order, gfp, node, nodemask } = *request;
-        // The full path leaves out nodes, or may use reserves.
+        // The full path excludes nodes, or may use reserves.
         if gfp.has(Gfp::THISNODE)
             || nodemask != u64::MAX
             || node.is_some_and(|node| node != self.node)
@@ -76,8 +76,8 @@ impl CpuCaches<'_> {
         Some(pfn)
     }
 
-    /// Tells whether a walk would refuse the request, and do nothing else. Never if it would not, but for what other CPUs
-    /// are just changing.
+    /// Returns whether the full path would refuse the request, and do nothing else. The answer "yes" may be stale
+    /// while another CPU changes a zone; it is never wrong otherwise.
     #[inline(always)]
     pub(crate) fn refuses(&self, machine: &Machine<'_>, request: &Request) -> bool {
         let Request { order, gfp, node, nodemask } = *request;
@@ -85,7 +85,7 @@ impl CpuCaches<'_> {
         let first = self.zones.get(self.first[highest as usize].index());
         first.is_some_and(|zone| zone.snapshot.refuses(order, highest))
             && order <= ORDER_LIMIT
-            // The full path leaves out nodes, may use reserves, and asks the observer of dirty pages.
+            // The full path excludes nodes, may use reserves, or asks the observer about dirty pages.
             && !gfp.has(Gfp::THISNODE)
             && nodemask == u64::MAX
             && node.is_none_or(|node| node == self.node)
@@ -98,8 +98,8 @@ impl CpuCaches<'_> {
                 }))
     }
 
-    /// Brings the list that a request looks at first to where [`alloc_fast`](Self::alloc_fast) finds
-    /// its blocks, and tries again.
+    /// Moves blocks of the list that a request tries first to its stack, where [`alloc_fast`](Self::alloc_fast)
+    /// finds them, and tries again.
     #[inline(always)]
     pub(crate) fn fill_stack_and_alloc(
         &mut self,
@@ -116,8 +116,8 @@ impl CpuCaches<'_> {
         self.alloc_fast(request, observer).or_else(|| self.alloc_pair_fast(request, observer))
     }
 
-    /// Keeps an allocated page aside, if its pageblock is of the zone and type that were freed to last, it is as movable
-    /// as the list, and that keeps it.
+    /// Keeps an allocated page aside, if its pageblock has the zone and type that were freed to last, the page is
+    /// as movable as the list, and the list keeps it.
     #[inline(always)]
     pub(crate) fn free_page_fast(&mut self, pfn: Pfn, observer: &mut impl Observer) -> PageFree {
         let Some(zone) = self.zones.get_mut(self.recent.index()) else { return PageFree::No };
@@ -129,6 +129,7 @@ impl CpuCaches<'_> {
         if !PageMap::is_kept(word, zone.recent_key) {
             return PageFree::Other(Page { offset, word });
         }
+        // `put_own_page` comes last: it changes the page's state, which no later check may undo.
         if !cache.flush_hot()
             || cache.count_if_kept(0).is_none()
             || !zone.snapshot.only_size_drains()
@@ -141,7 +142,8 @@ impl CpuCaches<'_> {
         PageFree::Done
     }
 
-    /// Frees [another](PageFree::Other) page: collects it, or puts it on a list. Tells whether it did.
+    /// Frees a page that [`free_page_fast`](Self::free_page_fast) left over ([`PageFree::Other`]): collects it or
+    /// puts it on a list. Returns whether it did.
     #[inline(always)]
     pub(crate) fn free_other_page(&mut self, page: Page, observer: &mut impl Observer) -> bool {
         let zone = self.zones.get_mut(self.recent.index());
@@ -151,8 +153,8 @@ impl CpuCaches<'_> {
         })
     }
 
-    /// Does the same for a block of a higher order, if the list keeps it, or collects it where its pageblock is being
-    /// emptied; and for pages of which [`free_page_fast`](Self::free_page_fast) does not.
+    /// Frees a block of order 1 or more to its CPU list, if the list keeps it; collects it if its pageblock is
+    /// being emptied. Also frees pages for which [`free_page_fast`](Self::free_page_fast) found no room.
     #[inline(always)]
     pub(crate) fn free_more_fast(
         &mut self,
@@ -167,7 +169,7 @@ impl CpuCaches<'_> {
         if zone.map.has_cells(order) {
             return zone.free_block::<CELLS>(pfn, order, observer);
         }
-        // Each saves the registers that it needs.
+        // Two functions, so that each saves only the registers that it needs.
         if zone.map.has_bits() {
             zone.free_whole_block(pfn, order, observer)
         } else {
@@ -175,7 +177,7 @@ impl CpuCaches<'_> {
         }
     }
 
-    /// The same for the orders for which that does nothing where frames have bits.
+    /// [`free_more_fast`](Self::free_more_fast) for orders 1 and 2 under packed placement, where that does nothing.
     #[inline]
     pub(crate) fn free_pair_fast(
         &mut self,
@@ -188,7 +190,8 @@ impl CpuCaches<'_> {
         is_pair && zone.free_block::<PAIRS>(pfn, order, observer)
     }
 
-    /// Frees a page by [`free_page_fast`](Self::free_page_fast), or otherwise. Tells whether it did.
+    /// Frees a page through [`free_page_fast`](Self::free_page_fast) or [`free_other_page`](Self::free_other_page).
+    /// Returns whether it did.
     fn free_page(&mut self, pfn: Pfn, observer: &mut impl Observer) -> bool {
         match self.free_page_fast(pfn, observer) {
             PageFree::Done => true,
@@ -197,7 +200,8 @@ impl CpuCaches<'_> {
         }
     }
 
-    /// Tries the fast paths again with the zone and the type of a block, whose first frame is the `i`-th of the zone.
+    /// Tries the fast paths again with the zone and the type of the block itself. `i` is the index of its first
+    /// frame in the zone.
     pub(crate) fn free_by_its_type(
         &mut self,
         (at, i): (ZoneIndex, Index),
@@ -208,6 +212,7 @@ impl CpuCaches<'_> {
         self.recent = at;
         let Some(zone) = self.zones.get_mut(at.index()) else { return false };
         let mt = zone.map.block_type(i);
+        // The full path frees isolated blocks to the zone, and orders without lists too.
         if mt == Migratetype::Isolate || !zone.cache.has_lists(order) {
             return false;
         }
@@ -219,23 +224,25 @@ impl CpuCaches<'_> {
     }
 }
 
-// What has the state of a freed block: bytes, or bits, by its order that of its pageblock, of cells or of less.
+// Where the state of a freed block is stored: in bytes, or in bits; and with bits, by its order: a whole pageblock,
+// whole cells, or less than a cell.
 const BYTES: u8 = 0;
 const WHOLE: u8 = 1;
 const CELLS: u8 = 2;
 const PAIRS: u8 = 3;
 
-/// What became of a freed page.
+/// The outcome of the fast path for a freed page.
 pub(crate) enum PageFree {
-    /// It was kept.
+    /// It is on a list, or kept aside.
     Done,
-    /// It is to be freed otherwise: its pageblock is being emptied, another CPU's, or of another type.
+    /// Another path must free it: its pageblock is being emptied, belongs to another CPU, or has another type.
     Other(Page),
-    /// It was not.
+    /// The fast path cannot free it.
     No,
 }
 
-/// A page of the zone that was freed to last: how far it is from the first frame, and the word of its pageblock.
+/// A page of the zone that was freed to last: its offset from the zone's first frame, and the word of its
+/// pageblock.
 #[derive(Clone, Copy)]
 pub(crate) struct Page {
     offset: usize,
@@ -251,7 +258,7 @@ impl CpuZone<'_> {
         self.list_page(Page { offset, word }, observer)
     }
 
-    /// Collects a page whose pageblock is being emptied; only where frames have bits. Tells whether it did.
+    /// Collects a page whose pageblock is being emptied (only if frames have bits). Returns whether it did.
     #[inline(never)]
     fn leave_page(&mut self, page: Page, observer: &mut impl Observer) -> bool {
         let Self { map, cache, .. } = self;
@@ -264,8 +271,8 @@ impl CpuZone<'_> {
         true
     }
 
-    /// Frees a page to a list whose stack was full; and, where frames have bits, one that is in another CPU's pageblock, or
-    /// not as movable as its list. Tells whether it did.
+    /// Frees a page to a list whose stack was full. If frames have bits, also frees a page in another CPU's
+    /// pageblock, or one that is not as movable as its list. Returns whether it did.
     #[inline(never)]
     fn list_page(&mut self, page: Page, observer: &mut impl Observer) -> bool {
         let Page { offset, word } = page;
@@ -279,6 +286,7 @@ impl CpuZone<'_> {
         }
         let Self { map, cache, .. } = self;
         let Some(place) = cache.free_place(list) else { return false };
+        // The place is asked for again: the flush above may have used it.
         let Some(count) = cache.count_if_kept(0) else { return false };
         let put = match map.has_bits() {
             true => map.put_page(offset, word),
@@ -292,7 +300,7 @@ impl CpuZone<'_> {
         true
     }
 
-    /// Makes room on the stack of a list, and flushes the page freed last. Tells whether there is room then.
+    /// Makes room on the stack of a list, and puts the page freed last on its list. Returns whether there is room.
     #[inline(never)]
     fn makes_room(&mut self, list: ListIndex) -> bool {
         self.flushed();
@@ -358,7 +366,7 @@ impl CpuZone<'_> {
         true
     }
 
-    /// Makes room on the stack of a list for a block of an order, and frees it there.
+    /// Makes room on the stack of a list, and frees a block there.
     #[inline(never)]
     fn free_block_with_room<const KIND: u8>(
         &mut self,
@@ -370,8 +378,8 @@ impl CpuZone<'_> {
         self.makes_room(list) && self.free_block::<KIND>(pfn, order, observer)
     }
 
-    /// Collects a block that goes back to the zone: its pageblock is being emptied, or it is of a run that would leave the
-    /// empty lists at once. Tells whether it did.
+    /// Collects a block that is to go back to the zone: its pageblock is being emptied, or it continues a run of
+    /// frees that would drain the empty lists at once. Returns whether it did.
     #[inline(never)]
     fn leave_block<const KIND: u8>(
         &mut self,

@@ -1,21 +1,21 @@
-//! One list of a CPU cache: a short stack of blocks in the CPU's own memory, and a chain through the
-//! page map, or under packed placement a ring in the CPU's own memory, for the rest.
+//! One list of a CPU cache: a short stack of blocks in the CPU's own memory, and a chain through the page map for
+//! the rest. Under packed placement a ring in the CPU's own memory replaces the chain.
 //!
-//! The stack is the head of the list. What is freed and allocated again at once never leaves it, so
-//! that the page map's links are neither read nor written.
+//! The stack is the head of the list. A block that is freed and allocated again at once never leaves it, so the
+//! links in the page map are neither read nor written.
 
 use crate::table::chain::{Chain, Tag};
 use crate::table::map::{Index, NIL, PageMap};
 
-/// Where a list has what does not fit on its stack.
+/// The memory of the blocks that do not fit on the stack.
 pub(crate) enum Rest<'a> {
-    /// In links of the page map, marked by the CPU's tag.
+    /// Links in the page map, marked with the CPU's tag.
     Linked(&'a PageMap<'a>, Tag),
-    /// In a ring.
+    /// A ring in the CPU's own memory.
     Ring(&'a mut [Index]),
 }
 
-/// The same, to be read.
+/// [`Rest`] for readers.
 #[derive(Clone, Copy)]
 pub(crate) enum RestRef<'a> {
     /// See [`Rest::Linked`].
@@ -24,7 +24,7 @@ pub(crate) enum RestRef<'a> {
     Ring(&'a [Index]),
 }
 
-/// Blocks that fit on the stack, so that a list fills a cache line.
+/// The size of the stack: a list fills a cache line.
 const HOT: usize = 13;
 
 const _: () = assert!(size_of::<CpuList>() == 64);
@@ -33,10 +33,10 @@ const _: () = assert!(size_of::<CpuList>() == 64);
 #[derive(Clone, Debug)]
 #[repr(align(64))]
 pub(crate) struct CpuList {
-    /// The first blocks of the list, the first of all last.
+    /// The blocks at the head of the list; the head itself is the last one.
     hot: [Index; HOT],
     len: u32,
-    /// What follows them.
+    /// The blocks after those of the stack.
     chain: Chain,
 }
 
@@ -56,7 +56,7 @@ impl CpuList {
         &self.chain
     }
 
-    /// Returns the first blocks of the list, first to last.
+    /// Returns the blocks on the stack, head to tail.
     pub(crate) fn hot(&self) -> impl DoubleEndedIterator<Item = Index> + use<> {
         self.hot.into_iter().take(self.len as usize).rev()
     }
@@ -74,17 +74,17 @@ impl CpuList {
         self.hot().chain(linked.into_iter().flatten()).chain(ring.into_iter().flatten())
     }
 
-    /// Returns the number of blocks of a list whose rest is a ring.
+    /// Returns the number of blocks of a list that has a ring.
     pub(crate) fn len_in(&self, ring: &[Index]) -> usize {
         self.len as usize + self.chain.ring_len(ring)
     }
 
-    /// Returns how many blocks there is room for at the end.
+    /// Returns how many blocks fit at the tail.
     pub(crate) fn room(&self, ring: &[Index]) -> usize {
         ring.len() - self.chain.ring_len(ring)
     }
 
-    /// Tells whether a block is on the list; searches from both ends at once where it is linked.
+    /// Returns whether a block is on the list. A linked list is searched from both ends at once.
     #[cfg(feature = "replay")]
     pub(crate) fn contains(&self, rest: RestRef<'_>, tag: Tag, i: Index) -> bool {
         self.hot().any(|hot| hot == i)
@@ -97,22 +97,24 @@ impl CpuList {
             }
     }
 
-    /// Returns the first block, if it is on the stack.
+    /// Returns the head of the list, if it is on the stack.
     #[inline(always)]
     pub(crate) fn top(&self) -> Option<Index> {
         let at = self.len.checked_sub(1)?;
         self.hot.get(at as usize).copied()
     }
 
-    /// Takes the first block off the stack.
+    /// Removes the head from the stack.
     #[inline(always)]
     pub(crate) fn drop_top(&mut self) {
+        debug_assert!((1..=HOT as u32).contains(&self.len), "no block on the stack");
         self.len -= 1;
     }
 
-    /// Fills an empty stack from what follows it, as far as links agree and `owned` holds. Tells
-    /// whether there is a first block now.
+    /// Fills an empty stack from the rest of the list, until a link disagrees or a block is not `owned`. Returns
+    /// whether the stack has a block now.
     pub(crate) fn warm(&mut self, rest: Rest<'_>, owned: impl Fn(Index) -> bool) -> bool {
+        debug_assert_eq!(self.len, 0, "blocks on the stack would be lost");
         let mut first = HOT;
         match rest {
             Rest::Linked(map, tag) => {
@@ -136,21 +138,22 @@ impl CpuList {
         self.len > 0
     }
 
-    /// Returns the place of the next block on the stack, if there is room.
+    /// Returns the next free place on the stack, `None` if it is full.
     #[inline(always)]
     pub(crate) fn free_place(&self) -> Option<usize> {
         let len = self.len as usize;
         (len < HOT).then_some(len)
     }
 
-    /// Puts a block before the first, at its [place](Self::free_place) on the stack.
+    /// Puts a block before the head, at its [place](Self::free_place) on the stack.
     #[inline(always)]
     pub(crate) fn push_at(&mut self, place: usize, i: Index) {
+        debug_assert_eq!(place, self.len as usize, "blocks on the stack would be lost or made up");
         self.hot[place] = i;
         self.len = place as u32 + 1;
     }
 
-    /// Puts a block before the first, if there is room on the stack.
+    /// Puts a block before the head, if there is room on the stack. Returns whether there was.
     #[inline(always)]
     pub(crate) fn push_hot(&mut self, i: Index) -> bool {
         let place = self.free_place();
@@ -160,13 +163,13 @@ impl CpuList {
         place.is_some()
     }
 
-    /// Puts a block before the first; tells whether there was room.
+    /// Puts a block before the head. Returns whether there was room.
     pub(crate) fn push_head(&mut self, rest: Rest<'_>, i: Index) -> bool {
         self.make_room(rest);
         self.push_hot(i)
     }
 
-    /// Moves the older half of a full stack behind it, if there is room.
+    /// Moves the older half of a full stack to the rest of the list, if there is room.
     #[inline]
     pub(crate) fn make_room(&mut self, rest: Rest<'_>) {
         const HALF: usize = HOT / 2;
@@ -188,7 +191,7 @@ impl CpuList {
         self.len = (HOT - HALF) as u32;
     }
 
-    /// Puts a block after the last; tells whether there was room.
+    /// Puts a block after the tail. Returns whether there was room.
     #[inline]
     pub(crate) fn push_tail(&mut self, rest: Rest<'_>, i: Index) -> bool {
         match rest {
@@ -200,7 +203,7 @@ impl CpuList {
         }
     }
 
-    /// Puts consecutive blocks, for which there is room, at the end; see [`Chain::push_tail_run`]. A few go on the
+    /// Puts consecutive blocks at the tail, for which there is room; see [`Chain::push_tail_run`]. A few go to the
     /// stack, if nothing follows it.
     #[inline]
     pub(crate) fn push_tail_run(&mut self, rest: Rest<'_>, i: Index, n: u32, step: Index) {
@@ -218,7 +221,7 @@ impl CpuList {
         }
     }
 
-    /// Takes consecutive blocks from the end; see [`Chain::pop_tail_run`].
+    /// Takes consecutive blocks from the tail; see [`Chain::pop_tail_run`].
     #[inline]
     pub(crate) fn pop_tail_run(
         &mut self,
@@ -236,7 +239,7 @@ impl CpuList {
         }
     }
 
-    /// Returns the last block.
+    /// Returns the block at the tail.
     pub(crate) fn last(&self, rest: RestRef<'_>) -> Option<Index> {
         if self.chain.is_empty() {
             return self.hot().next_back();
@@ -247,7 +250,7 @@ impl CpuList {
         }
     }
 
-    /// Takes a given block off the list.
+    /// Removes a given block from the list.
     #[cfg(feature = "replay")]
     pub(crate) fn remove(&mut self, rest: Rest<'_>, i: Index) {
         let len = self.len as usize;
@@ -261,7 +264,7 @@ impl CpuList {
         }
     }
 
-    /// Takes the last block off the list, if the links to it agree and it is `owned`.
+    /// Takes the block at the tail, if the links to it agree and it is `owned`.
     #[inline]
     pub(crate) fn pop_tail(
         &mut self,
@@ -284,8 +287,8 @@ impl CpuList {
         Some(i)
     }
 
-    /// Moves blocks from the end of a list that has a ring into other places, the last of them first: `most` at most, and
-    /// fewer where they are not beside each other. Returns how many: none if there is no place.
+    /// Moves up to `most` blocks from the tail of a list that has a ring to `into`, the tail first; fewer where
+    /// they are not contiguous in memory. Returns how many; 0 if `into` is empty.
     #[inline]
     pub(crate) fn pop_tails(&mut self, ring: &[Index], into: &mut [Index], most: u32) -> u32 {
         if !self.chain.is_empty() {
@@ -299,7 +302,7 @@ impl CpuList {
         n as u32
     }
 
-    /// Drops blocks that the owner does not have; see [`Chain::mend`].
+    /// Drops the blocks that the CPU does not own; see [`Chain::mend`].
     pub(crate) fn mend(&mut self, rest: Rest<'_>, owned: impl Fn(Index) -> bool) {
         let mut kept = 0;
         for at in 0..self.len as usize {

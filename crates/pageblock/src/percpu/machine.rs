@@ -1,5 +1,5 @@
-//! The machine as all CPUs see it without a lock: its policy and orders, the zones that a request may use
-//! in their order, and the zone that holds a frame.
+//! The machine as all CPUs see it without a lock: its policy and geometry, the zonelists, and the zone of each
+//! frame.
 
 use crate::base::error::{AllocError, FrameError};
 use crate::base::frame::{FrameRange, Order, Pfn};
@@ -13,20 +13,20 @@ use crate::percpu::snapshot::ZoneSnapshot;
 use crate::policy::{Fair, Policy, SkipActiveNode};
 use crate::table::map::{FrameState, Index};
 
-/// The place of a node that does not exist.
+/// The zonelist of a node that does not exist.
 pub(crate) const NO_NODE: u8 = u8::MAX;
 
-/// The index of no zone.
+/// Stands for "no zone".
 pub(crate) const NO_ZONE: ZoneIndex = ZoneIndex(u16::MAX);
 
 pub(crate) struct Machine<'m> {
     pub(crate) policy: Policy,
     pub(crate) geometry: Geometry,
-    /// One a zone.
+    /// One per zone.
     pub(crate) snapshots: &'m [ZoneSnapshot<'m>],
-    /// The zones of each node's list, in the order in which they are tried.
+    /// The zonelist of each node: its zones in the order in which they are tried.
     pub(crate) zonelists: &'m [ZoneIndex],
-    /// The rank of each node's list among the zonelists; [`NO_NODE`] for a node that does not exist.
+    /// The rank of each node's zonelist; [`NO_NODE`] for a node that does not exist.
     pub(crate) node_places: [u8; MAX_NUMNODES],
     pub(crate) nr_nodes: u8,
     /// The number of CPUs of each node.
@@ -38,14 +38,14 @@ pub(crate) struct Machine<'m> {
     pub(crate) kswapd_running: [AtomicBool; MAX_NUMNODES],
 }
 
-/// One attempt to serve a request: its order and type, and the zones that it may use.
+/// One attempt to serve a request: its order, its type, and the zones that it may use.
 #[derive(Clone, Copy)]
 pub(crate) struct Attempt {
     pub(crate) order: Order,
     pub(crate) mt: Migratetype,
     pub(crate) gfp: Gfp,
     pub(crate) highest: ZoneKind,
-    /// The rank of the zonelist among the nodes'.
+    /// The rank of the zonelist among those of all nodes.
     place: u8,
     nodemask: u64,
     /// The attempt bypasses the CPU lists.
@@ -53,7 +53,7 @@ pub(crate) struct Attempt {
 }
 
 impl Attempt {
-    /// Tells whether a node is in the mask.
+    /// Returns whether a node is in the nodemask.
     #[inline]
     pub(crate) fn may_use(&self, node: NodeId) -> bool {
         self.nodemask & node.bit() != 0
@@ -61,7 +61,7 @@ impl Attempt {
 }
 
 impl<'m> Machine<'m> {
-    /// Returns the attempt to serve a request of a CPU on the node `own`.
+    /// Returns the attempt to serve a request. `own` is the node of the requesting CPU.
     #[inline]
     pub(crate) fn attempt(&self, own: NodeId, request: &Request) -> Result<Attempt, AllocError> {
         if request.order > self.geometry.max_order {
@@ -81,7 +81,7 @@ impl<'m> Machine<'m> {
         Ok(Attempt { order: request.order, mt, gfp, highest, place, nodemask, past_lists: false })
     }
 
-    /// Returns the zones of an attempt's list, in the order in which they are tried.
+    /// Returns the zones of an attempt's zonelist, in the order in which they are tried.
     #[inline]
     pub(crate) fn zonelist(&self, attempt: &Attempt) -> impl Iterator<Item = ZoneIndex> + use<'m> {
         let zones = self.snapshots.len();
@@ -89,21 +89,21 @@ impl<'m> Machine<'m> {
         lists[usize::from(attempt.place) * zones..][..zones].iter().copied()
     }
 
-    /// Returns every zone's place and snapshot.
+    /// Returns the index and snapshot of every zone.
     pub(crate) fn zones(
         &self,
     ) -> impl Iterator<Item = (ZoneIndex, &'m ZoneSnapshot<'m>)> + use<'m> {
         ZoneIndex::up_to(self.snapshots.len()).zip(self.snapshots)
     }
 
-    /// Tells whether nothing but its watermark can make a walk skip its first zone: there is no fair batch,
-    /// and no node is avoided because its kswapd runs.
+    /// Returns whether only its watermark can make a walk skip the first zone: there is no fair batch, and no node
+    /// is avoided because its kswapd runs.
     pub(crate) fn first_zone_serves(&self) -> bool {
         self.policy.fair == Fair::Off
             && (!self.skips_active() || !self.kswapd_running.iter().any(|r| r.load(Relaxed)))
     }
 
-    /// Returns the number of CPUs of a node; of a node without CPUs the number of all.
+    /// Returns the number of CPUs of a node; the number of all CPUs for a node without any.
     pub(crate) fn cpus_near(&self, node: NodeId) -> u64 {
         match self.node_cpus.get(node.index()) {
             Some(&local) if local > 0 => u64::from(local),
@@ -111,18 +111,18 @@ impl<'m> Machine<'m> {
         }
     }
 
-    /// Tells whether walks first skip nodes whose kswapd runs.
+    /// Returns whether walks first skip nodes whose kswapd runs.
     pub(crate) fn skips_active(&self) -> bool {
         self.policy.skip_active_node == SkipActiveNode::On && self.nr_nodes > 1
     }
 
-    /// Tells whether a node's kswapd runs.
+    /// Returns whether a node's kswapd runs.
     pub(crate) fn kswapd_runs(&self, node: NodeId) -> bool {
         self.kswapd_running.get(node.index()).is_some_and(|runs| runs.load(Relaxed))
     }
 
-    /// Returns the zone that holds a frame, and the frame's index there. In the tables of zones that
-    /// interleave with others the others' frames are holes.
+    /// Returns the zone that holds a frame, and the frame's index there. If zones interleave, each one's table has
+    /// holes at the frames of the others.
     pub(crate) fn locate(&self, pfn: Pfn) -> Option<(ZoneIndex, Index)> {
         self.zones().find_map(|(at, snapshot)| {
             let i = snapshot.map.index(pfn)?;
@@ -166,16 +166,16 @@ impl<'m> Machine<'m> {
 
 const SECTIONS: usize = 256;
 
-/// The zone of each section of the frames: one step from a frame to its zone.
+/// The zone of each section of the frames: a frame's zone is found with one lookup.
 pub(crate) struct Sections {
     base: u64,
     shift: u32,
-    /// [`NO_ZONE`] where a section has frames of several zones, or of none.
+    /// [`NO_ZONE`] if a section has frames of several zones, or of none.
     zones: [ZoneIndex; SECTIONS],
 }
 
 impl Sections {
-    /// Divides the frames from the first zone's to the last zone's.
+    /// Divides the frames from the start of the first zone to the end of the last one.
     pub(crate) fn of(spans: impl Iterator<Item = FrameRange> + Clone) -> Self {
         let base = spans.clone().map(|s| s.start.0).min().unwrap_or(0);
         let end = spans.clone().map(|s| s.end.0).max().unwrap_or(0);

@@ -1,9 +1,8 @@
-//! Pending requests for a CPU, for what only it can do, as its caches are its own: drain them, and adopt new
-//! limits.
+//! Pending requests for a CPU. Only the CPU itself can drain its caches or adopt new limits, as it owns them.
 //!
-//! Whoever posts a request raises a number, and the CPU looks at it at the start of each call: one plain load of a
-//! line that rarely changes. Drains have numbers of their own: when the CPU has drained its caches, it publishes
-//! the number of the last drain that this served.
+//! Posting a request increments a number that the CPU reads at the start of each call: one plain load of a line
+//! that rarely changes. Drains have numbers of their own: a CPU that has drained its caches publishes the number of
+//! the last drain request that this served.
 
 use crate::base::sync::{self, Acquire, AtomicU32, Relaxed, Release};
 
@@ -20,7 +19,8 @@ impl Mailbox {
         Self { posted: zero(), drains: zero(), drained: zero() }
     }
 
-    /// Posts a request without a number, such as for new limits. What the caller did before, the CPU sees then.
+    /// Posts a request without a number, such as new limits. The CPU that receives it sees what the caller wrote
+    /// before.
     pub(crate) fn notify(&self) {
         sync::fetch_add(&self.posted, 1);
     }
@@ -32,32 +32,33 @@ impl Mailbox {
         number
     }
 
-    /// Returns the number of requests so far, to compare with what the CPU has [received](Self::receive).
+    /// Returns the number of requests so far, to compare with the number that the CPU has
+    /// [received](Self::receive).
     #[inline(always)]
     pub(crate) fn posted(&self) -> u32 {
         self.posted.load(Relaxed)
     }
 
-    /// Returns the number of requests so far; what their callers did before is seen from here on.
+    /// Returns the number of requests so far. What their callers wrote before is visible from here on.
     pub(crate) fn receive(&self) -> u32 {
         self.posted.load(Acquire)
     }
 
-    /// Returns the number of the last drain that was requested, if it is still to be done. Only the owner of the
-    /// CPU's caches asks this.
+    /// Returns the number of the last drain request, if it is still pending. Only the owner of the CPU's caches may
+    /// call this.
     pub(crate) fn pending_drain(&self) -> Option<u32> {
         let number = self.drains.load(Acquire);
         (number != self.drained.load(Relaxed)).then_some(number)
     }
 
-    /// Publishes that drains up to a number are done. Whoever sees the number sees what the drain did.
+    /// Publishes that drain requests up to a number are done. A reader of the number sees what the drain did.
     pub(crate) fn complete_drain(&self, number: u32) {
         self.drained.store(number, Release);
     }
 
-    /// Tells whether the drain of a number is done.
+    /// Returns whether the drain request with a number is done.
     pub(crate) fn is_done(&self, number: u32) -> bool {
-        // The distance, as numbers wrap.
+        // Numbers wrap, so their distance is compared.
         self.drained.load(Acquire).wrapping_sub(number) < u32::MAX / 2
     }
 }
@@ -68,7 +69,7 @@ mod tests {
     use loom::sync::Arc;
     use loom::sync::atomic::AtomicU32 as Word;
 
-    /// Has the owner look twice, and drain if it was asked to.
+    /// The owner looks twice, and drains if it was asked to.
     fn owner(mailbox: &Mailbox, drained: &Word) -> u32 {
         let mut seen = 0;
         for _ in 0..2 {
@@ -83,8 +84,8 @@ mod tests {
         seen
     }
 
-    /// Whoever sees that a drain is complete sees what the drain did, and a drain requested before the owner
-    /// looks is done.
+    /// A reader that sees a drain as complete sees what the drain did, and a drain requested before the owner looks
+    /// is done.
     #[test]
     fn completion_publishes_what_was_done() {
         loom::model(|| {
@@ -103,7 +104,7 @@ mod tests {
         });
     }
 
-    /// A request without a number is seen together with what its poster did before, whether or not a drain is
+    /// A request without a number is seen together with what its poster wrote before, whether or not a drain is
     /// requested at the same time; the drain is not lost.
     #[test]
     fn a_notification_and_a_drain_are_both_seen() {
@@ -132,7 +133,7 @@ mod tests {
         });
     }
 
-    /// Two drains requested at once have numbers of their own, and one completion may be for both.
+    /// Two drains requested at once have different numbers, and one completion may serve both.
     #[test]
     fn requests_have_their_own_numbers() {
         loom::model(|| {

@@ -1,10 +1,10 @@
-//! The lock-free snapshot of a zone: what CPUs read of it without its lock.
+//! The lock-free snapshot of a zone: the numbers that CPUs read without its lock.
 //!
-//! Decisions before the lock is taken (is there memory above the watermark, is reclaim active) need
-//! the zone's numbers. The owner of all zones reads them in place; CPUs that share zones read the
-//! copies of a [`ZoneSnapshot`], which are refreshed whenever the zone's lock is released. Such a copy lags
-//! behind by what the holder of the lock has moved so far: at most one batch of a CPU list, or one
-//! block. Unlike the kernel's `vm_stat` it does not drift with the number of CPUs.
+//! Decisions before the lock is taken (is there memory above the watermark, is reclaim active) need the zone's
+//! numbers. An exclusive owner of all zones reads them in place. CPUs that share zones read the copies in a
+//! [`ZoneSnapshot`], which are refreshed whenever the zone's lock is released. A copy lags behind by the pages that
+//! the lock's holder has moved so far: at most one batch of a CPU list, or one block. Unlike the kernel's `vm_stat`
+//! it does not drift with the number of CPUs.
 
 use crate::base::alloc_flags::AllocFlags;
 use crate::base::frame::{ORDER_LIMIT, Order};
@@ -28,25 +28,27 @@ pub(crate) struct ZoneSnapshot<'m> {
     pub(crate) map: PageMap<'m>,
     pub(crate) node: NodeId,
     pub(crate) kind: ZoneKind,
-    /// The flags of the fast path that do not depend on the request, where this zone is preferred.
+    /// The alloc flags of the fast path, if this zone is preferred: those that do not depend on the request.
     pub(crate) fast_flags: AllocFlags,
     policy: Policy,
     max_order: Order,
-    /// Whether `served` and `only_size` were computed from the zone as it is.
+    /// `served`, `refused` and `only_size` are up to date.
     current: AtomicBool,
-    /// Neither active reclaim nor a missed high watermark makes a CPU cache drain pages.
+    /// Only its size makes a CPU cache drain pages: reclaim is not active, and the zone is not below its high
+    /// watermark.
     only_size: AtomicBool,
-    /// By the highest zone of a request: the orders, one bit each, that the zone serves at once,
-    /// under any flags and any watermark but an explicit high one. Never a bit too many.
+    /// By the highest zone of a request: the orders, one bit each, that the zone serves at once, under any flags
+    /// and any watermark but an explicit high one. May lack a bit, never has one too many.
     served: [AtomicU16; MAX_NR_ZONES],
-    /// In the same way the orders that it refuses to a walk with the flags of the fast path and without part in a
-    /// reserve, silently: with no event, question to the observer or change. Never a bit too many.
+    /// By the highest zone of a request: the orders that the zone refuses silently (no event, no question to the
+    /// observer, no change) to a walk with the fast path's flags and without access to a reserve. May lack a bit,
+    /// never has one too many.
     refused: [AtomicU16; MAX_NR_ZONES],
     copies: Copies,
 }
 
-/// Copies of a zone's numbers, refreshed under its lock with each move of pages: not on the cache lines that
-/// the fast paths read.
+/// Copies of a zone's numbers, refreshed under its lock with each move of pages. They are not on the cache lines
+/// that the fast paths read.
 #[repr(align(128))]
 struct Copies {
     free_pages: AtomicUsize,
@@ -64,12 +66,12 @@ struct Copies {
     reclaim_active: AtomicBool,
 }
 
-/// Stores a page count, which fits: a zone's frames are numbered by 32 bits.
+/// Stores a page count. It fits, as a zone's frames have 32-bit indices.
 fn store(copy: &AtomicUsize, pages: u64) {
     copy.store(usize::try_from(pages).unwrap_or(usize::MAX), Relaxed);
 }
 
-/// Stores a mask of orders, unless it is there: other CPUs read its cache line all the time.
+/// Stores a mask of orders only if it changed: other CPUs read its cache line all the time.
 fn store_orders(copy: &AtomicU16, orders: u16) {
     if copy.load(Relaxed) != orders {
         copy.store(orders, Relaxed);
@@ -113,27 +115,26 @@ impl<'m> ZoneSnapshot<'m> {
         }
     }
 
-    /// Tells whether a request of this order is served at once, by the highest zone that it may use; an attempt
+    /// Returns whether a request of this order is served at once, by the highest zone that it may use. An attempt
     /// that names the high watermark may still be refused.
     #[inline(always)]
     pub(crate) fn serves_at_once(&self, order: Order, highest: ZoneKind) -> bool {
         self.served[highest as usize].load(Relaxed) >> (order & 0xf) & 1 != 0
     }
 
-    /// Tells whether a request of this order, without part in a reserve, passes over the zone silently.
+    /// Returns whether a request of this order, without access to a reserve, skips the zone silently.
     #[inline(always)]
     pub(crate) fn refuses(&self, order: Order, highest: ZoneKind) -> bool {
         self.refused[highest as usize].load(Relaxed) >> (order & 0xf) & 1 != 0
     }
 
-    /// Tells whether nothing but its size makes a CPU cache drain pages.
+    /// Returns whether only its size makes a CPU cache drain pages.
     #[inline(always)]
     pub(crate) fn only_size_drains(&self) -> bool {
         self.only_size.load(Relaxed)
     }
 
-    /// Invalidates the mask of orders that the zone serves at once, until
-    /// [`refresh_mask`](Self::refresh_mask).
+    /// Invalidates the masks until the next [`refresh_mask`](Self::refresh_mask).
     pub(crate) fn invalidate(&self) {
         self.current.store(false, Relaxed);
         self.only_size.store(false, Relaxed);
@@ -142,19 +143,19 @@ impl<'m> ZoneSnapshot<'m> {
         }
     }
 
-    /// Tells whether the mask was computed from the zone as it is.
+    /// Returns whether the masks were computed from the zone as it is.
     pub(crate) fn is_current(&self) -> bool {
         self.current.load(Relaxed)
     }
 
-    /// Tells whether the mask is current after pages of the zone were moved, and nothing else.
+    /// Returns whether the masks are still valid after pages of the zone were moved, and nothing else happened.
     #[inline(always)]
     fn is_still_current(&self, zone: &Zone<'_>) -> bool {
         self.is_current() && zone.mask_inputs_hold()
     }
 
-    /// Computes the mask of orders that the zone serves at once. `serves` is false where something other than its
-    /// watermark may make a walk pass over it.
+    /// Computes the masks of orders. `serves` is false if something other than its watermark may make a walk skip
+    /// the zone.
     #[cold]
     #[inline(never)]
     pub(crate) fn refresh_mask(&self, zone: &mut Zone<'_>, serves: bool) {
@@ -167,10 +168,15 @@ impl<'m> ZoneSnapshot<'m> {
         let existing = u16::MAX >> (15 - self.max_order.min(15));
         let reserves = zone.lowmem_reserve().iter();
         for (at, &reserve) in reserves.enumerate().skip(self.kind as usize) {
+            debug_assert_eq!(
+                headroom.orders_above(reserve) & shortage.orders_refused(reserve) & existing,
+                0,
+                "an order is both served and refused"
+            );
             store_orders(&self.served[at], headroom.orders_above(reserve));
             store_orders(&self.refused[at], shortage.orders_refused(reserve) & existing);
         }
-        // Up to 5.13 caches do not look at the zone.
+        // Up to 5.13 draining does not depend on the zone.
         let only_size = self.policy.pcp_free == PcpFree::Batch
             || (!zone.reclaim_active() && !zone.below_high());
         if self.only_size.load(Relaxed) != only_size || !self.is_current() {
@@ -179,14 +185,14 @@ impl<'m> ZoneSnapshot<'m> {
         }
     }
 
-    /// Tells whether a walk that the zone's low watermark refuses leaves no trace: neither the mark of a zone below its
-    /// high watermark nor a reclaim of the node.
+    /// Returns whether a walk that fails the zone's low watermark leaves no trace: it neither marks the zone as
+    /// below its high watermark nor reclaims from the node.
     fn refuses_silently(&self, zone: &Zone<'_>) -> bool {
         self.policy.zone_reclaim_mode == 0
             && (self.policy.below_high == BelowHigh::Off || zone.below_high())
     }
 
-    /// Computes the mask after pages of the zone were moved, if it may have changed.
+    /// Computes the masks after pages of the zone were moved, if they may have changed.
     #[inline(always)]
     pub(crate) fn refresh_mask_after_moves(&self, zone: &mut Zone<'_>, machine: &Machine<'_>) {
         if !self.is_still_current(zone) {
@@ -194,7 +200,7 @@ impl<'m> ZoneSnapshot<'m> {
         }
     }
 
-    /// Refreshes what CPUs read without the lock, after pages of the zone were moved.
+    /// Refreshes the copies after pages of the zone were moved.
     #[inline]
     pub(crate) fn refresh_after_moves(&self, zone: &mut Zone<'_>, machine: &Machine<'_>) {
         if self.is_still_current(zone) {
@@ -223,7 +229,7 @@ impl<'m> ZoneSnapshot<'m> {
         }
     }
 
-    /// Refreshes what CPUs read without the lock.
+    /// Refreshes everything that CPUs read without the lock.
     pub(crate) fn refresh(&self, zone: &mut Zone<'_>, serves: bool) {
         self.refresh_mask(zone, serves);
         self.refresh_pages(zone);

@@ -1,5 +1,4 @@
-//! How many pages a CPU cache refills and drains at a time, tuned by the allocations and frees that it
-//! sees.
+//! The sizes of a CPU cache's refills and drains, tuned by the allocations and frees that it sees.
 //!
 //! Source: `nr_pcp_alloc`, `free_unref_page_commit`, `nr_pcp_high`, `nr_pcp_free`, `decay_pcp_high`
 //! (mm/page_alloc.c).
@@ -19,8 +18,8 @@ impl CpuCache<'_> {
         self.free_count >>= 1;
     }
 
-    /// Returns the pages that the cache holds after a free of a block, if it certainly drains none.
-    /// Only where nothing but its size drains the cache ([`ZoneSnapshot::only_size_drains`]).
+    /// Returns the number of pages that the cache holds after a block is freed, if the free certainly drains none.
+    /// Only its size may make the cache drain ([`ZoneSnapshot::only_size_drains`]).
     #[inline(always)]
     pub(crate) fn count_if_kept(&self, order: Order) -> Option<u32> {
         let count = self.count + self.weight(order);
@@ -28,7 +27,7 @@ impl CpuCache<'_> {
         (count < self.keep_rule.below && !run).then_some(count)
     }
 
-    /// Tunes the cache for such a free.
+    /// Tunes the cache for a free that [drains nothing](Self::count_if_kept).
     #[inline(always)]
     pub(crate) fn note_kept_free(&mut self, order: Order) {
         if self.keep_rule.is_rising(self.free_count) {
@@ -37,21 +36,21 @@ impl CpuCache<'_> {
         self.prev_free_high_order = is_high(order) && self.keep_rule.notes_high;
     }
 
-    /// Sets the limits; what the cache may hold now stays within them.
+    /// Sets the limits, and brings `high` within them.
     pub(crate) fn set_limits(&mut self, limits: CacheLimits) {
         self.limits = limits;
         self.high = clamp(self.high, limits.high_min, limits.high_max);
         self.forget_keep_rule();
     }
 
-    /// Invalidates the [`KeepRule`]: every free is decided in full until it is renewed.
+    /// Invalidates the [`KeepRule`]: every free is decided in full until the rule is renewed.
     pub(crate) fn forget_keep_rule(&mut self) {
         self.keep_rule.below = 0;
         self.keep_rule.run_is_settled = false;
     }
 
-    /// Tells whether a free of a high order certainly continues a run that empties the lists, which are empty, and changes
-    /// nothing but the counts.
+    /// Returns whether a free of a high order certainly continues a run that empties the lists, finds them empty,
+    /// and changes nothing but the counts.
     #[inline]
     pub(crate) fn continues_run(&self, order: Order) -> bool {
         is_high(order)
@@ -66,13 +65,13 @@ impl CpuCache<'_> {
         let CacheLimits { batch, high_min, high_max } = self.limits;
         let counts = policy.counts_frees();
         let rising_to = if counts { batch << policy.pcp_batch_scale_max } else { 0 };
-        // Each free of a policy that counts brings the limit within its bounds first.
+        // Under a policy that counts frees, each free first brings `high` within its limits.
         let within = !counts || self.high == clamp(self.high, high_min, high_max);
         let steady = !counts || self.alloc_factor == 0;
         let run_from = match policy.pcp_free {
             PcpFree::Batch | PcpFree::FreeFactor => u32::MAX,
             PcpFree::FreeHigh | PcpFree::FreeHighScaled => 0,
-            // The least that any of them asks for.
+            // The least of the three rules.
             PcpFree::FreeCount | PcpFree::FreeCountPastMin | PcpFree::FreeCountWholeBlocks => batch,
         };
         let below = if within && steady { self.high } else { 0 };
@@ -88,9 +87,9 @@ impl CpuCache<'_> {
             KeepRule { below, rising_to, pair_keeps, run_from, notes_high: counts, run_is_settled };
     }
 
-    /// Returns the number of blocks to take from the zone when a list is empty (`nr_pcp_alloc`). `order` is
-    /// one that has a list. Under packed placement twice as many, as fewer come back to the list, if twice a batch is at
-    /// most an eighth of what the cache may hold.
+    /// Returns the number of blocks to take from the zone when a list is empty (`nr_pcp_alloc`). `order` must have
+    /// a list. Under packed placement the number is doubled, because fewer blocks come back to the list, if twice a
+    /// batch is at most an eighth of `high_max`.
     pub fn refill_count(&mut self, policy: &Policy, order: Order, below_high: bool) -> u32 {
         let order = order.min(ORDER_LIMIT);
         let CacheLimits { batch: base, high_min, high_max } = self.limits;
@@ -107,10 +106,12 @@ impl CpuCache<'_> {
             PcpHigh::Autotune => {
                 self.forget_keep_rule();
                 self.high = clamp(self.high, high_min, high_max);
+                // The lists are disabled (`zone_pcp_disable`) or not set up: no page beyond the one asked for.
                 if self.high < base {
                     return 1;
                 }
                 let mut batch = if order > 0 { base } else { base << self.alloc_factor };
+                // The cache grows only while the zone is above its high watermark: below it, the zone needs the pages.
                 if high_min != high_max && !below_high {
                     self.high = self.high.saturating_add(batch).min(high_max);
                 }
@@ -127,18 +128,19 @@ impl CpuCache<'_> {
         }
     }
 
-    /// Returns how many pages to drain after a block of `order`, one that has a list, was freed. Under packed placement
-    /// twice as many after a long run of frees (6.7 and later).
+    /// Returns how many pages to drain after a block was freed. Its `order` must have a list. Under packed
+    /// placement the number is doubled after a long run of frees (6.7 and later).
     ///
     /// Source: `free_unref_page_commit`.
     pub fn pages_to_drain(&mut self, policy: &Policy, order: Order, zone: ZoneFlags) -> u32 {
         let run = self.note_free(policy, order.min(ORDER_LIMIT));
         let n = if self.holds_all(run, zone) { 0 } else { self.pages_past_high(policy, run, zone) };
+        debug_assert!(n <= self.count.max(1), "more pages to drain than there are");
         self.renew_keep_rule(policy);
         n
     }
 
-    /// Returns the same for a block that is not on its list yet.
+    /// [`pages_to_drain`](Self::pages_to_drain) for a block that is not on its list yet.
     #[inline]
     pub(crate) fn pages_to_drain_with(
         &mut self,
@@ -153,8 +155,8 @@ impl CpuCache<'_> {
         n
     }
 
-    /// Counts a freed block, and tells whether it is one of a run of high orders that empties the
-    /// lists (5.18 and later).
+    /// Counts a freed block. Returns whether it belongs to a run of high orders that empties the lists (5.18 and
+    /// later).
     fn note_free(&mut self, policy: &Policy, order: Order) -> FreeRun {
         let high_order = is_high(order);
         if !policy.counts_frees() {
@@ -162,6 +164,7 @@ impl CpuCache<'_> {
                 && matches!(policy.pcp_free, PcpFree::FreeHigh | PcpFree::FreeHighScaled);
             return if high_order && factor { FreeRun::OfHighOrders } else { FreeRun::Other };
         }
+        // A free halves the refill's doublings, as an allocation halves `free_count`.
         self.alloc_factor >>= 1;
         let run = high_order && self.prev_free_high_order && self.is_long_run(policy);
         self.prev_free_high_order = high_order;
@@ -173,13 +176,13 @@ impl CpuCache<'_> {
         if run { FreeRun::OfHighOrders } else { FreeRun::Other }
     }
 
-    /// Tells whether so much was freed in a run that high orders empty the lists.
+    /// Returns whether a run of frees is long enough for high orders to empty the lists.
     fn is_long_run(&self, policy: &Policy) -> bool {
         self.free_count >= self.long_run(policy)
             && (!self.free_high_batch || self.count >= self.limits.batch)
     }
 
-    /// Returns the pages of a run from which on high orders empty the lists.
+    /// Returns the number of freed pages from which high orders empty the lists.
     fn long_run(&self, policy: &Policy) -> u32 {
         let CacheLimits { batch, high_min, .. } = self.limits;
         match policy.pcp_free {
@@ -188,12 +191,12 @@ impl CpuCache<'_> {
         }
     }
 
-    /// Tells whether a cache certainly drains no pages after a free, under any policy.
+    /// Returns whether a cache certainly drains no pages after a free, under any policy.
     fn holds_all(&self, run: FreeRun, zone: ZoneFlags) -> bool {
         self.count < self.high && run == FreeRun::Other && zone == ZoneFlags::default()
     }
 
-    /// Returns how many pages to drain where the cache may hold too many.
+    /// Returns how many pages to drain from a cache that may hold too many.
     fn pages_past_high(&mut self, policy: &Policy, run: FreeRun, zone: ZoneFlags) -> u32 {
         let free_high = run == FreeRun::OfHighOrders;
         match policy.pcp_free {
@@ -220,9 +223,11 @@ impl CpuCache<'_> {
         if self.count < high {
             return 0;
         }
+        // A run of high orders empties the lists (`free_high`).
         if free_high {
             return self.count;
         }
+        // The lists are disabled or not set up (`nr_pcp_free`).
         if high < batch {
             return 1;
         }
@@ -254,14 +259,16 @@ impl CpuCache<'_> {
         }
     }
 
-    /// Returns the pages that a self-tuning cache may hold now (`nr_pcp_high`, 6.7 and later). `high` is
-    /// within its limits already.
+    /// Returns the pages that a self-tuning cache may hold now (`nr_pcp_high`, 6.7 and later). `high` is within its
+    /// limits already.
     fn high_now(&mut self, policy: &Policy, free_high: bool, zone: ZoneFlags) -> u32 {
         let CacheLimits { batch, high_min, high_max } = self.limits;
         let high = self.high;
+        // The lists are disabled (`zone_pcp_disable`) or not set up: nothing stays on them.
         if high == 0 {
             return 0;
         }
+        // The kernel's order of tests: a run of high orders goes before active reclaim.
         if free_high {
             let lower = high.saturating_sub(batch << policy.pcp_batch_scale_max);
             self.high = lower.max(high_min);
@@ -272,6 +279,7 @@ impl CpuCache<'_> {
             self.high = lowered();
             return (batch << 2).min(self.high);
         }
+        // A limit that the administrator fixed (`percpu_pagelist_high_fraction`) is not tuned.
         if high_min == high_max {
             return high;
         }
@@ -288,7 +296,7 @@ impl CpuCache<'_> {
         high
     }
 
-    /// Lowers the limit by an eighth, as each vmstat tick does, and returns the number of pages to drain
+    /// Lowers `high` by an eighth, as each vmstat tick does. Returns the number of pages to drain
     /// (`decay_pcp_high`, 6.7 and later).
     pub fn decay(&mut self, policy: &Policy) -> u32 {
         let CacheLimits { batch, high_min, .. } = self.limits;
@@ -304,27 +312,28 @@ impl CpuCache<'_> {
     }
 }
 
-/// Tells whether a run of frees of an order empties the lists.
+/// Returns whether a run of frees of this order can empty the lists.
 #[inline(always)]
 const fn is_high(order: Order) -> bool {
     order.wrapping_sub(1) < COSTLY_ORDER
 }
 
-/// When a free needs no drain: a summary of limits and policy, which errs on the safe side.
+/// The condition under which a free needs no drain: a summary of limits and policy that may err towards a full
+/// decision.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(crate) struct KeepRule {
-    /// While the cache holds fewer pages, it keeps them all, and a free changes nothing but the
-    /// counts; 0 where that is not known.
+    /// While the cache holds fewer pages than this, it keeps them all, and a free changes nothing but the counts. 0
+    /// if that is not known.
     below: u32,
-    /// Where [`CpuCache::free_count`] stops to rise.
+    /// The [`CpuCache::free_count`] at which it stops rising.
     rising_to: u32,
-    /// The largest [`CpuCache::free_count`] that is the same after a free and an allocation.
+    /// The largest [`CpuCache::free_count`] that a free followed by an allocation leaves unchanged.
     pub(crate) pair_keeps: u8,
     /// The [`CpuCache::free_count`] from which a free of a high order may empty the lists.
     run_from: u32,
-    /// Whether the policy remembers that a high order was freed.
+    /// The policy remembers that the last free was of a high order.
     notes_high: bool,
-    /// Whether a run of high orders that empties the lists lowers the limit no further.
+    /// A run of high orders that empties the lists lowers `high` no further.
     run_is_settled: bool,
 }
 
@@ -335,7 +344,7 @@ impl KeepRule {
     }
 }
 
-/// How a free continues those before it.
+/// How a free relates to those before it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum FreeRun {
     /// The free that makes a run of high orders long enough to empty the lists.
@@ -344,7 +353,7 @@ enum FreeRun {
     Other,
 }
 
-/// As the kernel's macro: the lower bound first, so that the upper one wins where they cross.
+/// The kernel's macro: the lower bound is applied first, so that the upper one wins if they cross.
 fn clamp(n: u32, low: u32, high: u32) -> u32 {
     n.max(low).min(high)
 }

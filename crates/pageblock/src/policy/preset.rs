@@ -246,7 +246,7 @@ presets! {
     };
     /// as 6.12
     V6_13 = "linux-6.13", V6_12 {};
-    /// the last before claim and steal are told apart
+    /// the last before claim and steal are separate
     V6_14 = "linux-6.14", V6_13 {};
     /// claim from the largest, steal the smallest; vm.defrag_mode exists
     V6_15 = "linux-6.15", V6_14 {

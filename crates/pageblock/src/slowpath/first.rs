@@ -73,7 +73,7 @@ impl SlowPath<'_> {
         self.has(GFP_TRANSHUGE) && !self.has(Gfp::KSWAPD_RECLAIM)
     }
 
-    /// Tells whether a huge page is given up: it is not worth reclaiming for where compaction could not work.
+    /// Returns whether a huge page is given up: it is not worth reclaiming for where compaction could not work.
     fn huge_page_gives_up(&self) -> bool {
         let (result, contention) = self.compacted;
         let deferred = result == CompactResult::Deferred;

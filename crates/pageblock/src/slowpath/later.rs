@@ -63,7 +63,7 @@ impl SlowPath<'_> {
         self.retry()
     }
 
-    /// Tells whether the request is likely to need compaction rather than reclaim.
+    /// Returns whether the request is likely to need compaction rather than reclaim.
     fn compacts_first(&self) -> bool {
         let kernel_block = self.demand.order > 0 && self.demand.migratetype != Migratetype::Movable;
         self.has(Gfp::DIRECT_RECLAIM)

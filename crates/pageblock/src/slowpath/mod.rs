@@ -149,7 +149,7 @@ impl<'p> SlowPath<'p> {
         }
     }
 
-    /// Sets the caller's flags anew: the OOM killer chose it, or a signal came.
+    /// Sets the caller's flags again: the OOM killer chose it, or a signal came.
     pub const fn set_caller(&mut self, caller: Caller) {
         self.caller = caller;
     }

@@ -1,11 +1,11 @@
 //! The states of frames in four bits each, where every free page counts for the type of its pageblock.
 //!
-//! A pageblock has a byte. It tells the state of its first frame, and that of all others, where the pageblock is
-//! part of one block or has only reserved frames, or only holes; else its frames have states of their own, in
-//! [cells](cell) of eight.
+//! Each pageblock has a byte. If the pageblock is part of one block, or has only reserved frames, or only holes,
+//! the byte holds the state of its first frame, which determines all others. Otherwise its frames have states of
+//! their own, in [cells](cell) of eight frames.
 //!
-//! A cell that is part of one block, or has only reserved frames, or only holes, has one code, in the bits `lo`. In any
-//! other one each frame has three bits:
+//! A cell that is part of one block, or has only reserved frames, or only holes, has one code, stored in `lo`. In
+//! any other cell each frame has three bits:
 //!
 //! | | in use | `lo` | `hi` |
 //! |---|---|---|---|
@@ -14,21 +14,22 @@
 //! | free | 0 | 1 | 0 |
 //! | reserved | 1 | 1 | 0 |
 //! | hole | 1 | 0 | 0 |
-//! | all else | 0 | 0 | 0 |
+//! | anything else | 0 | 0 | 0 |
 //!
-//! Free frames beside each other are one block, as free blocks merge. A larger block that is held leaves the bits of
-//! all its frames clear but `lo` of the first, if it is movable, or of the second; that frame tells whether it is in use.
-//! So a page's own bits tell whether it is one, and no block's state is in frames that others may have.
+//! Adjacent free frames are one block, because free blocks merge. A larger block that is held (allocated or on a
+//! CPU list) has clear bits in all its frames, except `lo` of the first frame if it is movable, or `lo` of the
+//! second if not; that same frame has the "in use" bit. So a page's own bits tell that it is a page, and no block's
+//! state is in frames that another block may have.
 //!
-//! Whether a page is in use changes without a lock, by the CPU that allocates or frees it, while other CPUs do the same
-//! with other frames of the cell. So it is stored as the difference of two bits, in different bytes: the CPU that
-//! owns a pageblock changes the one by plain loads and stores, as it alone writes there; all others change the
-//! other by an atomic operation. Nothing else changes these bits, so that a page which nobody allocates is never seen in
-//! use. Codes of less than a cell change under the zone's lock only; the code of a larger block is its holder's. A
-//! pageblock has no owner when its frames get states of their own, and the first CPU that refills a list from it
-//! becomes its owner.
+//! Whether a page is in use changes without a lock, by the CPU that allocates or frees it, while other CPUs do the
+//! same with other frames of the cell. It is stored as the difference of two bits in different bytes. The CPU that
+//! owns a pageblock changes the first byte with plain loads and stores, because it alone writes there; all other
+//! CPUs change the second with an atomic operation. Nothing else changes these bits, so a page that nobody
+//! allocates is never seen in use. Codes of blocks smaller than a cell change only under the zone's lock; the code
+//! of a larger block belongs to its holder. A pageblock has no owner when its frames get states of their own; the
+//! first CPU that refills a list from it becomes the owner.
 //!
-//! Cells have no meaning before their pageblock says so: memory of any content will do.
+//! Cells have no meaning before their pageblock says so, so their memory may have any content.
 
 pub(super) mod cell;
 mod cpu;
@@ -48,22 +49,22 @@ use crate::table::map::Index;
 use crate::table::memory::{Tables, TablesLayout};
 use crate::table::state::{FrameState, RETURNED, free_in};
 
-/// The least order of pageblocks and of the largest blocks for which there are such tables.
+/// The smallest pageblock order and largest block order for which these tables exist.
 pub(crate) const LEAST_ORDER: Order = CELL_ORDER;
 
-/// The upper byte of a pageblock's word: who owns its cells; 0 where frames have no states of their own.
+/// The upper byte of a pageblock's word: the owner of its cells; 0 if its frames have no states of their own.
 pub(crate) const OWNERS: u16 = 0xff00;
 
-/// Frames have states of their own, and no CPU owns the cells.
+/// Value of the upper byte: frames have states of their own, and no CPU owns the cells.
 const NO_OWNER: u16 = 0xff00;
 
-/// A CPU that may own pageblocks, in the upper byte.
+/// A CPU that may own pageblocks, as the upper byte of the word.
 pub(crate) type Owner = u16;
 
-/// Who owns none.
+/// A CPU that cannot own pageblocks.
 pub(crate) const NOBODY: Owner = 0;
 
-/// Returns the owner of a number, from 1 on.
+/// Returns the owner for a CPU's tag, which counts from 1.
 pub(crate) fn owner(tag: u32) -> Owner {
     if tag < 0xff { (tag as Owner) << 8 } else { NOBODY }
 }
@@ -72,17 +73,18 @@ pub(crate) fn owner(tag: u32) -> Owner {
 #[derive(Clone, Copy)]
 pub(crate) struct FrameBits<'m> {
     pageblock_order: Order,
-    /// How many orders have blocks of at least a cell and less than a pageblock.
+    /// The number of orders whose blocks have at least a cell and less than a pageblock.
     cell_orders: Order,
-    /// The bits of an index that tell the frames of a pageblock apart.
+    /// The bits of an index that number the frames within a pageblock.
     inner: Index,
     cells: &'m [Cell],
-    /// A byte for each pageblock. [`RETURNED`] in one whose frames have states of their own: reserved frames are known
-    /// to be memory.
+    /// One byte per pageblock. [`RETURNED`] in a pageblock whose frames have states of their own means that its
+    /// reserved frames are known to be memory.
     kinds: &'m [AtomicU8],
-    /// The words of pageblocks, whose upper bytes these tables use.
+    /// The words of pageblocks, of which this module uses the upper bytes.
     blocks: &'m [AtomicU16],
-    /// The bits of the pages of a cell: a table here, as that takes fewer registers than shifts or another address.
+    /// The bits of each page of a cell. A table in this struct takes fewer registers than shifts or another
+    /// address.
     pages: [u16; CELL],
 }
 
@@ -105,7 +107,7 @@ impl<'m> FrameBits<'m> {
         layout.and::<Cell>(frames / CELL)?.and::<AtomicU8>(frames >> pageblock_order)
     }
 
-    /// Returns those of frames that are all holes.
+    /// Returns the bits of frames that are all holes.
     pub(super) fn new(
         tables: &mut Tables<'m>,
         frames: usize,
@@ -124,7 +126,7 @@ impl<'m> FrameBits<'m> {
         })
     }
 
-    /// Tells whether a block of an order has cells of its own, and is less than a pageblock.
+    /// Returns whether blocks of an order have whole cells, and are smaller than a pageblock.
     #[inline(always)]
     pub(crate) fn has_cells(&self, order: Order) -> bool {
         order.wrapping_sub(CELL_ORDER) < self.cell_orders
@@ -150,7 +152,7 @@ impl<'m> FrameBits<'m> {
         &self.cells[i as usize / CELL]
     }
 
-    /// Tells whether a frame is the first of its pageblock.
+    /// Returns whether a frame is the first of its pageblock.
     #[inline(always)]
     fn is_first(&self, i: Index) -> bool {
         i & self.inner == 0
@@ -161,7 +163,7 @@ impl<'m> FrameBits<'m> {
         i % CELL as u32
     }
 
-    /// Returns the state of a frame; `block_type` is that of its pageblock.
+    /// Returns the state of a frame. `block_type` is the type of its pageblock.
     #[inline(never)]
     pub(super) fn state(&self, i: Index, block_type: Migratetype) -> FrameState {
         if !self.is_mixed(i) {
@@ -183,16 +185,17 @@ impl<'m> FrameBits<'m> {
         }
     }
 
-    /// Returns the cells of a pageblock.
+    /// Returns the cells of the pageblock of a frame.
     fn cells_in(&self, i: Index) -> &'m [Cell] {
         let block = (i >> self.pageblock_order) as usize;
         let cells = 1 << (self.pageblock_order - CELL_ORDER);
         &self.cells[block * cells..][..cells]
     }
 
-    /// Gives the frames of a pageblock states of their own, which are those that they have.
+    /// Gives the frames of a pageblock states of their own. Their states do not change.
     #[inline(never)]
     fn mix(&self, i: Index) {
+        debug_assert!(!self.is_mixed(i), "the frames have states of their own already");
         let kind = self.kind_of(i);
         let byte = kind.load(Relaxed);
         let code = match FrameState::decode(byte) {
@@ -201,7 +204,7 @@ impl<'m> FrameBits<'m> {
             _ => WIDE_TAIL,
         };
         for cell in self.cells_in(i) {
-            // The same already, but in memory that was never used.
+            // The two differ only in memory that was never used.
             cell.others.store(cell.own.load(Relaxed), Relaxed);
             cell.put_code(code);
         }
@@ -212,7 +215,7 @@ impl<'m> FrameBits<'m> {
         word.store(word.load(Relaxed) & !OWNERS | NO_OWNER, Release);
     }
 
-    /// Has the byte of a pageblock say the state of all its frames.
+    /// Makes the byte of a pageblock the state of all its frames.
     #[inline]
     fn put_kind(&self, i: Index, state: FrameState) {
         self.kind_of(i).store(state.encode(), Relaxed);
@@ -223,8 +226,8 @@ impl<'m> FrameBits<'m> {
         }
     }
 
-    /// Prepares the cells of a frame of whose pageblock some frames, not all, get a state. Tells whether they are to
-    /// be written; else the frame has that state by its pageblock.
+    /// Prepares to give some frames of a pageblock, but not all, a state. Returns whether the cell must be written;
+    /// if not, the pageblock's byte implies that state already.
     #[inline]
     fn prepare(&self, i: Index, state: FrameState) -> bool {
         if self.is_mixed(i) {
@@ -245,8 +248,8 @@ impl<'m> FrameBits<'m> {
         true
     }
 
-    /// Sets the state of a frame; where it is a block's first, that of the whole block, but that frames
-    /// behind its first cell are part of a block already. Under the zone's lock.
+    /// Sets the state of a frame. For the first frame of a block, this sets the state of the whole block, provided
+    /// that the frames after its first cell are part of a block already. The caller holds the zone's lock.
     #[inline]
     pub(super) fn set(&self, i: Index, state: FrameState) {
         match state.order() {
@@ -270,9 +273,10 @@ impl<'m> FrameBits<'m> {
         cell.put(mask_of(order, place), Codes::of(state, order, place));
     }
 
-    /// Has a CPU own the pageblock of a frame, if that has no owner. Under the zone's lock.
+    /// Makes a CPU the owner of a frame's pageblock, if that has none. The caller holds the zone's lock.
     #[inline]
     pub(super) fn own(&self, i: Index, by: Owner) {
+        debug_assert_eq!(by & !OWNERS, 0, "an owner is in the upper byte");
         let word = self.word_of(i);
         let now = word.load(Relaxed);
         if now & OWNERS == NO_OWNER && by != NOBODY {
@@ -280,14 +284,17 @@ impl<'m> FrameBits<'m> {
         }
     }
 
-    /// Notes that the pageblock of a frame is part of one block, free or about to be.
+    /// Notes that the pageblock of a frame is part of one block, which is free or about to be.
     #[inline]
     pub(super) fn unmix(&self, i: Index) {
         self.put_kind(i, FrameState::Tail);
     }
 
-    /// Sets the state of every frame from `start` to `end`, which is one of no block or of a block's rest.
+    /// Sets the state of every frame from `start` to `end`. The state must be one that no block starts with, or
+    /// that of a block's tail.
     pub(super) fn fill(&self, start: Index, end: Index, state: FrameState) {
+        debug_assert!(state.order().is_none(), "{state:?} starts a block");
+        debug_assert!(start <= end && end as usize <= self.kinds.len() << self.pageblock_order);
         let pages = 1 << self.pageblock_order;
         let mut at = start;
         while at < end {
@@ -310,7 +317,7 @@ impl<'m> FrameBits<'m> {
         }
     }
 
-    /// Returns the order of a block of less than a pageblock that starts at `i`, if it is on a CPU list.
+    /// Returns the order of the block that starts at `i`, if it is on a CPU list and smaller than a pageblock.
     #[inline]
     pub(crate) fn listed_order(&self, i: Index) -> Option<Order> {
         if !self.is_mixed(i) {
@@ -326,7 +333,7 @@ impl<'m> FrameBits<'m> {
         }
     }
 
-    /// Makes frames reserved that are memory. All reserved frames of their pageblocks are known to be memory then.
+    /// Reserves frames that are memory. From then on all reserved frames of their pageblocks count as memory.
     pub(super) fn set_returned(&self, start: Index, end: Index) {
         self.fill(start, end, FrameState::Reserved);
         let first = start >> self.pageblock_order;
@@ -335,7 +342,7 @@ impl<'m> FrameBits<'m> {
         kinds.iter().for_each(|kind| kind.store(RETURNED, Relaxed));
     }
 
-    /// Tells whether a frame is reserved and known to be memory.
+    /// Returns whether a frame is reserved and known to be memory.
     pub(super) fn is_returned(&self, i: Index, block_type: Migratetype) -> bool {
         self.kind_of(i).load(Relaxed) == RETURNED
             && self.state(i, block_type) == FrameState::Reserved
@@ -346,7 +353,7 @@ impl<'m> FrameBits<'m> {
         self.state(i, Migratetype::Movable) == FrameState::Hole
     }
 
-    /// Tells whether every frame from `start` to `end` is reserved.
+    /// Returns whether every frame from `start` to `end` is reserved.
     pub(super) fn all_reserved(&self, start: Index, end: Index) -> bool {
         let mut at = start;
         while at < end {
@@ -364,15 +371,15 @@ impl<'m> FrameBits<'m> {
         true
     }
 
-    /// Returns the type of the free block of exactly this order, at least a pageblock's, that starts at `i`, where a
-    /// pageblock starts. Where frames have states of their own, the byte says that of no block.
+    /// Returns the type of the free block of exactly this order, at least a pageblock, that starts at `i`, which is
+    /// a multiple of the pageblock. The byte of a pageblock whose frames have states of their own never matches.
     #[inline(always)]
     pub(super) fn whole_free_list(&self, i: Index, order: Order) -> Option<Migratetype> {
         let kind = self.kinds.get((i >> (self.pageblock_order & 31)) as usize)?;
         free_in(kind.load(Relaxed), order)
     }
 
-    /// Sets the byte of the pageblock that starts at `i`, where the whole of it is part of a block of that state.
+    /// Sets the byte of the pageblock that starts at `i`, if the whole pageblock is part of a block in that state.
     #[inline(always)]
     pub(super) fn set_whole(&self, i: Index, state: FrameState) {
         self.put_kind(i, state);
@@ -404,7 +411,7 @@ impl<'m> FrameBits<'m> {
     }
 }
 
-/// Returns the code of a cell whose first frame has a state, and no other one starts a block.
+/// Returns the code of a cell whose first frame has this state, and in which no other block starts.
 fn wide_code(state: FrameState) -> u16 {
     match state {
         FrameState::Allocated { order, movable: true } => wide_allocated(order) | MOVABLE,

@@ -1,4 +1,4 @@
-//! What the page map knows of a pageblock: its type, its isolation, and hints.
+//! The state of a pageblock in the page map: its type, its isolation, and hints.
 
 use crate::base::frame::Order;
 use crate::base::mobility::Migratetype;
@@ -28,13 +28,13 @@ impl PageMap<'_> {
         &self.blocks[(i >> self.pageblock_order) as usize]
     }
 
-    /// Returns what is known of the pageblock of a frame.
+    /// Returns the lower byte of the pageblock of a frame.
     #[inline(always)]
     fn known(&self, i: Index) -> u8 {
         self.block(i).load(Relaxed) as u8
     }
 
-    /// Sets it.
+    /// Sets the lower byte of the pageblock of a frame.
     #[inline(always)]
     fn set_known(&self, i: Index, known: u8) {
         let word = self.block(i);
@@ -47,7 +47,7 @@ impl PageMap<'_> {
         Self::type_in(self.known(i))
     }
 
-    /// Returns the word of the pageblock of a frame at an offset, which may be none of the tables'.
+    /// Returns the word of the pageblock of a frame at an offset; `None` if it lies outside the tables.
     #[inline(always)]
     pub(crate) fn word_at(&self, offset: usize) -> Option<u16> {
         // Below 64, so that the shift needs no masking.
@@ -55,25 +55,25 @@ impl PageMap<'_> {
         Some(word.load(Acquire))
     }
 
-    /// Tells by the word of a pageblock whether it has a type and is not being emptied (`zone/packing.rs`).
+    /// Returns whether the word is that of a pageblock of this type that is not being emptied (`zone/packing.rs`).
     #[inline(always)]
     pub(crate) fn is_of(word: u16, mt: Migratetype) -> bool {
         word as u8 & (SPARSE | TYPE_BITS) == mt as u8
     }
 
-    /// Tells by the word of a pageblock whether its frames have [states of their own](super::bits).
+    /// Returns whether the word is that of a pageblock whose frames have [states of their own](super::bits).
     #[inline(always)]
     pub(crate) fn is_mixed(word: u16) -> bool {
         word & OWNERS != 0
     }
 
-    /// Returns what [`is_kept`](Self::is_kept) compares with for pageblocks of a type.
+    /// Returns the key for [`is_kept`](Self::is_kept), for pageblocks of a type.
     pub(crate) fn key(&self, mt: Migratetype) -> u16 {
         self.owner | mt as u16
     }
 
-    /// Tells by the word of a pageblock what [`is_of`](Self::is_of) does, and whether the CPU of the key owns it, where
-    /// frames have bits.
+    /// Returns whether the word is that of a pageblock of the key's type that is not being emptied, and, if frames
+    /// have bits, owned by the key's CPU.
     #[inline(always)]
     pub(crate) fn is_kept(word: u16, key: u16) -> bool {
         const KEY: u16 = OWNERS | SPARSE as u16 | TYPE_BITS as u16;
@@ -85,25 +85,26 @@ impl PageMap<'_> {
         self.blocks
     }
 
-    /// Returns the type of a pageblock by its word, and the three bits that tell it.
+    /// Returns the type of a pageblock by its word, and the three bits that encode it.
     #[inline(always)]
     pub(crate) fn types_in(word: &AtomicU16) -> (usize, Migratetype) {
         let known = word.load(Relaxed) as u8;
         (usize::from(known & TYPE_BITS), Self::type_in(known))
     }
 
-    /// Returns the type in the three lowest bits.
+    /// Returns the type encoded in the three lowest bits.
     #[inline]
     fn type_in(byte: u8) -> Migratetype {
         Migratetype::from_index((byte & TYPE_BITS) as usize).unwrap_or(Migratetype::Movable)
     }
 
-    /// Sets the type of the pageblock, which ends its isolation.
+    /// Sets the type of a pageblock, which ends its isolation.
     pub(crate) fn set_block_type(&self, i: Index, mt: Migratetype) {
+        // Not SPARSE: a pageblock that is being emptied counts towards one type (`zone/packing.rs`).
         self.set_known(i, self.known(i) & SKIP | block_byte(mt));
     }
 
-    /// Sets or clears the isolation; the type below it stays.
+    /// Starts or ends the isolation of a pageblock. Returns the type below it, which stays.
     pub(crate) fn set_isolated(&self, i: Index, isolated: bool) -> Migratetype {
         let old = self.known(i);
         let below = Self::type_in(old >> BELOW);
@@ -112,8 +113,8 @@ impl PageMap<'_> {
         below
     }
 
-    /// Returns the type of the CPU list that a freed block goes to; `None` where it goes to the zone because
-    /// its pageblock is isolated or being emptied (`zone/packing.rs`).
+    /// Returns the type of the CPU list that a freed block goes to; `None` if it goes to the zone because its
+    /// pageblock is isolated or being emptied (`zone/packing.rs`).
     #[inline]
     pub(crate) fn cpu_list_type(&self, i: Index, order: Order) -> Option<Migratetype> {
         let byte = self.known(i);
@@ -122,25 +123,25 @@ impl PageMap<'_> {
         (mt != Migratetype::Isolate && !emptying).then_some(mt)
     }
 
-    /// Returns the type of the pageblock of a frame, if it is being emptied.
+    /// Returns the type of a frame's pageblock, if that is being emptied.
     #[inline(always)]
     pub(crate) fn emptying_type(&self, i: Index) -> Option<Migratetype> {
         let byte = self.known(i);
         (byte & SPARSE != 0).then(|| Self::type_in(byte))
     }
 
-    /// Tells by the word of a pageblock whether it is being emptied.
+    /// Returns whether the word is that of a pageblock that is being emptied.
     #[inline(always)]
     pub(crate) fn empties(word: u16) -> bool {
         word as u8 & SPARSE != 0
     }
 
-    /// Tells whether the `block`-th pageblock is being emptied.
+    /// Returns whether pageblock number `block` is being emptied.
     pub(crate) fn is_sparse(&self, block: u32) -> bool {
         self.blocks[block as usize].load(Relaxed) as u8 & SPARSE != 0
     }
 
-    /// Sets whether the `block`-th pageblock is being emptied.
+    /// Sets whether pageblock number `block` is being emptied.
     #[inline]
     pub(crate) fn set_sparse(&self, block: u32, sparse: bool) {
         let word = &self.blocks[block as usize];
@@ -151,7 +152,7 @@ impl PageMap<'_> {
         }
     }
 
-    /// Returns the skip hint of compaction.
+    /// Returns compaction's skip hint.
     pub(crate) fn skip(&self, i: Index) -> bool {
         self.known(i) & SKIP != 0
     }

@@ -1,7 +1,7 @@
 //! Doubly linked chains of blocks, linked through the page map by their first frames.
 //!
-//! Links backwards are stored with the owner's *tag* added (by exclusive or): a chain of one CPU that
-//! another CPU's frees have run into is recognised where its links in both directions do not agree.
+//! Backward links are stored exclusive-ored with the owner's *tag*. So a chain of one CPU that another CPU's frees
+//! have run into is recognised: its links in the two directions do not agree.
 
 mod ring;
 
@@ -19,7 +19,7 @@ pub(crate) struct Chain {
     tail: Index,
 }
 
-/// A chain's links contradict each other: they lead to blocks that the owner does not have.
+/// The links of a chain contradict each other: they lead to blocks that the owner does not have.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Broken;
 
@@ -43,6 +43,10 @@ impl Chain {
 
     #[inline(always)]
     pub(crate) fn push_head(&mut self, map: &impl Links, tag: Tag, i: Index) {
+        debug_assert!(
+            i != self.head && i < map.frames(),
+            "block {i} is the head already, or no block"
+        );
         map.set_next(i, self.head);
         if self.head == NIL {
             self.tail = i;
@@ -54,6 +58,8 @@ impl Chain {
 
     #[inline]
     pub(crate) fn push_tail(&mut self, map: &impl Links, tag: Tag, i: Index) {
+        debug_assert!(i < map.frames(), "block {i} does not exist");
+        debug_assert!(self.is_empty() || i != self.tail, "block {i} is the tail already");
         map.set_next(i, NIL);
         if self.is_empty() {
             self.head = i;
@@ -64,7 +70,7 @@ impl Chain {
         self.tail = i;
     }
 
-    /// Puts `n` blocks at the end, each `step` frames after the one before.
+    /// Puts `n` blocks at the tail, each `step` frames after the one before.
     #[inline]
     pub(crate) fn push_tail_run(
         &mut self,
@@ -74,6 +80,7 @@ impl Chain {
         n: u32,
         step: Index,
     ) {
+        debug_assert!(n > 0 && step > 0, "no blocks");
         self.push_tail(map, tag, i);
         let mut last = i;
         for _ in 1..n {
@@ -88,6 +95,7 @@ impl Chain {
 
     #[inline]
     pub(crate) fn remove(&mut self, map: &impl Links, tag: Tag, i: Index) {
+        debug_assert!(!self.is_empty(), "block {i} removed from an empty chain");
         let next = map.next(i);
         if self.head == i {
             self.head = next;
@@ -102,7 +110,7 @@ impl Chain {
         }
     }
 
-    /// Returns the head, and what follows it, if the links agree.
+    /// Returns the head and the block after it, if their links agree.
     #[inline(always)]
     pub(crate) fn first(&self, map: &impl Links, tag: Tag) -> Result<(Index, Index), Broken> {
         let next = map.next(self.head);
@@ -111,13 +119,13 @@ impl Chain {
         if agree { Ok((self.head, next)) } else { Err(Broken) }
     }
 
-    /// Makes what follows the head the head.
+    /// Makes `next`, the block after the head, the head.
     #[inline(always)]
     pub(crate) fn step(&mut self, next: Index) {
         self.head = next;
     }
 
-    /// Takes the tail of a chain that is not empty, if it is `owned` and the links agree.
+    /// Takes the tail of a chain that is not empty, if it is `owned` and its links agree.
     #[inline]
     pub(crate) fn pop_tail(
         &mut self,
@@ -139,9 +147,9 @@ impl Chain {
         Some(i)
     }
 
-    /// Takes from the end of a chain that is not empty as many blocks as one power of two, at most
-    /// `most`, of which each lies `step` frames after the one that stood behind it and is `owned`.
-    /// Returns the tail and their number; `None` for less than two.
+    /// Takes a run from the tail of a chain that is not empty: a power of two of blocks, at most `most`, each
+    /// `owned` and each lying `step` frames after the block that followed it in the chain. Returns the tail and the
+    /// number of blocks; `None` for less than two.
     #[inline]
     pub(crate) fn pop_tail_run(
         &mut self,
@@ -152,12 +160,12 @@ impl Chain {
         owned: impl Fn(Index) -> bool,
     ) -> Option<(Index, u32)> {
         let first = self.tail;
-        // Most tails are alone.
+        // Most tails are no run.
         if map.prev(first) ^ tag != first + step || map.next(first) != NIL || !owned(first) {
             return None;
         }
         let (mut last, mut n) = (first, 1);
-        // Where the longest power of two so far ends, and what stands before it.
+        // The end of the longest power of two so far, and the block before it.
         let mut cut = None;
         while n <= most {
             let before = if last == self.head { None } else { Some(self.before(map, tag, last)?) };
@@ -180,21 +188,21 @@ impl Chain {
         Some((first, n))
     }
 
-    /// Returns the block before another, if the links agree.
+    /// Returns the block before another, if their links agree.
     #[inline]
     fn before(&self, map: &impl Links, tag: Tag, i: Index) -> Option<Index> {
         let prev = map.prev(i) ^ tag;
         (prev < map.frames() && map.next(prev) == i).then_some(prev)
     }
 
-    /// Returns the block after another, if the links agree.
+    /// Returns the block after another, if their links agree.
     fn after(&self, map: &impl Links, tag: Tag, i: Index) -> Option<Index> {
         let next = map.next(i);
         (next < map.frames() && map.prev(next) == i ^ tag).then_some(next)
     }
 
-    /// Repairs a broken chain: keeps the blocks that can be reached from its head and from its tail and that
-    /// `owned` accepts. The block whose link is wrong is dropped, as are blocks that cannot be reached.
+    /// Repairs a broken chain: keeps the `owned` blocks that can be reached from its head or its tail. The block
+    /// with the wrong link is dropped, and so are blocks that cannot be reached.
     #[cold]
     pub(crate) fn mend(&mut self, map: &impl Links, tag: Tag, owned: impl Fn(Index) -> bool) {
         let Self { head, tail } = *self;
@@ -204,12 +212,12 @@ impl Chain {
         let rear = (ends(tail) && map.next(tail) == NIL)
             .then(|| core::iter::successors(Some(tail), back).take(limit).last())
             .flatten()
-            // A tail that nothing leads to is the owner's only if it came right after the head.
+            // A tail to which no link leads is the owner's only if it follows the head directly.
             .filter(|&start| start != tail || map.prev(tail) ^ tag == head);
         let on = |&i: &Index| self.after(map, tag, i).filter(|&n| owned(n) && Some(n) != rear);
         let mut front = None;
         if ends(head) && rear != Some(head) {
-            // Without the last, whose link leads elsewhere.
+            // Without the last one, whose link leads elsewhere.
             let run = core::iter::successors(Some(head), on).take(limit);
             front = run.zip(core::iter::successors(Some(head), on).skip(1)).map(|(i, _)| i).last();
         }
@@ -228,12 +236,13 @@ impl Chain {
         };
     }
 
-    /// Moves all blocks before `i` behind the tail, so that `i` becomes the head
-    /// (`move_freelist_tail` of compaction's fast search).
+    /// Moves all blocks before `i` after the tail, so that `i` becomes the head (`move_freelist_tail` of
+    /// compaction's fast search).
     pub(crate) fn rotate_to(&mut self, map: &impl Links, tag: Tag, i: Index) {
         if self.head == i {
             return;
         }
+        debug_assert!(!self.is_empty(), "block {i} is not on an empty chain");
         let before = map.prev(i) ^ tag;
         map.set_next(self.tail, self.head);
         map.set_prev(self.head, self.tail ^ tag);
@@ -248,7 +257,7 @@ impl Chain {
         map: &'a L,
         tag: Tag,
     ) -> impl Iterator<Item = Index> + use<'a, L> {
-        // The tail of an empty chain means nothing.
+        // The tail of an empty chain is undefined.
         let (mut at, head) = (if self.is_empty() { NIL } else { self.tail }, self.head);
         core::iter::from_fn(move || {
             let i = (at != NIL).then_some(at)?;

@@ -1,4 +1,4 @@
-//! Lists of blocks, and the free lists of a zone: one for every order and type.
+//! Lists of blocks, and the free lists of a zone: one per order and type.
 
 use crate::base::frame::{ORDER_LIMIT, Order};
 use crate::base::mobility::{MIGRATETYPES, Migratetype};
@@ -7,14 +7,14 @@ use crate::table::links::{BlockLinks, Links};
 use crate::table::map::{Index, PageMap};
 use crate::table::movement::Watch;
 
-/// A chain of blocks that knows its length.
+/// A chain of blocks and its length.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct List {
     chain: Chain,
     len: u32,
 }
 
-/// Zones are no CPU.
+/// The tag of zones, which no CPU has.
 pub(crate) const ZONE: Tag = 0;
 
 impl List {
@@ -64,7 +64,7 @@ const ORDERS: usize = ORDER_LIMIT as usize + 1;
 pub(crate) struct FreeArea {
     lists: [[List; ORDERS]; MIGRATETYPES],
     nonempty: [u16; MIGRATETYPES],
-    /// Every change of a list goes through one of the functions below.
+    /// Sees every change of a list through the functions below.
     pub(crate) watch: Watch,
 }
 
@@ -132,7 +132,8 @@ impl FreeArea {
         self.lists[mt as usize][order as usize].chain.rotate_to(map, ZONE, i);
     }
 
-    /// Puts a block of whole pageblocks on a list whose links are the pageblocks', not counting the movement.
+    /// Puts a block of whole pageblocks on a list that is linked through the pageblocks, without counting the
+    /// movement.
     pub(crate) fn push_whole(
         &mut self,
         links: &BlockLinks<'_>,
@@ -149,7 +150,7 @@ impl FreeArea {
         self.nonempty[mt as usize] |= 1 << order;
     }
 
-    /// Takes a block of whole pageblocks off such a list.
+    /// Removes a block of whole pageblocks from a list that is linked through the pageblocks.
     pub(crate) fn remove_whole(
         &mut self,
         links: &BlockLinks<'_>,
@@ -164,24 +165,25 @@ impl FreeArea {
         }
     }
 
-    /// Counts a free block that stands in a pageblock's bitmap instead of on a list.
+    /// Counts a free block that a pageblock's bitmap holds instead of a list.
     #[inline]
     pub(crate) fn count_in(&mut self, order: Order, mt: Migratetype) {
         self.lists[mt as usize][order as usize].len += 1;
         self.nonempty[mt as usize] |= 1 << order;
     }
 
-    /// Counts such a block no more.
+    /// Stops counting such a block.
     #[inline]
     pub(crate) fn count_out(&mut self, order: Order, mt: Migratetype) {
         let len = &mut self.lists[mt as usize][order as usize].len;
+        debug_assert!(*len > 0, "no free {mt} block of order {order} is counted");
         *len -= 1;
         if *len == 0 {
             self.nonempty[mt as usize] &= !(1 << order);
         }
     }
 
-    /// Counts `more` such blocks, fewer where that wraps.
+    /// Adds `more` such blocks to the count. Wraps, so that a negative number subtracts.
     pub(crate) fn count_by(&mut self, order: Order, mt: Migratetype, more: u32) {
         let len = &mut self.lists[mt as usize][order as usize].len;
         *len = len.wrapping_add(more);
@@ -191,7 +193,7 @@ impl FreeArea {
         }
     }
 
-    /// Returns the smallest order, not under `order`, with a block of this type.
+    /// Returns the smallest order from `order` on that has a block of this type.
     #[inline]
     pub(crate) fn smallest(&self, order: Order, mt: Migratetype) -> Option<Order> {
         let orders = self.nonempty[mt as usize] >> order;

@@ -1,5 +1,5 @@
-//! What the page map knows of blocks that are held: allocated, or on a CPU list. Without the zone's lock, as each belongs
-//! to who holds it.
+//! The page map's state of blocks that are held: allocated, or on a CPU list. These functions need no zone lock,
+//! because such a block belongs to its holder.
 
 use crate::base::frame::{Order, Pfn};
 use crate::base::mobility::Migratetype;
@@ -12,8 +12,8 @@ use crate::table::map::{FrameState, Index, PageMap};
 use crate::table::state::{ALLOCATED, is_allocated, is_on_cpu_list};
 
 impl PageMap<'_> {
-    /// Marks a block that was taken off a CPU list as allocated, without the zone's lock; tells whether that could be
-    /// done.
+    /// Marks a block that was taken off a CPU list as allocated. Returns whether that was possible without the
+    /// zone's lock.
     #[inline(always)]
     pub(crate) fn hand_out(&self, i: Index, order: Order, movable: bool) -> bool {
         let state = FrameState::Allocated { order, movable };
@@ -32,7 +32,7 @@ impl PageMap<'_> {
         }
     }
 
-    /// Tells whether a block of exactly this order, on a CPU list, starts at `i`.
+    /// Returns whether a block of exactly this order starts at `i` and is on a CPU list.
     #[inline(always)]
     pub(crate) fn is_on_cpu_list(&self, i: Index, order: Order) -> bool {
         match self.states.get(i as usize) {
@@ -41,15 +41,15 @@ impl PageMap<'_> {
         }
     }
 
-    /// Tells the same where frames have bytes.
+    /// [`is_on_cpu_list`](Self::is_on_cpu_list) for frames that have bytes.
     #[inline(always)]
     pub(crate) fn is_byte_on_cpu_list(&self, i: Index, order: Order) -> bool {
         self.states.get(i as usize).is_some_and(|byte| is_on_cpu_list(byte.load(Relaxed), order))
     }
 
-    /// Puts an allocated page on a CPU list, where [`is_kept`](Self::is_kept) holds: its pageblock is `cached`, and
-    /// by the `code` it is [as movable](bits::page_code) as the list. Tells whether it was one. `aside` is for
-    /// [`take_own_page`](Self::take_own_page).
+    /// Puts an allocated page on a CPU list. [`is_kept`](Self::is_kept) must hold: its pageblock is `cached`, and
+    /// by the `code` the page is [as movable](bits::page_code) as the list. Returns whether it was such a page.
+    /// `aside` is an argument for [`take_own_page`](Self::take_own_page).
     #[inline(always)]
     pub(crate) fn put_own_page(
         &self,
@@ -70,8 +70,8 @@ impl PageMap<'_> {
         }
     }
 
-    /// Makes the page allocated that [`put_own_page`](Self::put_own_page) put on a list last; tells whether it was still
-    /// there.
+    /// Marks the page that [`put_own_page`](Self::put_own_page) put on a list last as allocated. Returns whether it
+    /// was still there.
     #[inline(always)]
     pub(crate) fn take_own_page(&self, i: Index, movable: bool, aside: u16) -> bool {
         match self.states.get(i as usize) {
@@ -89,7 +89,7 @@ impl PageMap<'_> {
         listed
     }
 
-    /// Puts an allocated block on a CPU list; its pageblock is `cached`.
+    /// Puts an allocated block on a CPU list; its pageblock's type is `cached`.
     #[inline(always)]
     pub(crate) fn put_on_cpu_list(&self, i: Index, order: Order, cached: Migratetype) {
         match self.states.get(i as usize) {
@@ -98,7 +98,7 @@ impl PageMap<'_> {
         }
     }
 
-    /// Makes a block on a CPU list allocated, where that needs no lock; tells whether it did. See
+    /// Marks a block on a CPU list as allocated, if that needs no lock. Returns whether it did. See
     /// [`FrameBits::take`].
     #[inline(always)]
     pub(crate) fn take<const PAIRS: bool>(&self, i: Index, order: Order, movable: bool) -> bool {
@@ -111,9 +111,8 @@ impl PageMap<'_> {
         }
     }
 
-    /// Puts an allocated block of more than a page on a CPU list, where its pageblock is `cached`
-    /// ([`is_of`](Self::is_of)) and frames have bytes, if one of exactly this order starts at an
-    /// offset; tells whether it did.
+    /// Puts an allocated block of order 1 or more on a CPU list, for frames that have bytes. Its pageblock must be
+    /// `cached` ([`is_of`](Self::is_of)). Returns whether a block of exactly this order started at the offset.
     #[inline(always)]
     pub(crate) fn put_block_in_bytes(
         &self,
@@ -129,13 +128,15 @@ impl PageMap<'_> {
         is
     }
 
-    /// Does the same for a block of less than a cell, where frames have bits. `word` is that of the pageblock.
+    /// [`put_block_in_bytes`](Self::put_block_in_bytes) for a block smaller than a cell, for frames that have bits.
+    /// `word` is that of the pageblock.
     #[inline(always)]
     pub(crate) fn put_pair(&self, offset: usize, order: Order, word: u16) -> bool {
         self.bits.put_pair(offset, order, word, self.owner)
     }
 
-    /// Puts blocks that follow each other, from lists of a type, on a list of a CPU with a tag, where frames have bits.
+    /// Puts consecutive blocks, from free lists of a type, on a list of the CPU with a tag, for frames that have
+    /// bits.
     pub(crate) fn set_listed_run(
         &self,
         i: Index,
@@ -152,7 +153,7 @@ impl PageMap<'_> {
         }
     }
 
-    /// Returns the order of the block on a CPU list that starts at `i`.
+    /// Returns the order of the block that starts at `i`, if it is on a CPU list.
     #[inline(always)]
     pub(crate) fn listed_order(&self, i: Index) -> Option<Order> {
         if self.has_bits()
@@ -166,28 +167,27 @@ impl PageMap<'_> {
         }
     }
 
-    /// Puts an allocated page at an offset on a CPU list, where frames have bits; tells whether it was one. `word` is that
-    /// of the pageblock.
+    /// Puts an allocated page on a CPU list, for frames that have bits. Returns whether it was such a page. `word`
+    /// is that of the pageblock.
     #[inline(always)]
     pub(crate) fn put_page(&self, offset: usize, word: u16) -> bool {
         self.bits.put_page(offset, word, &self.owner)
     }
 
-    /// Returns the state byte of a block on a CPU list, where frames have bytes. Blocks on such lists with the same byte
-    /// have one order and type.
+    /// Returns the state byte of a block on a CPU list, if frames have bytes. Blocks on CPU lists that share this
+    /// byte have the same order and type.
     #[inline(always)]
     pub(crate) fn listed_byte(&self, i: Index) -> Option<u8> {
         self.states.get(i as usize).map(|byte| byte.load(Relaxed))
     }
 
-    /// Tells whether a block is on a CPU list with a [state byte](Self::listed_byte).
+    /// Returns whether a block is on a CPU list and has this [state byte](Self::listed_byte).
     #[inline(always)]
     pub(crate) fn is_listed_as(&self, i: Index, byte: u8) -> bool {
         byte < ALLOCATED && self.states[i as usize].load(Relaxed) == byte
     }
 
-    /// Returns the index of a frame, where an allocated block of exactly this order starts at it. `None`
-    /// for a hole.
+    /// Returns the index of a frame, if an allocated block of exactly this order starts there. `None` for a hole.
     #[inline(always)]
     pub(crate) fn allocated_at(&self, pfn: Pfn, order: Order) -> Option<Index> {
         let offset = self.offset(pfn);

@@ -1,28 +1,29 @@
-//! Where the links of listed blocks are stored: of frames in the [page map](super::map), of whole pageblocks here.
+//! Storage for the links of listed blocks: links of frames are in the [page map](super::map), those of whole
+//! pageblocks here.
 
 use crate::base::frame::Order;
 use crate::base::sync::{AtomicU32, Relaxed};
 use crate::table::map::Index;
 use crate::table::memory::{Tables, TablesLayout};
 
-/// The next and the previous block on a block's list.
+/// The next and the previous block on a list.
 pub(crate) type Link = [AtomicU32; 2];
 pub(crate) const NEXT: usize = 0;
 pub(crate) const PREV: usize = 1;
 
-/// Where the links of blocks are stored.
+/// Storage for the links of blocks.
 pub(crate) trait Links {
-    /// Returns the block after one.
+    /// Returns the block after `i`.
     fn next(&self, i: Index) -> Index;
-    /// Returns the block before one.
+    /// Returns the block before `i`.
     fn prev(&self, i: Index) -> Index;
     fn set_next(&self, i: Index, next: Index);
     fn set_prev(&self, i: Index, prev: Index);
-    /// Returns the number of frames, which is above every block.
+    /// Returns the number of frames; every block has a lower index.
     fn frames(&self) -> Index;
 }
 
-/// Links of blocks of whole pageblocks, one a pageblock.
+/// Links of blocks of whole pageblocks, one per pageblock.
 #[derive(Clone, Copy)]
 pub(crate) struct BlockLinks<'m> {
     pageblock_order: Order,
@@ -32,7 +33,7 @@ pub(crate) struct BlockLinks<'m> {
 impl<'m> BlockLinks<'m> {
     pub(crate) const EMPTY: Self = Self { pageblock_order: 0, links: &[] };
 
-    /// Adds what `blocks` pageblocks need to `layout`.
+    /// Adds the tables for `blocks` pageblocks to `layout`.
     pub(crate) fn layout(layout: TablesLayout, blocks: usize) -> Option<TablesLayout> {
         layout.and::<Link>(blocks)
     }

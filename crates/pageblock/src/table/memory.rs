@@ -36,7 +36,7 @@ impl Default for TablesLayout {
 }
 
 impl TablesLayout {
-    /// Returns the layout with room for `n` more values of type `T`; `None` where the size overflows.
+    /// Returns the layout with room for `n` more values of type `T`; `None` if the size overflows.
     #[must_use]
     pub fn and<T>(self, n: usize) -> Option<Self> {
         let array = Layout::array::<T>(n).ok()?;
@@ -44,24 +44,24 @@ impl TablesLayout {
         Some(Self { layout })
     }
 
-    /// Returns size and alignment. Memory of this alignment has no bytes left over.
+    /// Returns the size and alignment. Memory of this alignment is used up exactly.
     #[must_use]
     pub fn layout(self) -> Layout {
         self.layout
     }
 
-    /// Returns the size in bytes, which includes what alignment costs in memory of any address.
+    /// Returns the size in bytes, including the worst-case padding in memory of any alignment.
     #[must_use]
     pub fn size(self) -> usize {
         self.layout.size() + self.layout.align()
     }
 }
 
-/// Hands out tables from memory that the caller supplied, one after the other.
+/// Hands out tables, one after the other, from memory that the caller supplied.
 pub struct Tables<'m> {
     at: NonNull<u8>,
     left: usize,
-    /// Every byte has a value.
+    /// Every byte of the memory has a value.
     written: bool,
     memory: PhantomData<&'m mut [MaybeUninit<u8>]>,
 }
@@ -75,7 +75,7 @@ impl<'m> Tables<'m> {
         Self { at, left, written: false, memory: PhantomData }
     }
 
-    /// The same in memory whose bytes all have a value.
+    /// [`new`](Self::new) for memory in which every byte has a value.
     #[must_use]
     pub fn in_bytes(memory: &'m mut [u8]) -> Self {
         let left = memory.len();
@@ -83,7 +83,7 @@ impl<'m> Tables<'m> {
         Self { at, left, written: true, memory: PhantomData }
     }
 
-    /// Takes the next `n` values' memory; `None` where it is used up.
+    /// Returns the memory of the next `n` values; `None` if too little is left.
     fn place<T>(&mut self, n: usize) -> Option<NonNull<T>> {
         // The atomics of a model checker are leaked.
         const { assert!(cfg!(any(loom, shuttle)) || !core::mem::needs_drop::<T>()) };
@@ -99,7 +99,7 @@ impl<'m> Tables<'m> {
         }
     }
 
-    /// Returns a table of `n` values, the `i`-th made by `init(i)`; `None` where the memory is used up.
+    /// Returns a table of `n` values, value `i` made by `init(i)`; `None` if too little memory is left.
     ///
     /// Values are never dropped; `T` may not need it.
     pub fn take<T>(&mut self, n: usize, mut init: impl FnMut(usize) -> T) -> Option<&'m mut [T]> {
@@ -114,20 +114,19 @@ impl<'m> Tables<'m> {
         }
     }
 
-    /// Returns a table of `n` pairs of numbers without a meaning yet. Memory whose bytes have a value is not
-    /// touched.
+    /// Returns a table of `n` pairs of numbers with any content. Memory whose bytes have a value is not touched.
     pub(crate) fn take_pairs(&mut self, n: usize) -> Option<&'m mut [[AtomicU32; 2]]> {
         // SAFETY: any bytes are a pair of numbers.
         unsafe { self.take_any(n, |_| [AtomicU32::new(0), AtomicU32::new(0)]) }
     }
 
-    /// Does the same for cells.
+    /// Returns a table of `n` cells with any content, as [`take_pairs`](Self::take_pairs) does.
     pub(crate) fn take_cells(&mut self, n: usize) -> Option<&'m mut [Cell]> {
         // SAFETY: any bytes are three numbers, between which there are none.
         unsafe { self.take_any(n, |_| Cell::new()) }
     }
 
-    /// Returns a table of `n` values, those that the bytes are where all of them have a value, else made by `init`.
+    /// Returns a table of `n` values: the memory's content if all bytes have a value, otherwise made by `init`.
     ///
     /// # Safety
     /// Any bytes are a `T`.

@@ -1,15 +1,14 @@
-//! Whether each block agrees with its pageblock as it enters, leaves or changes a free list. From
-//! 6.10 all do: a list of one type holds pages of pageblocks of that type.
+//! Checks that each block agrees with its pageblock when it enters, leaves or changes a free list. From 6.10 all
+//! do: a list of one type holds only pages of pageblocks of that type.
 //!
-//! Builds with debug assertions look at every movement, and fail at the first that disagrees where
-//! the policy keeps list and pageblock one
-//! ([`Policy::list_type_strict`](crate::policy::Policy::list_type_strict)); others do not look. Of a
-//! block larger than a pageblock the first pageblock counts, as in the kernel's own warnings
-//! (`account_freepages`, `move_to_free_list`);
-//! [`Allocator::check`](crate::alloc::Allocator::check) looks at all.
+//! Builds with debug assertions check every movement, and panic at the first that disagrees if the policy keeps
+//! list and pageblock types equal ([`Policy::list_type_strict`](crate::policy::Policy::list_type_strict)). Other
+//! builds check nothing. For a block larger than a pageblock the first pageblock counts, as in the kernel's own
+//! warnings (`account_freepages`, `move_to_free_list`); [`Allocator::check`](crate::alloc::Allocator::check) checks
+//! all of them.
 //!
-//! A zone is exempt after an imposed change (`impose_*`) put a block on a list of another type: the recording
-//! counts. So is a zone that isolates a pageblock while blocks larger than that are freed as one, as
+//! A zone is exempt after an imposed change (`impose_*`) put a block on a list of another type, because the
+//! recording decides. A zone is also exempt while it isolates a pageblock and frees larger blocks as a whole, as
 //! 6.10 and 6.11 do.
 
 use core::ops::Range;
@@ -17,22 +16,22 @@ use core::ops::Range;
 use crate::base::mobility::Migratetype;
 use crate::table::map::{Index, PageMap};
 
-/// Movements of free blocks since the allocator was made.
+/// Movements of free blocks since the allocator was created.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Movements {
-    /// All of them: onto a list, off a list, from one list to another.
+    /// All movements: to a list, off a list, from one list to another.
     pub all: u64,
-    /// Those to or from a list whose type is not that of the block's pageblock.
+    /// Movements to or from a list whose type is not that of the block's pageblock.
     pub mixed: u64,
 }
 
-/// Sees each movement of a zone.
+/// Checks each movement of a zone.
 #[cfg(debug_assertions)]
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Watch {
     seen: Movements,
     strict: bool,
-    /// Blocks that moved to a list whose type their pageblock is yet to be given.
+    /// Blocks that moved to a list of a type that their pageblock does not have yet.
     unsettled: u64,
 }
 
@@ -45,7 +44,7 @@ impl Watch {
         Some(self.seen)
     }
 
-    /// Whether a mixed movement is a defect.
+    /// Sets whether a mixed movement is a defect.
     pub(crate) fn set_strict(&mut self, strict: bool) {
         self.strict = strict;
     }
@@ -59,7 +58,7 @@ impl Watch {
         self.expect(map, i, list, map.block_type(i) == list);
     }
 
-    /// Notes that a block goes from one list to another. Its pageblock changes its type before or after that.
+    /// Notes that a block moves from one list to another. Its pageblock changes its type before or after that.
     pub(crate) fn change(&mut self, map: &PageMap<'_>, i: Index, [from, to]: [Migratetype; 2]) {
         let mt = map.block_type(i);
         self.seen.all += 1;
@@ -67,7 +66,7 @@ impl Watch {
         self.expect(map, i, from, mt == from || mt == to);
     }
 
-    /// Notes that pageblocks have got the type to whose lists their free pages moved.
+    /// Notes that pageblocks got the type of the lists that their free pages moved to.
     pub(crate) fn settle(&mut self, map: &PageMap<'_>, frames: Range<Index>) {
         self.unsettled = 0;
         for i in frames {
@@ -84,7 +83,7 @@ impl Watch {
     }
 }
 
-/// Sees nothing.
+/// Checks nothing.
 #[cfg(not(debug_assertions))]
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Watch;

@@ -1,12 +1,12 @@
-//! The states of frames, and the bytes that they are stored as.
+//! The states of frames, and the bytes that encode them.
 
 use crate::base::frame::{ORDER_LIMIT, Order};
 use crate::base::mobility::Migratetype;
 
-/// What a frame is, as the first frame of a block or as part of one.
+/// The state of a frame, as the first frame of a block or as part of one.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum FrameState {
-    /// Not in the zone, or no memory.
+    /// Not in the zone, or not memory.
     Hole,
     /// Memory that was never handed to the allocator.
     Reserved,
@@ -23,8 +23,8 @@ pub enum FrameState {
     CpuList {
         /// The block's order.
         order: Order,
-        /// The type that the block had when it came to the list; under packed placement its pageblock's type, where
-        /// the policy always keeps the two one.
+        /// The type that the block had when it was put on the list. Under packed placement its pageblock's type, if
+        /// the policy keeps the two equal.
         cached: Migratetype,
     },
     /// The first frame of a block in use.
@@ -41,7 +41,7 @@ pub enum FrameState {
 pub(super) const TAIL: u8 = 0xff;
 pub(super) const HOLE: u8 = 0xef;
 pub(super) const RESERVED: u8 = 0xdf;
-/// Reserved too, and known to be memory: the allocator had it, or it was declared.
+/// Reserved, and known to be memory: the allocator had it, or it was declared so.
 pub(super) const RETURNED: u8 = 0xcf;
 pub(super) const ALLOCATED: u8 = 0x70;
 pub(super) const FREE: u8 = 0x80;
@@ -74,21 +74,22 @@ impl FrameState {
     }
 }
 
-/// Tells whether a state byte is that of an allocated block of exactly this order.
+/// Returns whether a state byte is that of an allocated block of exactly this order.
 #[inline]
 pub(super) fn is_allocated(byte: u8, order: Order) -> bool {
     order <= ORDER_LIMIT && (byte ^ order) & 0x7f == ALLOCATED
 }
 
-/// Tells whether a state byte is that of a block of exactly this order on a CPU list.
+/// Returns whether a state byte is that of a block of exactly this order on a CPU list.
 #[inline(always)]
 pub(super) fn is_on_cpu_list(byte: u8, order: Order) -> bool {
     debug_assert!(order <= ORDER_LIMIT, "no list has blocks of this order");
-    // With the order off and the halves exchanged, the type is left, which is less than that of allocated blocks.
+    // Without the order and with its halves exchanged, the byte is the type, which is less than the code of
+    // allocated blocks.
     (byte ^ order).rotate_left(4) < ALLOCATED >> 4
 }
 
-/// Returns the list type of a state byte that is that of a free block of exactly this order.
+/// Returns the list type in a state byte, if that is the byte of a free block of exactly this order.
 #[inline(always)]
 pub(super) fn free_in(byte: u8, order: Order) -> Option<Migratetype> {
     if byte & (FREE | 0xf) != FREE | order {
@@ -98,7 +99,7 @@ pub(super) fn free_in(byte: u8, order: Order) -> Option<Migratetype> {
 }
 
 impl FrameState {
-    /// Returns the order of a block's first frame.
+    /// Returns the order of the block, if this is the state of a block's first frame.
     #[must_use]
     pub const fn order(self) -> Option<Order> {
         match self {

@@ -1,4 +1,4 @@
-//! How a pageblock's frames are used, counted fast.
+//! Counts the frames of a pageblock by use, fast.
 
 use crate::base::sync::{AtomicU8, Relaxed};
 use crate::table::map::FrameState;
@@ -6,9 +6,9 @@ use crate::table::map::FrameState;
 /// The frames of a pageblock by their use.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct BlockUsage {
-    /// In use, with content that can be moved.
+    /// Allocated, with content that can be moved.
     pub movable: u64,
-    /// In use, with content that cannot.
+    /// Allocated, with content that cannot be moved.
     pub unmovable: u64,
     /// On free lists and on CPU lists.
     pub free: u64,
@@ -17,8 +17,8 @@ pub struct BlockUsage {
 }
 
 impl BlockUsage {
-    /// What a frame adds to a sum of four numbers of 16 bits, by its state byte: all pages of the block that starts
-    /// at it.
+    /// What a frame with a state byte adds to a vector of four 16-bit sums: all pages of the block that starts
+    /// there.
     const ADDS: [u64; 256] = {
         let mut adds = [0; 256];
         let mut byte = 0;
@@ -40,8 +40,8 @@ impl BlockUsage {
     /// The bits of the sum of unmovable pages.
     const UNMOVABLE: u64 = 0xffff << 16;
 
-    /// Counts the frames of a pageblock by their state bytes, and calls back with the place and the order of each
-    /// block of unmovable pages. A block that is larger counts where it starts, with this pageblock's share.
+    /// Counts the frames of a pageblock by their state bytes, and calls `fixed` with the place and the order of
+    /// each unmovable block. A larger block counts where it starts, with this pageblock's share.
     pub(crate) fn with_fixed(states: &[AtomicU8], fixed: &mut impl FnMut(usize, u8)) -> Self {
         let mut sum = 0u64;
         let mut at = 0;
@@ -51,7 +51,7 @@ impl BlockUsage {
             let adds = Self::ADDS[usize::from(first)];
             let order = first & 0xf;
             if adds & !(0xffff << 48) != 0 && 1 << order >= PART {
-                // A block of a part or more: what follows are its tails.
+                // A block of a part or more: the frames after it are its tail.
                 sum += adds;
                 if adds & Self::UNMOVABLE != 0 {
                     fixed(at, order);
@@ -64,7 +64,7 @@ impl BlockUsage {
                 sum += Self::ADDS[usize::from(byte.load(Relaxed))];
             }
             if (sum ^ before) & Self::UNMOVABLE != 0 {
-                // Few parts have some, so that they are looked at again.
+                // Few parts have unmovable blocks, so a second pass is cheap.
                 for (place, byte) in (at..).zip(part) {
                     let byte = byte.load(Relaxed);
                     if Self::ADDS[usize::from(byte)] & Self::UNMOVABLE != 0 {
@@ -79,7 +79,7 @@ impl BlockUsage {
     }
 }
 
-/// The frames that are added up at a time.
+/// Frames that are added up in one step.
 const PART: usize = 32;
 
 #[cfg(test)]

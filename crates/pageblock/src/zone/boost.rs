@@ -1,4 +1,4 @@
-//! The watermark boost (5.0 and later): reclaim ahead of requests after a fallback that fragments.
+//! The watermark boost (5.0 and later): early reclaim after a fallback that fragments memory.
 //!
 //! Source: `boost_watermark` (mm/page_alloc.c).
 
@@ -7,7 +7,7 @@ use crate::base::event::Observer;
 use crate::zone::Zone;
 
 impl Zone<'_> {
-    /// Lowers the boost by a number of pages, to 0 at the least, after kswapd has reclaimed them.
+    /// Lowers the boost by a number of pages that kswapd has reclaimed, at most to 0.
     pub fn end_boost(&mut self, pages: u64) {
         self.boost = self.boost.saturating_sub(pages);
     }
@@ -33,7 +33,7 @@ impl Zone<'_> {
         }
     }
 
-    /// Wakes kswapd if the watermarks were boosted since it was last woken.
+    /// Wakes kswapd if the watermarks were boosted since the last wakeup.
     pub(crate) fn wake_for_boost(&mut self, observer: &mut impl Observer) {
         if core::mem::take(&mut self.boosted) {
             observer.wake_kswapd(self.node, self.kind, 0);

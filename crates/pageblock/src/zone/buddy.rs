@@ -14,15 +14,15 @@ use crate::zone::Zone;
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(crate) struct BlockCount {
     pub(crate) free: u64,
-    /// In use, and movable.
+    /// Allocated and movable.
     pub(crate) movable: u64,
-    /// Pages that Linux looks at to count them: one of each free block, and every other page.
+    /// Pages that Linux reads to count them: one per free block, and every other page.
     pub(crate) looks: u32,
 }
 
 impl Zone<'_> {
-    /// Takes the first block of the smallest order that serves, and splits it
-    /// (`__rmqueue_smallest`). The lower part is returned; upper halves go to the heads of the lists.
+    /// Takes the first block of the smallest order that serves, and splits it (`__rmqueue_smallest`). Returns the
+    /// lower part; the upper halves go to the heads of their lists.
     #[inline]
     pub(crate) fn rmqueue_smallest(&mut self, order: Order, list: Migratetype) -> Option<Index> {
         if self.is_packed() {
@@ -42,7 +42,7 @@ impl Zone<'_> {
         Some(i)
     }
 
-    /// Takes the block that serves off its list, its pages still in the counters; returns its order too.
+    /// Removes the block that serves from its list, but not its pages from the counters. Returns its order too.
     #[inline]
     fn unlink_smallest(&mut self, order: Order, list: Migratetype) -> Option<(Index, Order)> {
         let Some(found) = self.area.smallest(order, list) else {
@@ -55,10 +55,9 @@ impl Zone<'_> {
         Some((i, found))
     }
 
-    /// Takes up to `n` blocks, at least one, as that many calls of
-    /// [`rmqueue_smallest`](Self::rmqueue_smallest) would: they follow each other in the first block of the
-    /// smallest order that serves, since all smaller lists are empty. Returns the first, and how many
-    /// they are.
+    /// Takes up to `n` blocks, at least one, as that many calls of [`rmqueue_smallest`](Self::rmqueue_smallest)
+    /// would: they follow each other in the first block of the smallest order that serves, because all smaller
+    /// lists are empty. Returns the first block, and how many blocks were taken.
     pub(crate) fn take_run(
         &mut self,
         order: Order,
@@ -70,9 +69,11 @@ impl Zone<'_> {
         }
         let found = self.area.smallest(order, list)?;
         let i = self.area.list(found, list).head()?;
+        debug_assert!(n > 0, "no block is asked for");
+        debug_assert_eq!(self.map.free_list(i, found), Some(list), "the head is not free");
         let taken = n.min(1 << (found - order));
-        // The first finds its order after those below; the `m`-th after it finds a block of the
-        // largest order that divides its distance.
+        // The first block is found after probing the orders below; block `m` after it is found at the largest order
+        // that divides `m`.
         let after = taken - 1;
         self.counters.list_probes +=
             u64::from(found + 1 - order) + u64::from(2 * after - after.count_ones());
@@ -93,8 +94,8 @@ impl Zone<'_> {
         Some((i, taken))
     }
 
-    /// Passes to `insert` what is left of a block of the order `found` after some blocks of `order`
-    /// were taken from its start, in the largest pieces.
+    /// Passes the rest of a block of order `found` to `insert`, in the largest pieces, after `taken` blocks of
+    /// `order` were taken from its start.
     #[inline(always)]
     pub(super) fn insert_rest(
         &mut self,
@@ -104,6 +105,7 @@ impl Zone<'_> {
         taken: u32,
         mut insert: impl FnMut(&mut Self, Index, Order),
     ) {
+        debug_assert!(taken <= 1 << (found - order), "more taken than there was");
         let mut at = taken;
         while at < 1 << (found - order) {
             let piece = at.trailing_zeros();
@@ -115,13 +117,14 @@ impl Zone<'_> {
     /// Splits a block that is on no list, down to `order` at its start (`expand`).
     #[inline]
     pub(crate) fn expand(&mut self, i: Index, order: Order, from: Order, list: Migratetype) {
+        debug_assert!(order <= from && i.is_multiple_of(1 << from), "no block at {i}");
         self.map.set_taken(i, from);
         for half in (order..from).rev() {
             self.insert(i + (1 << half), half, list, End::Head);
         }
     }
 
-    /// Reports a block taken from a list for a request of a type.
+    /// Reports that a block was taken from a list for a request of a type.
     pub(crate) fn trace_zone_locked(
         &self,
         i: Index,
@@ -141,7 +144,7 @@ impl Zone<'_> {
         observer.event(Event::ZoneLocked { pfn, order, migratetype, percpu_refill });
     }
 
-    /// Frees a block to the list of a type, merging it with its buddies (`__free_one_page`).
+    /// Frees a block to the list of a type, and merges it with its buddies (`__free_one_page`).
     ///
     /// `end` overrides the choice of the list's end.
     #[inline]
@@ -153,6 +156,7 @@ impl Zone<'_> {
         end: Option<End>,
         observer: &mut impl Observer,
     ) {
+        debug_assert!(i.is_multiple_of(1 << order), "no block of order {order} at {i}");
         if self.is_packed() {
             self.free_one_under::<true>(i, order, mt, end, observer);
         } else {
@@ -160,7 +164,7 @@ impl Zone<'_> {
         }
     }
 
-    /// The same, where the placement is known.
+    /// [`free_one`](Self::free_one) for a known placement.
     #[inline(never)]
     fn free_one_under<const PACKED: bool>(
         &mut self,
@@ -183,7 +187,7 @@ impl Zone<'_> {
         }
     }
 
-    /// Does what is left to do of freeing a block with which its pageblock became free as a whole.
+    /// Completes the free of a block that emptied its pageblock.
     #[inline(never)]
     pub(super) fn link_emptied(
         &mut self,
@@ -196,8 +200,8 @@ impl Zone<'_> {
         self.merge_and_link::<true>(merged, freed, (cap, mt, None), observer);
     }
 
-    /// Merges a block with its buddies up to the order `cap`, and puts it on a list. It is `freed`, or that and what
-    /// merged with it, whose pages are in the counters.
+    /// Merges a block with its buddies up to the order `cap`, and puts it on a list. The block is `freed`, or
+    /// contains it together with blocks that merged with it already and whose pages are in the counters.
     #[inline(always)]
     fn merge_and_link<const PACKED: bool>(
         &mut self,
@@ -206,7 +210,7 @@ impl Zone<'_> {
         (cap, mt, end): (Order, Migratetype, Option<End>),
         observer: &mut impl Observer,
     ) {
-        // Pages that are in the counters already, and not as whole blocks.
+        // Pages that are in the counters already, but not as whole blocks.
         let mut counted = if PACKED { pages(order) - pages(freed.1) } else { 0 };
         while order < cap {
             if self.capture.is_some() && self.give_to_capture(i, order, mt, observer) {
@@ -222,6 +226,7 @@ impl Zone<'_> {
                 self.map.byte_free_list(buddy, order)
             };
             let Some(list) = list else { break };
+            // Checked only from the pageblock order on, as in the kernel: below it both halves have one type.
             if self.is_whole_block(order) && !self.may_merge(buddy, mt) {
                 break;
             }
@@ -243,6 +248,8 @@ impl Zone<'_> {
         if PACKED && self.is_whole_block(order) {
             self.packing.emptied(&self.map, freed.0, freed.1 < self.geometry.pageblock_order);
         }
+        debug_assert!(i.is_multiple_of(1 << order), "a merged block is not aligned");
+        debug_assert!(order <= self.geometry.max_order, "merged past the largest order");
         let end = end.unwrap_or_else(|| self.end_for::<PACKED>(i, order));
         self.link(i, order, mt, end);
         if self.is_whole_block(order) {
@@ -253,7 +260,8 @@ impl Zone<'_> {
         }
     }
 
-    /// 3.19 to 4.3 stop at the pageblock when the freed page's block is isolated.
+    /// Returns the order at which merging stops: 3.19 to 4.3 stop at the pageblock order if the freed page's
+    /// pageblock is isolated.
     fn merge_cap(&self, i: Index) -> Order {
         let max = self.geometry.max_order;
         let isolated = || self.map.block_type(i) == Migratetype::Isolate;
@@ -264,7 +272,7 @@ impl Zone<'_> {
         }
     }
 
-    /// Tells whether a free block of type `mt` may merge with its buddy, both of whole pageblocks.
+    /// Returns whether a free block of type `mt` may merge with its buddy. Both consist of whole pageblocks.
     fn may_merge(&self, buddy: Index, mt: Migratetype) -> bool {
         let other = self.map.block_type(buddy);
         if other == mt {
@@ -279,13 +287,13 @@ impl Zone<'_> {
         }
     }
 
-    /// Sets the type of a buddy of whole pageblocks that merges to that of the freed block, once it is off its list.
+    /// Gives a buddy of whole pageblocks the type of the freed block that it merges with. The buddy is on no list.
     fn match_buddy(&mut self, buddy: Index, order: Order, mt: Migratetype) {
         if !self.is_whole_block(order) || self.map.block_type(buddy) == mt {
             return;
         }
         match self.policy.merge_rule {
-            // So that each free page stays on the list of its pageblock's type, for which four bits a frame do.
+            // Keeps each free page on the list of its pageblock's type, which four bits per frame require.
             MergeRule::Retype if self.is_packed() => self.set_block_types(buddy, order, mt),
             MergeRule::Retype => self.set_block_type(buddy, mt),
             MergeRule::RetypeAll => self.set_block_types(buddy, order, mt),
@@ -296,8 +304,8 @@ impl Zone<'_> {
         }
     }
 
-    /// Returns the tail, if the block is likely to merge soon: if the buddy of what it would become is
-    /// already free (`buddy_merge_likely`). At the tail it is allocated last, and has the most time to merge.
+    /// Returns the tail if the block is likely to merge soon, because the buddy of the merged block is already free
+    /// (`buddy_merge_likely`). At the tail it is allocated last, and has the most time to merge.
     fn end_for<const PACKED: bool>(&self, i: Index, order: Order) -> End {
         if order + 1 >= self.geometry.max_order {
             return End::Head;
@@ -313,8 +321,8 @@ impl Zone<'_> {
         if likely { End::Tail } else { End::Head }
     }
 
-    /// Frees a block to the list of its pageblock's type (`free_one_page`); from 6.12 blocks larger
-    /// than a pageblock are freed in pieces, each to its own (`split_large_buddy`).
+    /// Frees a block to the list of its pageblock's type (`free_one_page`). From 6.12 a block larger than a
+    /// pageblock is freed in pieces, each to its own type (`split_large_buddy`).
     pub(crate) fn free_by_block_type(
         &mut self,
         i: Index,
@@ -343,8 +351,8 @@ impl Zone<'_> {
         }
     }
 
-    /// Returns the frames whose free pages move when the pageblock of the page at `i` changes its type;
-    /// `None` where the zone's end keeps it from moving.
+    /// Returns the frames whose free pages move when the pageblock of the page at `i` changes its type. `None` if
+    /// the pageblock extends past the zone.
     pub(crate) fn movable_range(&self, i: Index) -> Option<Range<Index>> {
         let block = self.pageblock_of(i);
         let end = block + (1 << self.geometry.pageblock_order);
@@ -353,6 +361,7 @@ impl Zone<'_> {
         }
         if self.span.contains(self.map.pfn(block)) {
             Some(block..end)
+        // The kernel starts at the page itself if the pageblock begins before the zone.
         } else if self.policy.retype == Retype::Together {
             None
         } else {
@@ -360,13 +369,14 @@ impl Zone<'_> {
         }
     }
 
-    /// Moves the free blocks of the pageblock of the page at `i` to the list of a type; returns the
-    /// pages moved (`move_freepages_block`).
+    /// Moves the free blocks of the pageblock of the page at `i` to the list of a type. Returns the number of pages
+    /// moved (`move_freepages_block`).
     pub(crate) fn move_freepages_block(&mut self, i: Index, to: Migratetype) -> u64 {
         self.move_freepages_from(i, None, to)
     }
 
-    /// The same for a pageblock that has its new type already, and had the type `from` before.
+    /// [`move_freepages_block`](Self::move_freepages_block) for a pageblock that has its new type already, and had
+    /// the type `from` before.
     pub(crate) fn move_freepages_from(
         &mut self,
         i: Index,
@@ -383,13 +393,14 @@ impl Zone<'_> {
             };
             let own = from.filter(|_| !self.is_whole_block(order));
             self.move_to_list(at, order, own.unwrap_or(list), to);
+            debug_assert!(at.is_multiple_of(1 << order), "a free block is not aligned");
             moved += pages(order);
             at += 1 << order;
         }
         moved
     }
 
-    /// Returns what [`Self::movable_range`] covers.
+    /// Counts the pages of a [movable range](Self::movable_range) by use.
     pub(crate) fn count_block(&self, range: Range<Index>) -> BlockCount {
         let (mut free, mut movable, mut looks) = (0, 0, 0);
         let Range { start: mut at, end } = range;
@@ -415,14 +426,14 @@ impl Zone<'_> {
         BlockCount { free: free.min(block_pages), movable: movable.min(block_pages), looks }
     }
 
-    /// Returns the frames of the pageblock that holds a frame.
+    /// Returns the first frame of the pageblock that contains a frame.
     pub(crate) fn pageblock_of(&self, i: Index) -> Index {
         i & !((1 << self.geometry.pageblock_order) - 1)
     }
 }
 
 impl Zone<'_> {
-    /// Frees a block past the CPU lists, where no CPU counts it.
+    /// Frees a block past the CPU lists, in the zone's own count.
     #[cfg(feature = "replay")]
     pub(crate) fn free_past_lists(&mut self, i: Index, order: Order, observer: &mut impl Observer) {
         self.counters.count_free(order);

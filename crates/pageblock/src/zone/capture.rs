@@ -1,5 +1,5 @@
-//! Compaction capture: a task that compacts keeps the block that its own work frees, before another
-//! takes it (5.1 and later).
+//! Compaction capture: a task that compacts gets the block that its own work frees, before another task can take it
+//! (5.1 and later).
 //!
 //! Source: `compaction_capture` and `task_capc` (mm/page_alloc.c).
 
@@ -10,16 +10,16 @@ use crate::policy::Capture;
 use crate::table::map::{FrameState, Index};
 use crate::zone::Zone;
 
-/// What a compacting task waits for in a zone (`struct capture_control`). While
-/// [`Zone::capture`] holds one, the next block of its order that a free makes, and that the policy
-/// lets it have, goes to [`CaptureSlot::pfn`] instead of a free list; it is allocated then.
+/// A compacting task's wait for a block in a zone (`struct capture_control`). While [`Zone::capture`] holds one,
+/// the next block of its order that a free creates, and that the policy grants, is allocated to
+/// [`CaptureSlot::pfn`] instead of going to a free list.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct CaptureSlot {
-    /// The order that is wanted.
+    /// The order of the block to wait for.
     pub order: Order,
     /// The type of the request.
     pub migratetype: Migratetype,
-    /// The block that was captured.
+    /// The captured block.
     pub pfn: Option<Pfn>,
 }
 
@@ -32,17 +32,17 @@ impl CaptureSlot {
 }
 
 impl Zone<'_> {
-    /// Has a task wait for a block while it compacts the zone.
+    /// Makes a task wait for a block while it compacts the zone.
     pub fn start_capture(&mut self, slot: CaptureSlot) {
         self.capture = Some(slot);
     }
 
-    /// Ends the wait of the task that compacts the zone, and returns its slot with the block that was captured.
+    /// Ends the wait of the task that compacts the zone. Returns its slot with the captured block.
     pub fn end_capture(&mut self) -> Option<CaptureSlot> {
         self.capture.take()
     }
 
-    /// Hands a block that a free has made to the task that waits for it. Tells whether it did.
+    /// Hands a block that a free has created to the task that waits for it. Returns whether it did.
     pub(crate) fn give_to_capture(
         &mut self,
         i: Index,
@@ -53,7 +53,7 @@ impl Zone<'_> {
         let Some(slot) = self.capture.filter(|s| s.order == order && s.pfn.is_none()) else {
             return false;
         };
-        // A request that is not movable would pollute a movable block that it does not fill.
+        // An unmovable request would pollute a movable pageblock that it does not fill.
         let pollutes = mt == Movable
             && !self.is_whole_block(order)
             && match self.policy.capture {

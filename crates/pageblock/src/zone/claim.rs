@@ -1,5 +1,4 @@
-//! The effect of a fallback: the pageblock of its block is claimed, or its free pages move, or the block is
-//! split.
+//! The effect of a fallback: the block's pageblock is claimed, its free pages move, or only the block is split.
 //!
 //! Source: `steal_suitable_fallback`, `try_to_claim_block`, `__rmqueue_claim`, `__rmqueue_steal` of Linux
 //! 3.10 to 7.3.
@@ -14,10 +13,10 @@ use crate::zone::Zone;
 use crate::zone::fallback::{Fallback, Outcome};
 
 impl Zone<'_> {
-    /// Serves a request by a decision of [`find_fallback`](Self::find_fallback).
+    /// Serves a request as [`find_fallback`](Self::find_fallback) decided.
     ///
-    /// Returns the block's first frame, and the type that a CPU list remembers for it (up to 6.9).
-    /// Failed claims are to be passed on, as each boosts the watermark.
+    /// Returns the block's first frame, and the type that a CPU list remembers for it (up to 6.9). The caller
+    /// reports failed claims, each of which boosts the watermark.
     pub(crate) fn take_fallback(
         &mut self,
         order: Order,
@@ -27,6 +26,7 @@ impl Zone<'_> {
         observer: &mut impl Observer,
     ) -> Option<(Index, Migratetype)> {
         let i = self.map.index(fallback.pfn)?;
+        // The caller's decision is stale: the block was taken or merged since.
         if self.map.free_list(i, fallback.order) != Some(fallback.from) || fallback.order < order {
             return None;
         }
@@ -73,8 +73,8 @@ impl Zone<'_> {
         }
     }
 
-    /// Moves the pageblock's free pages, then splits the block that was found (up to 4.9). Returns the type that the
-    /// block is treated as, and that of the remainder.
+    /// Moves the pageblock's free pages, then splits the block that was found (up to 4.9). Returns the type that
+    /// the block is treated as, and the remainder's type.
     fn move_and_split(
         &mut self,
         i: Index,
@@ -87,7 +87,7 @@ impl Zone<'_> {
         let mut list = from;
         match outcome {
             Outcome::ClaimWhole => self.set_block_types(i, found, start),
-            // Nothing moves out of a pageblock that the zone's end cuts.
+            // Nothing moves out of a pageblock that extends past the zone.
             Outcome::Claim if self.retype_block(i, start) > 0 => list = start,
             Outcome::Refile if self.move_freepages_block(i, start) > 0 => list = start,
             Outcome::Claim | Outcome::Refile => {}
@@ -132,7 +132,7 @@ impl Zone<'_> {
         }
     }
 
-    /// Splits the block that was found; the remainder stays on the list of the pageblock's type (from 6.10).
+    /// Splits the block that was found. The remainder stays on the list of the pageblock's type (from 6.10).
     fn take_strict(
         &mut self,
         i: Index,
@@ -154,6 +154,11 @@ impl Zone<'_> {
             Outcome::Claim => {
                 self.boost_watermark(flags);
                 self.retype_block(i, start);
+                debug_assert_eq!(
+                    self.map.block_type(i),
+                    start,
+                    "a claimed pageblock kept its type"
+                );
                 let page = self.rmqueue_smallest(order, start)?;
                 self.trace_zone_locked(page, order, start, start, observer);
                 Some(page)

@@ -1,6 +1,6 @@
-//! What compaction asks of the allocator: hints, free pages to move content to, and whether to stop.
+//! The allocator's part in compaction: hints, free pages as migration targets, and whether to stop.
 //!
-//! The scanners themselves are outside: they need to know what the content is.
+//! The scanners themselves are outside, because they need to know the content of pages.
 //!
 //! Source: `__isolate_free_page` (mm/page_alloc.c); `compact_finished`
 //! (mm/compaction.c).
@@ -19,7 +19,7 @@
 //! # allocator.retune();
 //! use pageblock::frame::Pfn;
 //!
-//! // A free block that contents are moved to: neither a watermark nor a CPU list matters.
+//! // A free block as a migration target: neither watermarks nor CPU lists matter.
 //! let (zone, _) = allocator.zone_and_cache(ZoneIndex(0), CpuId(0)).unwrap();
 //! let order = zone.isolate_free_page(Pfn(4096)).unwrap();
 //! assert_eq!(order, 10);
@@ -36,16 +36,16 @@ use crate::table::map::FrameState;
 use crate::zone::Zone;
 
 impl Zone<'_> {
-    /// Returns the skip hint of the pageblock that holds a frame (`get_pageblock_skip`); `false` for a frame
-    /// of another zone.
+    /// Returns the skip hint of the pageblock that contains a frame (`get_pageblock_skip`); `false` for a frame of
+    /// another zone.
     #[must_use]
     pub fn skip(&self, pfn: Pfn) -> bool {
         self.map.index(pfn).is_some_and(|i| self.map.skip(i))
     }
 
-    /// Takes the free block that starts at a frame off its list, past every watermark, and returns its
-    /// order; `None` where no free block starts. The block is in use then, with movable content. If it is
-    /// half a pageblock or more, its pageblocks become movable (`__isolate_free_page`).
+    /// Takes the free block that starts at a frame off its list, regardless of watermarks, and returns its order;
+    /// `None` if no free block starts there. The block is then allocated, with movable content. If it is half a
+    /// pageblock or more, its pageblocks become movable (`__isolate_free_page`).
     pub fn isolate_free_page(&mut self, pfn: Pfn) -> Option<Order> {
         let i = self.map.index(pfn)?;
         let FrameState::Free { order, list } = self.map.state(i) else { return None };
@@ -62,9 +62,9 @@ impl Zone<'_> {
         Some(order)
     }
 
-    /// Makes the free block that holds a frame the first of its list; those before it go behind the last
-    /// (`move_freelist_tail`). Does nothing where no free block holds the frame, and under packed placement for blocks
-    /// smaller than a pageblock, which stand on no list.
+    /// Makes the free block that contains a frame the head of its list, and moves the blocks before it behind the
+    /// tail (`move_freelist_tail`). Does nothing if no free block contains the frame, and under packed placement
+    /// for blocks smaller than a pageblock, which are on no list.
     pub fn rotate_free_list(&mut self, pfn: Pfn) {
         if let Some((i, order, list)) = self.map.index(pfn).and_then(|i| self.map.free_block_of(i))
         {
@@ -76,7 +76,7 @@ impl Zone<'_> {
         }
     }
 
-    /// Makes a pageblock movable; its free pages go with it where `retype` is `together`.
+    /// Makes a pageblock movable. Its free pages move too if `retype` is `together`.
     fn make_movable(&mut self, i: crate::table::map::Index) {
         if self.policy.retype == Retype::Apart {
             self.set_block_type(i, Movable);
@@ -85,8 +85,8 @@ impl Zone<'_> {
         }
     }
 
-    /// Tells whether a request could claim a whole pageblock of another type by a block of exactly
-    /// this order (`find_suitable_fallback` with `only_stealable`).
+    /// Returns whether a request could claim a whole pageblock of another type through a block of exactly this
+    /// order (`find_suitable_fallback` with `only_stealable`).
     #[must_use]
     pub fn has_claimable_fallback(&self, order: Order, start: Migratetype) -> bool {
         order <= self.geometry.max_order && self.can_claim_at(order, start)

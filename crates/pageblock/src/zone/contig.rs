@@ -1,5 +1,4 @@
-//! Contiguous ranges in a zone: what keeps a range from being taken, and which pageblocks are isolated
-//! for it.
+//! Contiguous ranges in a zone: obstacles to taking a range, and the pageblocks that are isolated for it.
 //!
 //! Source: `has_unmovable_pages`, `start_isolate_page_range` (mm/page_isolation.c).
 
@@ -14,28 +13,28 @@ use crate::base::mobility::Migratetype::Isolate;
 use crate::table::map::{FrameState, Index};
 use crate::zone::Zone;
 
-/// How the contents of allocated blocks are moved.
+/// Moves the content of allocated blocks.
 ///
-/// Where CPUs share the allocator, the caller ensures that a block is not freed while
-/// [`migrate`](Self::migrate) moves it; for a block that was freed before, `migrate` returns `false`.
+/// If CPUs share the allocator, the caller ensures that no block is freed while [`migrate`](Self::migrate) moves
+/// it. For a block that was freed before, `migrate` returns `false`.
 pub trait Migrate {
-    /// Tells whether the content of an allocated block can be moved. A shared zone's lock is held.
+    /// Returns whether the content of an allocated block can be moved. The caller may hold a shared zone's lock.
     fn is_movable(&mut self, block: Pfn, order: Order) -> bool;
 
-    /// Moves the content of a block to another of the same order, and lets everyone who used the
-    /// first use the second. Tells whether it did; nobody uses `from` then, and the allocator frees
-    /// it. Otherwise `to` is freed.
+    /// Moves the content of a block to another of the same order, and redirects all users of the first to the
+    /// second. Returns whether it did: then nobody uses `from` any more, and the allocator frees it. Otherwise the
+    /// allocator frees `to`.
     fn migrate(&mut self, from: Pfn, to: Pfn, order: Order) -> bool;
 
-    /// Called repeatedly while a CPU that was asked to drain its caches has not done so. `false`, the
-    /// default, stops waiting.
+    /// Called repeatedly while a CPU has not yet drained its caches as requested. `false`, the default, stops
+    /// waiting.
     fn wait_for(&mut self, cpu: CpuId) -> bool {
         let _ = cpu;
         false
     }
 }
 
-/// Moves nothing: only ranges that are free already can be allocated.
+/// Moves nothing, so only ranges that are already free can be allocated.
 impl Migrate for () {
     fn is_movable(&mut self, _: Pfn, _: Order) -> bool {
         false
@@ -46,44 +45,44 @@ impl Migrate for () {
     }
 }
 
-/// Why a range could not be allocated. No frame is allocated then; blocks moved so far stay moved.
+/// The reason why a range could not be allocated. None of its frames is allocated; blocks moved so far stay moved.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum ContigError {
-    /// The range, or the number of pages asked for, is empty.
+    /// The range or the requested number of pages is empty.
     Empty,
-    /// The alignment is no power of two.
+    /// The alignment is not a power of two.
     Alignment(u64),
-    /// There is no such CPU.
+    /// No such CPU exists.
     NoSuchCpu(CpuId),
     /// The frame is in no zone.
     Foreign(Pfn),
-    /// The range starts in one zone and reaches the frame, which is not in it.
+    /// The range starts in one zone and extends to this frame, which is outside that zone.
     SpansZones(Pfn),
-    /// The frame was never handed to the allocator, or was taken from it.
+    /// The frame was never handed to the allocator, or was taken offline.
     Reserved(Pfn),
-    /// The pageblock of the frame is isolated already: someone else works there.
+    /// The frame's pageblock is already isolated by someone else.
     Isolated(Pfn),
-    /// The zone ends in the pageblock of the frame (from 6.10 also: begins there), so that it cannot be
+    /// The zone ends within the frame's pageblock (from 6.10 also: begins within it), so the pageblock cannot be
     /// isolated.
     CutPageblock(Pfn),
     /// The content of the block cannot be moved.
     Unmovable(Pfn),
     /// There is no memory to move the block to.
     NoTarget(Pfn),
-    /// The content of the block was said to be movable, but could not be moved.
+    /// The content of the block was reported as movable, but could not be moved.
     NotMoved(Pfn),
     /// The block was not allocated as part of a contiguous range.
     NotContiguous(FrameError),
-    /// The range neither consists of whole pageblocks nor reaches the ends of its zone.
+    /// The range does not consist of whole pageblocks, and does not extend to the ends of its zone.
     Misaligned(FrameRange),
-    /// The frame is not reserved, or is no hole.
+    /// The frame is not in the required state (reserved, or a hole).
     WrongState(Pfn, FrameState),
     /// No range of this size and alignment can be allocated.
     NotFound,
     /// The CPU has not drained its caches.
     Busy(CpuId),
-    /// Other CPUs kept allocating and freeing blocks of the range.
+    /// Other CPUs kept allocating and freeing blocks in the range.
     Contended(FrameRange),
 }
 
@@ -120,8 +119,8 @@ impl fmt::Display for ContigError {
 impl core::error::Error for ContigError {}
 
 impl Zone<'_> {
-    /// Returns the pageblocks to isolate for a range; up to 6.9 also those that a free block with frames of the
-    /// range may extend to.
+    /// Returns the pageblocks to isolate for a range. Up to 6.9 they include those into which a free block with
+    /// frames of the range may extend.
     pub(crate) fn window(&self, start: Index, end: Index) -> FrameRange {
         let order = match self.policy.isolation {
             Isolation::Split => self.geometry.pageblock_order,
@@ -137,8 +136,8 @@ impl Zone<'_> {
         }
     }
 
-    /// Returns what keeps a range with this frame from being allocated, if anything (`has_unmovable_pages`), and the
-    /// frame after its block.
+    /// Returns what prevents the allocation of a range with this frame, if anything (`has_unmovable_pages`), and
+    /// the frame after its block.
     fn obstacle(&self, i: Index, migrate: &mut impl Migrate) -> (Option<ContigError>, Index) {
         let (first, state) = self.map.block_at(i);
         let next = first + (1 << state.order().unwrap_or(0));
@@ -170,7 +169,7 @@ impl Zone<'_> {
         Ok(())
     }
 
-    /// Returns the first aligned range from a frame on without a known obstacle.
+    /// Returns the first aligned range, from a frame on, without a known obstacle.
     pub(crate) fn candidate(
         &self,
         from: Pfn,
@@ -198,7 +197,7 @@ impl Zone<'_> {
         }
     }
 
-    /// Marks frames that are on no list as blocks in use, the largest that are aligned.
+    /// Marks frames that are on no list as allocated, in the largest aligned blocks.
     pub(crate) fn mark_in_use(&self, start: Index, end: Index) {
         let range = FrameRange { start: self.map.pfn(start), end: self.map.pfn(end - 1).plus(1) };
         for (pfn, order) in range.blocks(self.geometry.max_order) {
@@ -210,8 +209,8 @@ impl Zone<'_> {
 }
 
 impl Zone<'_> {
-    /// Isolates the pageblocks of a window. Those that cannot be isolated are left out, unless the
-    /// range needs them.
+    /// Isolates the pageblocks of a window. Pageblocks that cannot be isolated are left out, unless the range needs
+    /// them.
     pub(crate) fn isolate_window(
         &mut self,
         window: FrameRange,
@@ -224,8 +223,8 @@ impl Zone<'_> {
         for block in (window.start.0..window.end.0).step_by(1 << order).map(Pfn) {
             let inside = block.max(self.span.start);
             let needed = inside < range.end && range.start < block.plus(1 << order);
-            // Linux: up to 6.9 isolates a pageblock that the zone's end cuts, and loses what is freed
-            // there meanwhile, as nothing moves out of it.
+            // Linux up to 6.9 isolates a pageblock that extends past the zone, and loses what is freed there
+            // meanwhile, because nothing moves out of it.
             let movable = self.map.index(inside).and_then(|i| self.movable_range(i)).is_some();
             error = match movable.then(|| self.isolate_block(inside, observer)) {
                 Some(Ok(())) => None,
@@ -246,12 +245,12 @@ impl Zone<'_> {
     pub(crate) fn unisolate_window(&mut self, window: FrameRange, observer: &mut impl Observer) {
         let order = self.geometry.pageblock_order;
         for block in (window.start.0..window.end.0).step_by(1 << order).map(Pfn) {
-            // Fails for a pageblock that could not be isolated: there is nothing to undo.
+            // Fails for a pageblock that could not be isolated, where there is nothing to undo.
             let _ = self.unisolate_block(block.max(self.span.start), None, observer);
         }
     }
 
-    /// Tells whether every frame is in a free block.
+    /// Returns whether every frame is in a free block.
     pub(crate) fn is_free(&self, start: Index, end: Index) -> bool {
         let mut i = start;
         while i < end {

@@ -1,17 +1,17 @@
-//! What a zone and its CPUs count.
+//! Counters of a zone and its CPUs.
 
-/// What was counted since the allocator was made. Allocations and frees are counted by CPU
-/// ([`CpuCache::counters`](crate::cpu_cache::CpuCache::counters)), all else by zone;
-/// [`Allocator::counters`](crate::alloc::Allocator::counters) sums up.
+/// Totals since the allocator was created. Allocations and frees are counted per CPU
+/// ([`CpuCache::counters`](crate::cpu_cache::CpuCache::counters)), everything else per zone;
+/// [`Allocator::counters`](crate::alloc::Allocator::counters) adds them up.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct ZoneCounters {
     /// Pages allocated (`pgalloc_<zone>`).
     pub pgalloc: u64,
     /// Pages freed (its share of `pgfree`).
     pub pgfree: u64,
-    /// How often the zone lock would be taken.
+    /// The number of times that the zone lock would be taken.
     pub lock_acquired: u64,
-    /// Free lists looked at in the search for a block.
+    /// Free lists probed in searches for a block.
     pub list_probes: u64,
 }
 
@@ -22,7 +22,7 @@ impl ZoneCounters {
         self.pgfree += crate::base::frame::pages(order);
     }
 
-    /// Returns the sum of both.
+    /// Returns the sum of two sets of counters.
     #[must_use]
     pub const fn and(self, other: &Self) -> Self {
         Self {

@@ -1,7 +1,7 @@
-//! Serving a request from blocks of another type: which block is taken, and what becomes of it.
+//! Serves a request from blocks of another type: chooses the block, and what becomes of its pageblock.
 //!
-//! The decision ([`Zone::find_fallback`]) and its effect (`Zone::take_fallback`) are apart, so that
-//! a replay can compare the first with what a kernel did before anything changes.
+//! The decision ([`Zone::find_fallback`]) is separate from its effect (`Zone::take_fallback`), so that a replay can
+//! compare it with the kernel's before anything changes.
 //!
 //! Source: `__rmqueue_fallback`, `find_suitable_fallback`, `steal_suitable_fallback`,
 //! `try_to_claim_block`, `__rmqueue_claim`, `__rmqueue_steal` of Linux 3.10 to 7.3.
@@ -15,64 +15,65 @@ use crate::zone::Zone;
 use crate::zone::buddy::BlockCount;
 use crate::zone::packing::Prefer;
 
-/// What becomes of the pageblock of the block that a fallback takes.
+/// What becomes of the pageblock of a block that a fallback takes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Outcome {
-    /// The block is a pageblock or more: all of it takes the requested type.
+    /// The block is at least a pageblock: all of it gets the requested type.
     ClaimWhole,
-    /// The pageblock takes the requested type, and its free pages move to that list.
+    /// The pageblock gets the requested type, and its free pages move to that type's lists.
     Claim,
-    /// Its free pages move, but it keeps its type (up to 6.9).
+    /// The free pages move, but the pageblock keeps its type (up to 6.9).
     Refile,
-    /// Only what was found is used.
+    /// Only the block itself is used.
     Single,
 }
 
-/// The block of another type that serves a request.
+/// A block of another type that serves a request.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Fallback {
-    /// Its first frame.
+    /// The block's first frame.
     pub pfn: Pfn,
-    /// Its order.
+    /// The block's order.
     pub order: Order,
-    /// The type of its list.
+    /// The type of the block's list.
     pub from: Migratetype,
-    /// What becomes of its pageblock.
+    /// What becomes of the block's pageblock.
     pub outcome: Outcome,
 }
 
-/// The result of a search.
+/// The result of a search for a fallback.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 #[non_exhaustive]
 pub struct FallbackSearch {
-    /// What was found.
+    /// The block to take, if any.
     pub found: Option<Fallback>,
-    /// Pageblocks that could not be claimed on the way (6.15 and later; each boosts the watermark).
+    /// Pageblocks on the way that could not be claimed (6.15 and later; each boosts the watermark).
     pub failed_claims: u32,
-    /// Lists looked at.
+    /// Lists probed.
     pub probes: u32,
-    /// Pages looked at to count pageblocks ([`Zone::block_looks`]).
+    /// Pages read to count the pageblocks' content ([`Zone::block_looks`]).
     pub looks: u32,
 }
 
-/// Where a search in one bulk operation starts (`enum rmqueue_mode`, 6.15 and later).
+/// Where the next search of a bulk operation starts (`enum rmqueue_mode`, 6.15 and later).
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default)]
 pub enum Mode {
-    /// At the list of the requested type.
+    /// With the list of the requested type.
     #[default]
     Normal,
-    /// At CMA.
+    /// With CMA.
     Cma,
-    /// At the search for a pageblock to claim.
+    /// With the search for a pageblock to claim.
     Claim,
-    /// At the search for a block to steal.
+    /// With the search for a block to steal.
     Steal,
 }
 
 pub(super) type Candidate = (Index, Order, Migratetype);
 
 impl Zone<'_> {
-    /// Returns the types that a request of a type falls back to, in order (`fallbacks`; docs/linux/fallback.md#candidate-types).
+    /// Returns the types that a request of a type falls back to, in order (`fallbacks`;
+    /// docs/linux/fallback.md#candidate-types).
     fn fallback_types(&self, start: Migratetype) -> &'static [Migratetype] {
         match start {
             Unmovable => &[Reclaimable, Movable],
@@ -83,8 +84,8 @@ impl Zone<'_> {
         }
     }
 
-    /// Tells whether a block of this order is large enough to claim its whole pageblock
-    /// (`can_steal_fallback`, `should_try_claim_block`).
+    /// Returns whether a block of this order is large enough to claim its whole pageblock (`can_steal_fallback`,
+    /// `should_try_claim_block`).
     fn claimable(&self, order: Order, start: Migratetype) -> bool {
         let kernel = match self.policy.claim_pred {
             ClaimPred::Reclaimable => start == Reclaimable,
@@ -93,12 +94,12 @@ impl Zone<'_> {
         order >= self.geometry.pageblock_order / 2 || kernel || self.mobility_off
     }
 
-    /// Tells whether some type has a block of this order that is large enough to claim its pageblock.
+    /// Returns whether some type has a block of this order that is large enough to claim its pageblock.
     pub(crate) fn can_claim_at(&self, order: Order, start: Migratetype) -> bool {
         self.claimable(order, start) && self.candidate_at(order, start, &mut 0).is_some()
     }
 
-    /// Returns the first block of an order of the types that a request falls back to.
+    /// Returns the first block of an order among the types that a request falls back to.
     fn candidate_at(
         &self,
         order: Order,
@@ -137,7 +138,7 @@ impl Zone<'_> {
         })
     }
 
-    /// Returns the smallest block that may be taken from another type.
+    /// Returns the smallest order of a block that may be taken from another type.
     fn min_fallback_order(&self, order: Order, flags: AllocFlags) -> Order {
         if flags.has(AllocFlags::NOFRAGMENT) {
             order.max(self.geometry.pageblock_order)
@@ -146,7 +147,7 @@ impl Zone<'_> {
         }
     }
 
-    /// Searches the lists of other types for a block to serve a request; changes nothing.
+    /// Searches the lists of other types for a block that serves a request. Changes nothing.
     #[must_use]
     pub fn find_fallback(
         &self,
@@ -190,6 +191,10 @@ impl Zone<'_> {
             search.looks = looks;
             fallback
         });
+        debug_assert!(
+            search.found.is_none_or(|found| found.from != start && found.order >= order),
+            "{search:?}"
+        );
         search
     }
 
@@ -203,6 +208,7 @@ impl Zone<'_> {
         let mut search = FallbackSearch::default();
         if mode <= Mode::Claim {
             for at in (self.min_fallback_order(order, flags)..=self.geometry.max_order).rev() {
+                // Smaller orders cannot claim either: the threshold is the order alone.
                 if !self.claimable(at, start) {
                     break;
                 }
@@ -228,8 +234,8 @@ impl Zone<'_> {
         search
     }
 
-    /// Returns how many pageblocks a search tries to claim where it can claim none of them (6.15 and later;
-    /// one for each order that is reason enough).
+    /// Returns the number of pageblocks that a search tries to claim if it can claim none of them (6.15 and later;
+    /// one per order that is large enough).
     #[must_use]
     pub fn claims_to_try(&self, order: Order, start: Migratetype, flags: AllocFlags) -> u32 {
         if self.policy.fallback_pick != FallbackPick::ClaimThenSteal {
@@ -240,13 +246,13 @@ impl Zone<'_> {
         tried.count() as u32
     }
 
-    /// Decides what becomes of the pageblock of a candidate.
+    /// Decides what becomes of a candidate's pageblock.
     #[cfg(feature = "replay")]
     pub(crate) fn outcome(&self, candidate: Candidate, start: Migratetype) -> Fallback {
         self.counted_outcome(candidate, start).0
     }
 
-    /// The same, and the pages that were looked at for it.
+    /// Decides what becomes of a candidate's pageblock, and returns the number of pages read for that.
     fn counted_outcome(&self, (i, order, from): Candidate, start: Migratetype) -> (Fallback, u32) {
         let mut looks = 0;
         let outcome = self.decide((i, order, from), start, &mut looks);
@@ -256,6 +262,7 @@ impl Zone<'_> {
     fn decide(&self, (i, order, from): Candidate, start: Migratetype, looks: &mut u32) -> Outcome {
         let counts_alike =
             matches!(self.policy.claim_rule, ClaimRule::CompatibleCounts | ClaimRule::TypesAgree);
+        // CMA pageblocks keep their type, and from 4.12 so do those of the highatomic reserve.
         if from == Cma || (counts_alike && self.map.block_type(i) == HighAtomic) {
             return Outcome::Single;
         }
@@ -281,7 +288,7 @@ impl Zone<'_> {
         };
         let half = self.geometry.pageblock_pages() / 2;
         if free + alike >= half || self.mobility_off {
-            // From 6.10 on the pages are counted first, and moved in a second pass.
+            // From 6.10 the pages are counted first, and moved in a second pass.
             if self.policy.claim_rule == ClaimRule::TypesAgree {
                 *looks += looked;
             }

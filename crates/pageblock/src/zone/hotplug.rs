@@ -6,8 +6,9 @@ use crate::zone::Zone;
 use crate::zone::contig::ContigError;
 
 impl Zone<'_> {
-    /// Changes the number of [managed](Self::managed) pages, down to none (`adjust_managed_page_count`). The zone is
-    /// tuned to it by [`Allocator::retune`](crate::alloc::Allocator::retune).
+    /// Adds to the number of [managed](Self::managed) pages, which does not fall below 0
+    /// (`adjust_managed_page_count`). [`Allocator::retune`](crate::alloc::Allocator::retune) tunes the zone to the
+    /// new number.
     pub fn adjust_managed(&mut self, pages: i64) {
         self.managed = self.managed.saturating_add_signed(pages);
     }
@@ -23,7 +24,7 @@ impl Zone<'_> {
         self.any_returned = true;
     }
 
-    /// Takes frames from the allocator, all of them free: they are reserved then.
+    /// Takes frames, all of them free, from the allocator, and reserves them.
     pub(crate) fn offline(&mut self, start: Index, end: Index) {
         debug_assert!(self.is_free(start, end), "frames are taken that are not free");
         self.carve(start, end);
@@ -40,7 +41,7 @@ impl Zone<'_> {
         self.map.fill(range, FrameState::Hole);
         self.unmarked_holes -= left_out;
         self.present = self.present.saturating_sub(u64::from(end - start) - left_out);
-        // What is no memory will not be released.
+        // A hole will never be released.
         let lost = self.managed.saturating_sub(self.present).min(self.unreleased);
         self.unreleased -= lost;
         self.managed -= lost;

@@ -20,7 +20,7 @@ impl Zone<'_> {
         self.lowmem_reserve = reserve;
     }
 
-    /// Imposes the pages that are left of this round of the fair zone allocator.
+    /// Imposes the pages left in this round of the fair zone allocator.
     pub fn impose_alloc_batch(&mut self, pages: i64) {
         self.alloc_batch = pages;
     }

@@ -1,5 +1,5 @@
-//! Isolation: nothing is allocated from a pageblock while its content is moved away, for a
-//! contiguous allocation or to take memory offline.
+//! Isolation: nothing is allocated from a pageblock while its content is moved away, for a contiguous allocation or
+//! to take memory offline.
 //!
 //! Source: `set_migratetype_isolate`, `unset_migratetype_isolate` (mm/page_isolation.c) and, from
 //! 6.10, `move_freepages_block_isolate`.
@@ -40,18 +40,18 @@ impl Zone<'_> {
         let inside = self.span.contains(pfn).then(|| self.map.index(pfn)).flatten();
         let block = self.pageblock_of(inside.ok_or(FrameError::Foreign(pfn))?);
         let start = self.span.contains(self.map.pfn(block)).then_some(block);
-        // Linux: starts from any page of a block that begins outside of the zone; so does this.
+        // Linux starts from any page of a block that begins outside the zone; so does this.
         start.or(inside).ok_or(FrameError::Foreign(pfn))
     }
 
-    /// Isolates the pageblock that holds a frame, and moves its free pages to the isolated lists.
+    /// Isolates the pageblock that contains a frame, and moves its free pages to the isolated lists.
     ///
-    /// Up to 6.9 a larger free block moves as a whole if it starts in the pageblock, and stays where
-    /// it is if it starts before it; from 6.10 it is split.
+    /// Up to 6.9 a larger free block moves as a whole if it starts in the pageblock, and stays if it starts before
+    /// it; from 6.10 it is split.
     ///
     /// # Errors
-    /// [`FrameError::Foreign`] for a frame of another zone, and from 6.10 for a pageblock that is
-    /// not all in this zone; [`FrameError::Isolated`] if it is isolated already.
+    /// [`FrameError::Foreign`] for a frame of another zone, and from 6.10 for a pageblock that extends past this
+    /// zone; [`FrameError::Isolated`] if it is isolated already.
     pub fn isolate_block(
         &mut self,
         pfn: Pfn,
@@ -90,8 +90,8 @@ impl Zone<'_> {
         }
     }
 
-    /// Ends the isolation of the pageblock that holds a frame. It takes the type `to`; with `None`
-    /// the type that it had before, as in kernels from 6.18 on.
+    /// Ends the isolation of the pageblock that contains a frame, and gives it the type `to`; with `None` the type
+    /// that it had before, as in kernels from 6.18 on.
     ///
     /// # Errors
     /// [`FrameError::Foreign`] as in [`isolate_block`](Self::isolate_block);
@@ -125,18 +125,19 @@ impl Zone<'_> {
             let mt = set_type(self);
             self.move_freepages_block(i, mt);
         }
+        debug_assert!(self.isolated_blocks > 0, "no pageblock was counted as isolated");
         self.isolated_blocks -= 1;
         debug_assert_ne!(self.map.block_type(i), Isolate);
         Ok(())
     }
 
-    /// Returns a free block that isolation kept from merging with its buddy.
+    /// Returns the free block at `i`, if isolation kept it from merging with its buddy.
     fn mergeable_now(&self, i: Index) -> Option<(crate::base::frame::Order, Migratetype)> {
         let FrameState::Free { order, list } = self.map.state(i) else { return None };
         let buddy = i ^ (1 << order);
         let merges = self.policy.merge_rule != MergeRule::Free
             && self.is_whole_block(order)
-            // Linux: from 6.10 too puts back larger blocks whole, with pageblocks still isolated.
+            // Linux from 6.10 also puts larger blocks back as a whole, with pageblocks still isolated.
             && (order == self.geometry.pageblock_order || self.policy.isolation == Isolation::WholeBlocks)
             && order < self.geometry.max_order
             && self.map.free_list(buddy, order).is_some()
@@ -144,8 +145,8 @@ impl Zone<'_> {
         merges.then_some((order, list))
     }
 
-    /// Sets the type of one pageblock (from 6.10); a free block that reaches beyond it is split, and each
-    /// of its pageblocks freed to its own list.
+    /// Sets the type of one pageblock (from 6.10). A free block that extends beyond it is split, and each of its
+    /// pageblocks freed to its own type's list.
     pub(crate) fn retype_split(
         &mut self,
         i: Index,

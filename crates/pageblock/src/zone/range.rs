@@ -1,4 +1,4 @@
-//! Ranges of frames: whether they are free, and how they are taken off the free lists.
+//! Ranges of frames: whether they are free, and their removal from the free lists.
 
 use crate::base::error::FrameError;
 use crate::base::frame::{FrameRange, Order};
@@ -9,7 +9,7 @@ use crate::table::map::{FrameState, Index};
 use crate::zone::Zone;
 
 impl Zone<'_> {
-    /// Tells whether all frames from `start` to `end` are on free lists.
+    /// Returns whether all frames from `start` to `end` are on free lists.
     pub(crate) fn all_free(&self, start: Index, end: Index) -> Result<(), FrameError> {
         let mut at = start;
         while at < end {
@@ -30,10 +30,11 @@ impl Zone<'_> {
         Ok(())
     }
 
-    /// Takes the frames from `start` to `end`, all of them free, off the free lists. The frames of their blocks
-    /// outside of the range go back to the same lists, but to the lists of their own pageblocks where a block
-    /// was isolated for one of them.
+    /// Removes the frames from `start` to `end`, all of them free, from the free lists. Frames of their blocks
+    /// outside the range go back to the same lists; if a block was isolated only for one of its pageblocks, the
+    /// rest goes to the lists of its own pageblocks.
     pub(crate) fn carve(&mut self, start: Index, end: Index) {
+        debug_assert!(start <= end && end <= self.map.frames(), "no frames {start} to {end}");
         let mut at = start;
         while at < end {
             let Some((first, order, list)) = self.map.free_block_of(at) else { return };
@@ -41,7 +42,7 @@ impl Zone<'_> {
             self.remove(first, order, list);
             self.map.set_taken(first, order);
             let sides = [(first, start.max(first)), (end.min(past), past)];
-            // Where free blocks are isolated whole, every pageblock that the block reaches is isolated with it.
+            // If free blocks are isolated as a whole, all their pageblocks are isolated.
             let apart = list == Isolate && self.policy.isolation == Isolation::Split;
             let largest = if apart { order.min(self.geometry.pageblock_order) } else { order };
             for (from, to) in sides {

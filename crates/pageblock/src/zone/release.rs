@@ -1,4 +1,4 @@
-//! Handing memory to a zone at boot, and what is counted of it.
+//! Hands memory to a zone at boot, and counts it.
 
 use crate::base::error::FrameError;
 use crate::base::frame::{FrameRange, Pfn};
@@ -9,7 +9,7 @@ use crate::table::map::FrameState;
 use crate::zone::Zone;
 
 impl Zone<'_> {
-    /// Checks that every frame of a range is memory that was not released.
+    /// Returns an error unless every frame of a range is memory that was not released.
     pub(crate) fn check_reserved(&self, range: FrameRange) -> Result<(), FrameError> {
         let wrong = (range.start.0..range.end.0).map(Pfn).find_map(|pfn| match self.state(pfn) {
             Some(FrameState::Reserved) => None,
@@ -26,18 +26,18 @@ impl Zone<'_> {
         }
     }
 
-    /// Returns the pages on all free lists.
+    /// Returns the number of pages on all free lists.
     fn listed_pages(&self) -> u64 {
         self.free_by_type.iter().sum()
     }
 
-    /// Hands frames that were never used to the allocator, as the kernel does at boot
-    /// (`__free_pages_core`): in the largest aligned blocks, upwards. What the setup did not count in
-    /// [`managed`](Self::managed) and [`present`](Self::present) is added to them.
+    /// Hands frames that were never used to the allocator, as the kernel does at boot (`__free_pages_core`): in
+    /// ascending order, in the largest aligned blocks. Frames that the setup did not count are added to
+    /// [`managed`](Self::managed) and [`present`](Self::present).
     ///
     /// # Errors
-    /// [`FrameError::Foreign`] for a frame that is not in the zone or is no reserved memory; nothing
-    /// is released then.
+    /// [`FrameError::Foreign`] for a frame that is not in the zone or is not reserved memory. Nothing is released
+    /// then.
     pub fn release(&mut self, range: FrameRange) -> Result<(), FrameError> {
         if !self.map.all_reserved(range) {
             let reserved = |&pfn: &u64| self.state(Pfn(pfn)) == Some(FrameState::Reserved);
@@ -64,7 +64,7 @@ impl Zone<'_> {
         Ok(())
     }
 
-    /// Returns the frames of a range that were the allocator's before, or are filled holes.
+    /// Counts the frames of a range that the allocator had before, or that are filled holes.
     fn returned_in(&self, range: FrameRange) -> u64 {
         if !self.any_returned {
             return 0;
@@ -74,12 +74,12 @@ impl Zone<'_> {
         (range.start.0..range.end.0).filter(returned).count() as u64
     }
 
-    /// Counts released pages, of which `returned` are not among those that the setup counted.
+    /// Counts released pages. `returned` of them are not among those that the setup counted.
     fn count_released(&mut self, pages: u64, returned: u64) {
         let counted = (pages - returned).min(self.unreleased);
         self.unreleased -= counted;
         self.managed += pages - counted;
-        // What is released was no hole.
+        // A released frame was not a hole.
         let released = self.managed.saturating_sub(self.unreleased);
         let more = released.saturating_sub(self.present).min(self.unmarked_holes);
         self.unmarked_holes -= more;

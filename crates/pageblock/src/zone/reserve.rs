@@ -1,5 +1,5 @@
-//! Reserves of whole blocks: from 4.4 for high-order requests that may not wait, before that as the
-//! last fallback of all.
+//! Reserves of whole pageblocks: from 4.4 for high-order requests that may not sleep, before that as the very last
+//! fallback.
 //!
 //! Source: `reserve_highatomic_pageblock`, `unreserve_highatomic_pageblock`,
 //! `setup_zone_migrate_reserve`.
@@ -13,7 +13,7 @@ use crate::zone::packing::Prefer;
 use crate::zone::{Zone, tuning};
 
 impl Zone<'_> {
-    /// Returns the largest reserve in pages; 0 where the zone may have none.
+    /// Returns the largest size of the reserve in pages; 0 if the zone may have none.
     fn highatomic_cap(&self) -> u64 {
         let block = self.geometry.pageblock_pages();
         let percent = self.managed / 100;
@@ -25,8 +25,7 @@ impl Zone<'_> {
         }
     }
 
-    /// Adds the pageblock of a block just allocated to the reserve, if there is room. Tells whether
-    /// it did.
+    /// Adds the pageblock of a newly allocated block to the reserve, if there is room. Returns whether it did.
     pub(crate) fn reserve_highatomic(&mut self, pfn: Pfn, order: Order) -> bool {
         let Some(i) = self.map.index(pfn) else { return false };
         let mt = self.map.block_type(i);
@@ -57,8 +56,8 @@ impl Zone<'_> {
         true
     }
 
-    /// Returns one reserved pageblock to requests of a type, one that requests can have. Unless `force` is
-    /// [`Unreserve::All`], the last block stays. Tells whether a block left the reserve.
+    /// Returns one reserved pageblock with free pages to requests of a type. Unless `force` is [`Unreserve::All`],
+    /// the last pageblock stays. Returns whether one left the reserve.
     pub fn unreserve_highatomic(&mut self, to: Migratetype, force: Unreserve) -> bool {
         let block_pages = self.geometry.pageblock_pages();
         let keeps = force == Unreserve::KeepOne && self.reserved_highatomic <= block_pages;
@@ -68,7 +67,7 @@ impl Zone<'_> {
         (0..=self.geometry.max_order).any(|order| self.unreserve_at(order, to))
     }
 
-    /// Takes the pageblock of the first free block of one order out of the reserve; tells whether pages moved.
+    /// Takes the pageblock of the first free block of one order out of the reserve. Returns whether pages moved.
     fn unreserve_at(&mut self, order: Order, to: Migratetype) -> bool {
         let found = if self.is_packed() {
             self.packed_candidate(order, order, HighAtomic, Prefer::Emptiest).map(|(i, ..)| i)
@@ -77,7 +76,7 @@ impl Zone<'_> {
         };
         let Some(i) = found else { return false };
         let whole = self.policy.retype == policy::Retype::Together && self.is_whole_block(order);
-        // Up to 6.9 pages of the list may lie in blocks that left the reserve before.
+        // Up to 6.9 pages on the list may be in pageblocks that left the reserve before.
         if self.map.block_type(i) == HighAtomic {
             let block_pages = self.geometry.pageblock_pages();
             let size = if whole { 1 << order } else { block_pages };
@@ -92,8 +91,8 @@ impl Zone<'_> {
         self.retype_block(i, to) > 0
     }
 
-    /// Sets up the migrate reserve (up to 4.3): the lowest movable blocks without memory that was
-    /// never released, as many as `min_wmark` asks for; other reserved blocks become movable again.
+    /// Sets up the migrate reserve (up to 4.3): the lowest movable pageblocks whose memory was all released, as
+    /// many as `min_wmark` requires. Other pageblocks of the reserve become movable again.
     ///
     /// Source: `setup_zone_migrate_reserve`.
     pub(crate) fn setup_migrate_reserve(&mut self) {
@@ -134,23 +133,23 @@ impl Zone<'_> {
         mt
     }
 
-    /// Tells whether memory of a pageblock was never released to the allocator (`pageblock_is_reserved`).
+    /// Returns whether a pageblock has memory that was never released to the allocator (`pageblock_is_reserved`).
     fn has_reserved_frame(&self, block: Index) -> bool {
         let mut frames = block..block + (1 << self.geometry.pageblock_order);
         frames.any(|i| self.map.state(i) == FrameState::Reserved)
     }
 }
 
-/// How much of the reserve may be released.
+/// The part of the reserve that may be released.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Unreserve {
-    /// All but the last block (the first attempts of reclaim).
+    /// All but the last pageblock (the first attempts of reclaim).
     KeepOne,
-    /// Every block (before an OOM kill).
+    /// Every pageblock (before an OOM kill).
     All,
 }
 
-/// Tells whether an attempt may use the reserve of high-order blocks.
+/// Returns whether an attempt may use the highatomic reserve.
 pub(crate) fn reserves_for(policy: &Policy, flags: AllocFlags) -> bool {
     match policy.wmark_check {
         WmarkCheck::HalvePerOrder => false,

@@ -1,4 +1,4 @@
-//! Tuning of a zone to its present memory, and the limits of its CPU caches.
+//! Tunes a zone to its present memory, and sets the limits of its CPU caches.
 //!
 //! Source: `__setup_per_zone_wmarks`, `setup_per_zone_lowmem_reserve`, `zone_set_pageset_high_and_batch`
 //! (mm/page_alloc.c).
@@ -9,14 +9,14 @@ use crate::policy::Reserve;
 use crate::zone::Zone;
 use crate::zone::tuning::{self, Watermarks};
 
-/// The limits of a cache; computed by [`tuning`].
+/// The limits of a cache, computed by [`tuning`].
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct CacheLimits {
     /// Pages moved at a time.
     pub batch: u32,
-    /// Pages that the cache may always hold.
+    /// The number of pages that the cache may always hold.
     pub high_min: u32,
-    /// Pages that it may grow to.
+    /// The number of pages that it may grow to.
     pub high_max: u32,
 }
 
@@ -25,11 +25,11 @@ pub struct CacheLimits {
 pub(crate) struct CacheTuning {
     pub(crate) limits: CacheLimits,
     pub(crate) times: u32,
-    /// Blocks of larger orders count as one of this order.
+    /// Blocks of larger orders count as one block of this order.
     pub(crate) weight_order: Order,
 }
 
-/// The numbers that all zones are tuned with.
+/// The numbers from which all zones are tuned.
 pub(crate) struct Share {
     pub(crate) lowmem_pages: u64,
     pub(crate) min_free_kbytes: u64,
@@ -65,12 +65,12 @@ impl Zone<'_> {
             if self.is_packed() { u64::from(self.ring_pages) / 4 * 3 } else { u64::from(u32::MAX) };
         let pages = |n: u64| n.min(most) as u32;
         self.cache_tuning.limits = CacheLimits {
-            // As in every Linux a quarter of what the cache holds at most.
+            // As in every Linux version, a quarter of the largest cache at most.
             batch: pages(sizes.batch.min(most / 4)),
             high_min: pages(sizes.high_min),
             high_max: pages(sizes.high_max),
         };
-        // Of huge blocks a cache holds as many pages as in Linux.
+        // A cache holds as many pages in huge blocks as in Linux.
         let high = self.cache_tuning.limits.high_max;
         let huge = u64::from(high) << self.geometry.pageblock_order;
         let weight = huge.div_ceil(sizes.high_max.max(1)).max(8).next_power_of_two();
@@ -80,9 +80,10 @@ impl Zone<'_> {
     }
 }
 
-/// Returns the pages that each of the caches of `cpus` CPUs has places for under packed placement: a 64th of the zone's
-/// frames for all together, but a 256th for each, and twice that from 131 072 frames on, where what lies on lists is in few
-/// of the pageblocks; at least 64 and at most 4096. The cache is tuned to three quarters of them.
+/// Returns the number of pages for which the cache of each of `cpus` CPUs has places under packed placement: a 64th
+/// of the zone's frames for all caches, but at least a 256th for each. Twice that from 131,072 frames on, where the
+/// pages on CPU lists are in a small share of the pageblocks. At least 64 and at most 4096. The cache is tuned to
+/// three quarters of this.
 pub(crate) fn ring_pages(frames: usize, cpus: usize) -> usize {
     let all = frames >> 6 << u32::from(frames >= 1 << 17);
     (all / cpus.max(1)).max(all >> 2).clamp(64, 4096).next_power_of_two()

@@ -1,4 +1,4 @@
-//! How a zone serves a request past the CPU lists: its own list, CMA, then a fallback.
+//! Serves a request from the zone itself: from its own list, from CMA, then by a fallback.
 //!
 //! Source: `__rmqueue`, `rmqueue_buddy` (mm/page_alloc.c).
 
@@ -13,7 +13,7 @@ use crate::zone::fallback::{Mode, Outcome};
 use crate::zone::reserve::{reserves_for, takes_highatomic_last};
 
 impl Zone<'_> {
-    /// Tells whether CPU caches have a list for an order (`pcp_allowed_order`).
+    /// Returns whether CPU caches have a list for an order (`pcp_allowed_order`).
     #[inline]
     pub(crate) fn has_cpu_list(&self, order: Order) -> bool {
         order == 0
@@ -69,6 +69,7 @@ impl Zone<'_> {
         if cma_first && let Some(page) = self.rmqueue_from(order, Cma, start, observer) {
             return Some(page);
         }
+        // A bulk operation that fell back does not probe the empty list again (6.15 and later).
         if *mode == Mode::Normal
             && let Some(page) = self.rmqueue_from(order, start, start, observer)
         {
@@ -85,6 +86,7 @@ impl Zone<'_> {
         let search = self.find_fallback(order, start, flags, *mode);
         self.counters.list_probes += u64::from(search.probes);
         self.block_looks += u64::from(search.looks);
+        // Each failed claim boosts, before the block that was found is taken.
         for _ in 0..search.failed_claims {
             self.boost_watermark(flags);
         }
@@ -99,9 +101,9 @@ impl Zone<'_> {
         None
     }
 
-    /// Takes blocks for a request of a type as up to `n` calls of [`rmqueue`](Self::rmqueue) would,
-    /// where those find one after the other in one block of the type itself: the first block, and how
-    /// many. `None` where only `rmqueue` can say.
+    /// Takes up to `n` blocks for a request of a type, as `n` calls of [`rmqueue`](Self::rmqueue) would if they
+    /// find consecutive blocks in one block of the requested type. Returns the first block, and their number;
+    /// `None` if only `rmqueue` can decide.
     #[inline]
     pub(crate) fn rmqueue_run(
         &mut self,
@@ -112,6 +114,7 @@ impl Zone<'_> {
         observer: &mut impl Observer,
     ) -> Option<(Index, u32)> {
         let modes = self.policy.fallback_pick == FallbackPick::ClaimThenSteal;
+        // With CMA pages each call compares CMA with other free memory again.
         if (modes && mode != Mode::Normal) || self.free_pages_of(Cma) > 0 {
             return None;
         }
@@ -122,7 +125,7 @@ impl Zone<'_> {
         Some((i, taken))
     }
 
-    /// Tells whether a request looks at CMA first. From 5.8 movable requests keep CMA and other free memory in
+    /// Returns whether a request tries CMA first. From 5.8 movable requests keep CMA and other free memory in
     /// balance.
     pub(crate) fn prefers_cma(&self, flags: AllocFlags) -> bool {
         flags.has(AllocFlags::CMA)
@@ -146,8 +149,8 @@ impl Zone<'_> {
         Some((page, list))
     }
 
-    /// Returns the type that is remembered for a block that a refill took from a list of type `list`. Up to
-    /// 3.15 that is the requested one, wherever the block came from.
+    /// Returns the type that is remembered for a block that a refill took from a list of type `list`. Up to 3.15
+    /// that is the requested type, whatever list the block came from.
     pub(crate) fn remembered_type(
         &self,
         i: Index,

@@ -7,14 +7,14 @@ use crate::policy::Policy;
 use crate::zone::Zone;
 use crate::zone::tuning::Watermarks;
 
-/// The numbers of a zone that decisions without its lock need: read in place by the owner of all zones, from the
-/// lock-free snapshot by CPUs that share them.
+/// The numbers of a zone for decisions without its lock. The owner of all zones reads them in place, CPUs that
+/// share zones read them from the lock-free snapshot.
 pub(crate) trait ZoneStat {
     /// Returns the policy.
     fn policy(&self) -> &Policy;
     /// See [`Zone::free_pages`].
     fn free_pages(&self) -> u64;
-    /// See [`Zone::free_pages_of`]; of CMA and highatomic.
+    /// See [`Zone::free_pages_of`]; only for CMA and highatomic.
     fn free_pages_of(&self, mt: Migratetype) -> u64;
     /// See [`Zone::reserved_highatomic`].
     fn reserved_highatomic(&self) -> u64;
@@ -26,7 +26,8 @@ pub(crate) trait ZoneStat {
     fn lowmem_reserve(&self, highest: ZoneKind) -> u64;
     /// Returns the orders that have free blocks of a type, one bit each.
     fn orders(&self, mt: Migratetype) -> u16;
-    /// See [`Zone::nr_free`]; asked for under [`WmarkCheck::HalvePerOrder`](crate::policy::WmarkCheck::HalvePerOrder) only.
+    /// See [`Zone::nr_free`]; only used under
+    /// [`WmarkCheck::HalvePerOrder`](crate::policy::WmarkCheck::HalvePerOrder).
     fn nr_free(&self, order: Order) -> u64;
     /// Returns the largest order.
     fn max_order(&self) -> Order;
@@ -99,11 +100,11 @@ impl ZoneStat for Zone<'_> {
     }
 }
 
-/// The inputs from which the cached mask of served orders was computed, as far as moves of pages can change them.
-/// They stand in the zone, so that a batch is followed by one comparison.
+/// The inputs from which the cached masks were computed, as far as moves of pages can change them. They are stored
+/// in the zone, so that one comparison follows a batch.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct MaskInputs {
-    /// With more free pages than this, and all else as it was, the same orders are served.
+    /// While there are more free pages than this, and all else is equal, the same orders are served.
     steady_above: u64,
     kept: u64,
     orders: u16,
@@ -117,7 +118,7 @@ impl MaskInputs {
         let orders = zone.open_orders();
         zone.free_pages > self.steady_above
             && zone.kept() == self.kept
-            // The same largest order.
+            // The largest order is the same.
             && orders ^ self.orders <= orders & self.orders
             && zone.below_high == self.below_high
             && zone.boosted == self.boosted
@@ -125,14 +126,14 @@ impl MaskInputs {
 }
 
 impl Zone<'_> {
-    /// Tells whether what was computed from the zone when [`set_mask_inputs`](Self::set_mask_inputs) was called still holds,
-    /// if nothing but pages was moved since.
+    /// Returns whether the masks computed when [`set_mask_inputs`](Self::set_mask_inputs) was called are still
+    /// valid, if only pages were moved since.
     #[inline(always)]
     pub(crate) fn mask_inputs_hold(&self) -> bool {
         self.mask_inputs.holds(self)
     }
 
-    /// Remembers what [`MaskInputs::holds`] compares with.
+    /// Stores the values that [`MaskInputs::holds`] compares.
     #[inline(always)]
     pub(crate) fn set_mask_inputs(&mut self, steady_above: u64) {
         self.mask_inputs = MaskInputs {

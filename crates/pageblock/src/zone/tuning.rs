@@ -1,7 +1,7 @@
-//! What is computed at boot and whenever a knob changes: reserves, watermarks, sizes of CPU lists.
+//! Values that are computed at boot and whenever a sysctl changes: reserves, watermarks, sizes of CPU lists.
 //!
-//! Every function is pure. Sizes are in pages unless the name says kilobytes; where both meet, the
-//! [`Geometry`] says how large a page is.
+//! Every function is pure. Sizes are in pages unless the name says kilobytes; [`Geometry`] gives the size of a
+//! page.
 //!
 //! ```
 //! use pageblock::layout::ZoneKind;
@@ -9,7 +9,7 @@
 //! use pageblock::tuning;
 //! use pageblock::zone::Geometry;
 //!
-//! // A zone of 4 GiB that is all of the memory.
+//! // A zone of 4 GiB that is the only memory.
 //! let policy = Policy::parse("linux-6.12").unwrap();
 //! let (pages, sizes) = (1 << 20, Geometry::default());
 //! let kbytes = tuning::min_free_kbytes(&policy, sizes.kbytes(pages), None);
@@ -26,7 +26,7 @@ use crate::policy::{Boost, MovableWmark, PcpBatch, PcpHigh, Policy, WmarkGap};
 /// Kilobytes of a page of 4 KiB.
 pub const KBYTES_PER_PAGE: u64 = 4;
 
-/// What `vm.lowmem_reserve_ratio` is set to, by [`ZoneKind`]; 0 reserves nothing.
+/// The default of `vm.lowmem_reserve_ratio`, by [`ZoneKind`]; 0 reserves nothing.
 pub const LOWMEM_RESERVE_RATIO: [u32; MAX_NR_ZONES] = [256, 256, 32, 0, 0];
 
 /// The smallest computed min_free_kbytes.
@@ -49,14 +49,14 @@ pub const fn int_sqrt(x: u64) -> u64 {
     x.isqrt()
 }
 
-/// Returns the pages that ordinary kernel requests can get (`nr_free_buffer_pages`): the sum over the zones up
-/// to Normal of what lies over the high watermark. `zones` yields (managed, high watermark).
+/// Returns the number of pages available to ordinary kernel requests (`nr_free_buffer_pages`): the sum, over the
+/// zones up to Normal, of the pages above the high watermark. `zones` yields (managed, high watermark).
 pub fn nr_free_buffer_pages(zones: impl IntoIterator<Item = (u64, u64)>) -> u64 {
     zones.into_iter().map(|(managed, high)| managed.saturating_sub(high)).sum()
 }
 
 /// Returns min_free_kbytes as `calculate_min_free_kbytes` computes it from the kilobytes of
-/// [`nr_free_buffer_pages`]. Whether the knob is set does not matter here.
+/// [`nr_free_buffer_pages`]. Ignores whether the sysctl is set.
 #[must_use]
 pub fn computed_min_free_kbytes(policy: &Policy, lowmem_kbytes: u64) -> u64 {
     let max = u64::from(policy.min_free_kbytes_max).max(MIN_FREE_KBYTES_FLOOR);
@@ -64,9 +64,9 @@ pub fn computed_min_free_kbytes(policy: &Policy, lowmem_kbytes: u64) -> u64 {
 }
 
 /// Returns the min_free_kbytes that khugepaged asks for when huge pages are enabled
-/// (`set_recommended_min_free_kbytes`): two blocks a zone, and for every pair of types as many, but
-/// not over a twentieth of memory (`buffer_pages`, see [`nr_free_buffer_pages`]). `zones` is the
-/// number of populated zones up to Normal.
+/// (`set_recommended_min_free_kbytes`): two pageblocks per zone, and one more for every pair of types, but at most
+/// a twentieth of memory (`buffer_pages`, see [`nr_free_buffer_pages`]). `zones` is the number of populated zones
+/// up to Normal.
 #[must_use]
 pub const fn khugepaged_min_free_kbytes(zones: u64, geometry: Geometry, buffer_pages: u64) -> u64 {
     const BLOCKS_PER_ZONE: u64 = 2
@@ -77,7 +77,7 @@ pub const fn khugepaged_min_free_kbytes(zones: u64, geometry: Geometry, buffer_p
     geometry.kbytes(if recommended < cap { recommended } else { cap })
 }
 
-/// Returns the min_free_kbytes in effect: the policy's if it sets one, else what is computed, raised by
+/// Returns the min_free_kbytes in effect: the policy's if it sets one; otherwise the computed value, raised to
 /// khugepaged's demand if there is one.
 #[must_use]
 pub fn min_free_kbytes(policy: &Policy, lowmem_kbytes: u64, khugepaged: Option<u64>) -> u64 {
@@ -96,11 +96,11 @@ pub struct Watermarks {
     pub low: u64,
     /// kswapd stops above it.
     pub high: u64,
-    /// Where kswapd stops when it makes room for pages of slower memory (5.18 and later).
+    /// kswapd stops here when it makes room for pages from slower memory (5.18 and later).
     pub promo: u64,
 }
 
-/// Tells whether a zone's pages count when min_free_kbytes is shared out.
+/// Returns whether a zone's pages count when min_free_kbytes is divided among zones.
 #[must_use]
 pub const fn is_lowmem(policy: &Policy, kind: ZoneKind) -> bool {
     match kind {
@@ -110,14 +110,14 @@ pub const fn is_lowmem(policy: &Policy, kind: ZoneKind) -> bool {
     }
 }
 
-/// Returns the pages that share min_free_kbytes; `zones` yields (kind, managed pages) of every zone of every
-/// node.
+/// Returns the number of pages among which min_free_kbytes is divided. `zones` yields (kind, managed pages) of
+/// every zone of every node.
 pub fn lowmem_pages(policy: &Policy, zones: impl IntoIterator<Item = (ZoneKind, u64)>) -> u64 {
     let low = zones.into_iter().filter(|&(kind, _)| is_lowmem(policy, kind));
     low.map(|(_, managed)| managed).sum()
 }
 
-/// Returns the watermarks of a zone (`__setup_per_zone_wmarks`). `lowmem_pages` is that of the machine.
+/// Returns the watermarks of a zone (`__setup_per_zone_wmarks`). `lowmem_pages` is the machine's.
 #[must_use]
 pub fn watermarks(
     policy: &Policy,
@@ -147,12 +147,12 @@ pub fn watermarks(
     Watermarks { min, low: above(low), high: above(high), promo: above(promo) }
 }
 
-/// Returns what each zone of a node keeps back from requests that higher zones could serve
-/// (`setup_per_zone_lowmem_reserve`): `reserve[zone][highest zone of the request]`, by
-/// [`ZoneKind`] and in pages. `managed` is 0 for zones that the node lacks.
+/// Returns the pages that each zone of a node keeps from requests that higher zones could serve
+/// (`setup_per_zone_lowmem_reserve`): `reserve[zone][highest zone of the request]`, by [`ZoneKind`] and in pages.
+/// `managed` is 0 for zones that the node lacks.
 ///
-/// Linux: raised a ratio of 0 to 1 up to 4.8; since some release between it and 4.20 it means no
-/// reserve, which is what happens here under every policy.
+/// Linux up to 4.8 raised a ratio of 0 to 1. Since some release between it and 4.20 a ratio of 0 means no reserve,
+/// as it does here under every policy.
 #[must_use]
 pub fn lowmem_reserve(
     ratio: [u32; MAX_NR_ZONES],
@@ -172,8 +172,8 @@ pub fn lowmem_reserve(
     reserve
 }
 
-/// Returns a zone's part of the pages that no user may count on (`calculate_totalreserve_pages`, whose sum
-/// over zones is `totalreserve_pages`).
+/// Returns a zone's share of the pages that no user may count on (`calculate_totalreserve_pages`;
+/// `totalreserve_pages` is the sum over zones).
 #[must_use]
 pub fn zone_reserve(managed: u64, high: u64, lowmem_reserve: &[u64; MAX_NR_ZONES]) -> u64 {
     let reserve = lowmem_reserve.iter().copied().max().unwrap_or(0);
@@ -183,11 +183,11 @@ pub fn zone_reserve(managed: u64, high: u64, lowmem_reserve: &[u64; MAX_NR_ZONES
 /// The sizes of each CPU's list of a zone, in pages.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Hash)]
 pub struct PcpSizes {
-    /// How many pages move at a time.
+    /// The number of pages moved at a time.
     pub batch: u64,
     /// The smallest size at which pages are drained; the only one up to 6.6.
     pub high_min: u64,
-    /// The largest.
+    /// The largest size.
     pub high_max: u64,
 }
 
@@ -199,13 +199,13 @@ pub fn pcp_batch(policy: &Policy, managed: u64, geometry: Geometry) -> u64 {
         PcpBatch::M1 => geometry.pages(1024),
     };
     let base = ((managed / 1024).min(most) / 4).max(1);
-    // One less than a power of two: a round batch puts the halves of buddies on different CPUs.
+    // One less than a power of two: with a power of two, the halves of buddies would go to different CPUs.
     let rounded = 1 << (base + base / 2).ilog2();
     (rounded - 1u64).max(1)
 }
 
-/// Returns the sizes of a zone's CPU lists (`zone_set_pageset_high_and_batch`). `low_wmark` includes the
-/// boost; `cpus` is the number of CPUs of the zone's node, or of all if it has none.
+/// Returns the sizes of a zone's CPU lists (`zone_set_pageset_high_and_batch`). `low_wmark` includes the boost.
+/// `cpus` is the number of CPUs of the zone's node, or of all CPUs if the node has none.
 #[must_use]
 pub fn pcp_sizes(
     policy: &Policy,
@@ -215,7 +215,7 @@ pub fn pcp_sizes(
     geometry: Geometry,
 ) -> PcpSizes {
     let batch = pcp_batch(policy, managed, geometry);
-    // The largest batch when `percpu_pagelist_fraction` is set, up to 5.12 (`PAGE_SHIFT * 8`).
+    // The largest batch if `percpu_pagelist_fraction` is set, up to 5.12 (`PAGE_SHIFT * 8`).
     let fraction_batch_max = 8 * u64::from(geometry.page_shift);
     let fraction = match policy.percpu_pagelist_high_fraction {
         0 => None,
@@ -245,8 +245,8 @@ pub fn migrate_reserve_blocks(min_wmark: u64, pageblock_order: Order) -> u64 {
     min_wmark.div_ceil(pages(pageblock_order)).min(MIGRATE_RESERVE_BLOCKS_MAX)
 }
 
-/// Returns the watermark boost of a zone after a fragmenting fallback (`boost_watermark`), in pages; `None`
-/// where it is not boosted. `stored_high` is the high watermark without `boost`, the boost so far.
+/// Returns the watermark boost of a zone after a fragmenting fallback (`boost_watermark`), in pages; `None` if it
+/// is not boosted. `stored_high` is the high watermark without the boost; `boost` is the present boost.
 ///
 /// From 5.11 kswapd is woken for the boost only after `Some`; in 5.0 to 5.10 ([`Boost::EveryZone`],
 /// [`Boost::LargeZones`]) also after `None`.
@@ -271,7 +271,7 @@ pub fn boost_watermark(
     Some((boost + block).min(max.max(block)))
 }
 
-/// Returns the integer part of `a * b / c`, without overflow between.
+/// Returns the integer part of `a * b / c`, without overflow in between.
 fn mul_div(a: u64, b: u64, c: u64) -> u64 {
     let exact = u128::from(a) * u128::from(b) / u128::from(c);
     u64::try_from(exact).unwrap_or(u64::MAX)

@@ -80,28 +80,28 @@ impl<'m> Zone<'m> {
         self.alloc_batch
     }
 
-    /// Tells whether kswapd is to be woken for the boost (`ZONE_BOOSTED_WATERMARK`).
+    /// Returns whether kswapd is to be woken for the boost (`ZONE_BOOSTED_WATERMARK`).
     #[inline]
     #[must_use]
     pub fn boosted(&self) -> bool {
         self.boosted
     }
 
-    /// Tells whether the zone is marked as below its high watermark (`ZONE_BELOW_HIGH`).
+    /// Returns whether the zone is marked as below its high watermark (`ZONE_BELOW_HIGH`).
     #[inline]
     #[must_use]
     pub fn below_high(&self) -> bool {
         self.below_high
     }
 
-    /// Tells whether kswapd is reclaiming in the zone (`ZONE_RECLAIM_ACTIVE`).
+    /// Returns whether kswapd is reclaiming in the zone (`ZONE_RECLAIM_ACTIVE`).
     #[inline]
     #[must_use]
     pub fn reclaim_active(&self) -> bool {
         self.reclaim_active
     }
 
-    /// Tells whether the batch of this round is spent (`ZONE_FAIR_DEPLETED`).
+    /// Returns whether the batch of this round is spent (`ZONE_FAIR_DEPLETED`).
     #[inline]
     #[must_use]
     pub fn fair_depleted(&self) -> bool {
@@ -262,13 +262,13 @@ impl<'m> Zone<'m> {
         self.area.watch.seen()
     }
 
-    /// Tells whether there is too little memory to group by mobility.
+    /// Returns whether there is too little memory to group by mobility.
     #[inline(always)]
     pub(crate) fn mobility_off(&self) -> bool {
         self.mobility_off
     }
 
-    /// Tells whether some pageblock is isolated.
+    /// Returns whether some pageblock is isolated.
     #[inline]
     pub(crate) fn has_isolated_blocks(&self) -> bool {
         self.isolated_blocks > 0

@@ -11,7 +11,7 @@ use crate::zone::stat::ZoneStat;
 use crate::zone::tuning::Watermarks;
 
 impl Zone<'_> {
-    /// Tells whether `mark` pages and the lowmem reserve stay free if a block of `order` is taken,
+    /// Returns whether `mark` pages and the lowmem reserve stay free if a block of `order` is taken,
     /// and (from 4.4) whether such a block exists on a list that some request can use.
     ///
     /// `highest` is the highest zone that the request may use. Source: `__zone_watermark_ok`.
@@ -284,12 +284,12 @@ fn mark_of(zone: &impl ZoneStat, mark: Watermark) -> u64 {
         }
 }
 
-/// Tells whether one of the types has a block of this order or larger.
+/// Returns whether one of the types has a block of this order or larger.
 fn any_from(zone: &impl ZoneStat, order: Order, types: &[Migratetype]) -> bool {
     types.iter().any(|&mt| zone.orders(mt) >> order != 0)
 }
 
-/// Tells whether a zone passes the check of the fast path (`zone_watermark_fast`): a short cut for order 0, and from 5.10
+/// Returns whether a zone passes the check of the fast path (`zone_watermark_fast`): a short cut for order 0, and from 5.10
 /// a second try without the boost for those who may use reserves (up to 6.2: `__GFP_ATOMIC`).
 #[inline]
 pub(crate) fn watermark_fast(
@@ -315,7 +315,7 @@ pub(crate) fn watermark_fast(
     watermark_in_full(zone, order, mark, highest, flags, gfp)
 }
 
-/// Tells whether a zone passes what follows the short cut of [`watermark_fast`].
+/// Returns whether a zone passes what follows the short cut of [`watermark_fast`].
 #[inline(never)]
 fn watermark_in_full(
     zone: &impl ZoneStat,

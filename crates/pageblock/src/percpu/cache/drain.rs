@@ -1,4 +1,4 @@
-//! Draining a CPU cache to its zone: from which list the next page comes, and to which type it is freed.
+//! Draining a CPU cache to its zone: which list yields the next block, and to which type that is freed.
 //!
 //! Source: `free_pcppages_bulk`, `drain_pages_zone` (mm/page_alloc.c).
 
@@ -12,19 +12,19 @@ use crate::policy::{PcpBulk, PcpFree, PcpType, Policy};
 use crate::table::map::{FrameState, Index, PageMap};
 use crate::zone::Zone;
 
-/// A drain in progress: which list the next page comes from.
+/// A drain in progress: it knows which list yields the next block.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Drain {
-    /// Pages of this chunk still to be drained.
+    /// Pages of the current chunk that are still to be drained.
     left: u32,
-    /// Pages of the chunks after it.
+    /// Pages of the later chunks.
     later: u32,
     chunk: u32,
-    /// The list before the first of each chunk.
+    /// The list before the one that each chunk starts with.
     start: ListIndex,
     at: ListIndex,
-    /// Blocks still to be drained from the list at `at` (`batch_free`); blocks that it lacks come from the
-    /// next.
+    /// Blocks still to be drained from the list `at` (`batch_free`). If the list has fewer, the next list yields
+    /// the rest.
     run: u32,
     in_turn: bool,
     /// See [`CpuCache::weight`].
@@ -32,13 +32,13 @@ pub struct Drain {
 }
 
 impl Drain {
-    /// Returns the pages still to be drained.
+    /// Returns the number of pages still to be drained.
     #[must_use]
     pub fn left(&self) -> u32 {
         self.left + self.later
     }
 
-    /// Returns the list whose tail is drained next.
+    /// Returns the list whose tail is drained next, `None` when the drain is done or all lists are empty.
     pub fn next_list(&mut self, cache: &CpuCache<'_>) -> Option<ListIndex> {
         if self.left == 0 {
             self.left = self.later.min(self.chunk);
@@ -51,6 +51,8 @@ impl Drain {
         if self.run > 0 && !cache.is_empty(self.at) {
             return Some(self.at);
         }
+        // Whole lists: the budget is renewed at the next list. In a round robin the kernel keeps what an empty list
+        // left over.
         if !self.in_turn {
             self.run = 0;
         }
@@ -59,6 +61,7 @@ impl Drain {
             self.run = self.run.saturating_add(1);
             self.at = cache.list_after(self.at);
             if !cache.is_empty(self.at) {
+                // Only one list has blocks: it yields all that is left (`batch_free == MIGRATE_PCPTYPES`).
                 if !self.in_turn || self.run as usize == cache.nr_lists() {
                     self.run = if self.in_turn { self.left } else { u32::MAX };
                 }
@@ -68,7 +71,7 @@ impl Drain {
         None
     }
 
-    /// Returns how many blocks of an order to drain from the current list before the next is chosen.
+    /// Returns how many blocks of an order to drain from the current list before the next list is chosen.
     #[inline]
     fn blocks(&self, order: Order) -> u32 {
         let of_chunk = self.left.div_ceil(1 << order.min(self.weight_order));
@@ -78,11 +81,12 @@ impl Drain {
     /// Counts `n` drained blocks, at most [`blocks`](Self::blocks).
     #[inline]
     fn gave_run(&mut self, order: Order, n: u32) {
+        debug_assert!(n <= self.blocks(order), "a longer run than the list was to yield");
         self.left = self.left.saturating_sub(n << order.min(self.weight_order));
         self.run -= n;
     }
 
-    /// Continues with the current list, after a block left it otherwise.
+    /// Stays at the current list after a block left it in some other way.
     pub fn restart(&mut self) {
         self.run = self.run.max(1);
     }
@@ -95,14 +99,14 @@ impl Drain {
 }
 
 impl CpuCache<'_> {
-    /// Starts to drain `n` pages, after a block was freed to the list `index`.
+    /// Starts to drain `n` pages after a block was freed to the list `index`.
     #[must_use]
     pub fn drain(&self, policy: &Policy, n: u32, index: ListIndex) -> Drain {
         let chunk = match policy.pcp_free {
             PcpFree::FreeCountWholeBlocks => self.limits.batch.max(1),
             _ => u32::MAX,
         };
-        // The loop starts with the list after this one.
+        // `next_list` advances before it looks.
         let (start, in_turn) = match policy.pcp_bulk {
             PcpBulk::WholeLists => (self.list_before(index), false),
             PcpBulk::RoundRobin => (ListIndex(0), true),
@@ -113,8 +117,8 @@ impl CpuCache<'_> {
         Drain { left: 0, later, chunk, start, at: start, run: 0, in_turn, weight_order }
     }
 
-    /// Starts to drain the cache: all of it at once, and from 6.7 in rounds of the largest drain, so
-    /// that the zone's lock is not held for long (`drain_pages_zone`; the kernel has rounds from 6.10).
+    /// Starts to drain the whole cache. From 6.7 one call drains at most the largest drain, so that the zone's lock
+    /// is not held for long (`drain_pages_zone`; the kernel has rounds from 6.10).
     #[must_use]
     pub fn drain_round(&self, policy: &Policy) -> Drain {
         let most = match policy.pcp_free {
@@ -153,15 +157,21 @@ impl CpuCache<'_> {
                 break;
             }
         }
+        debug_assert!(
+            drain.left() == 0 || self.lists().all(|index| self.is_empty(index)),
+            "a drain ended early"
+        );
     }
 
-    /// The same where lists are rings: their blocks leave with what is collected, but for those of whole pageblocks.
+    /// [`drain_to`](Self::drain_to) for lists that are rings. Drained blocks are collected and go back in one
+    /// batch, except blocks of whole pageblocks.
     #[inline(never)]
     fn drain_rings(&mut self, zone: &mut Zone<'_>, mut drain: Drain, observer: &mut impl Observer) {
         self.give_leaving(zone, observer);
         while let Some(index) = drain.next_list(self) {
             let order = self.list_order(index);
             if order >= zone.geometry().pageblock_order {
+                // Blocks reach the zone in the order in which they left their lists.
                 self.give_leaving(zone, observer);
                 if let Some(i) = self.pop_tail(zone.map(), index, order) {
                     Self::give_back(zone, i, order, observer);
@@ -180,8 +190,8 @@ impl CpuCache<'_> {
         self.give_leaving(zone, observer);
     }
 
-    /// Takes up to `most` blocks from the end of a list that are parts of one larger block, in its order, and
-    /// will merge to it. Returns the first frame, and their number.
+    /// Takes up to `most` blocks from the tail of a list, if they are in address order, belong to one larger block,
+    /// and will merge to it. Returns the first frame and the number of blocks.
     #[inline]
     fn pop_tail_run(
         &mut self,
@@ -190,7 +200,7 @@ impl CpuCache<'_> {
         order: Order,
         most: u32,
     ) -> Option<(Index, u32)> {
-        // Larger blocks than a pageblock do not always merge.
+        // Blocks larger than a pageblock do not always merge.
         let Geometry { pageblock_order, max_order, .. } = zone.geometry();
         if order >= pageblock_order {
             return None;
@@ -198,10 +208,12 @@ impl CpuCache<'_> {
         let first = self.lists[index.index() % LISTS].last(self.rest(zone.map(), index))?;
         let merges = first.trailing_zeros().min(u32::from(pageblock_order.min(max_order)));
         let most = most.min(1 << merges.checked_sub(u32::from(order))?);
+        // A captured block must reach the compaction that waits for it, so blocks are freed one by one.
         if most < 2 || zone.capture().is_some() {
             return None;
         }
         let map = zone.map();
+        // Lost to a racing double free: `pop_tail` repairs the list.
         if !map.is_on_cpu_list(first, order) {
             return None;
         }
@@ -218,12 +230,16 @@ impl CpuCache<'_> {
                 list.pop_tail_run(rest, most, 1 << order, listed)?
             }
         };
+        debug_assert!(
+            n <= most && n.is_power_of_two(),
+            "a run of {n} blocks does not merge to one"
+        );
         self.count -= n * self.weight(order);
         Some((first, n))
     }
 
-    /// Frees to the zone `n` blocks that are a larger one, upwards or downwards: each would merge with
-    /// those before, and nothing else of the zone would change until they are one block.
+    /// Frees `n` blocks that form a larger block, in ascending or descending order. Freed one by one, each would
+    /// merge with those before it, and nothing else in the zone would change until they are one block.
     #[inline(always)]
     pub(super) fn give_back_run(
         zone: &mut Zone<'_>,
@@ -233,6 +249,8 @@ impl CpuCache<'_> {
         observer: &mut impl Observer,
     ) {
         let Some(i) = run.clone().next() else { return };
+        debug_assert!(n.is_power_of_two(), "{n} blocks do not form one");
+        debug_assert!(run.clone().all(|at| (at ^ i) < n << order), "blocks of two larger ones");
         let (mt, i) = (drained_type(zone, i), i & !((n << order) - 1));
         let merged = order + n.trailing_zeros() as Order;
         if zone.map().has_bits() {
@@ -248,8 +266,8 @@ impl CpuCache<'_> {
         });
     }
 
-    /// Frees to the zone a block that would be drained from its list at once. `mt` is the type
-    /// that the list would remember.
+    /// Frees a block to the zone that would be drained from its list at once. `mt` is the type that the list would
+    /// remember.
     pub(crate) fn pass_on(
         &mut self,
         zone: &mut Zone<'_>,
@@ -270,7 +288,7 @@ impl CpuCache<'_> {
         observer.event(Event::PcpuDrain { pfn: zone.map().pfn(i), order, migratetype: mt });
     }
 
-    /// Frees to the zone a block that was taken off a list.
+    /// Frees a block to the zone that was taken off a list.
     #[inline(always)]
     pub(crate) fn give_back(
         zone: &mut Zone<'_>,
@@ -283,7 +301,7 @@ impl CpuCache<'_> {
         observer.event(Event::PcpuDrain { pfn: zone.map().pfn(i), order, migratetype: mt });
     }
 
-    /// Takes the last block of a list; `None` once it is empty.
+    /// Takes the block at the tail of a list; `None` if the list is empty.
     #[inline(always)]
     fn pop_tail(&mut self, map: &PageMap<'_>, index: ListIndex, order: Order) -> Option<Index> {
         loop {
@@ -295,12 +313,13 @@ impl CpuCache<'_> {
             if self.lists[index.index()].is_empty() {
                 return None;
             }
+            // The links led to a frame of another CPU.
             self.mend(map, index);
         }
     }
 }
 
-/// Returns the type that a block on a CPU list is freed to.
+/// Returns the type to which a block on a CPU list is freed.
 #[inline]
 pub(crate) fn drained_type(zone: &Zone<'_>, i: Index) -> Migratetype {
     match remembers_type(zone).then(|| zone.map().state(i)) {
@@ -309,7 +328,7 @@ pub(crate) fn drained_type(zone: &Zone<'_>, i: Index) -> Migratetype {
     }
 }
 
-/// Tells whether a block on a CPU list is freed to the type that it had when it came there.
+/// Returns whether a block is freed to the type that it had when it was put on its CPU list.
 #[inline]
 fn remembers_type(zone: &Zone<'_>) -> bool {
     zone.policy().pcp_type == PcpType::Cached && !zone.has_isolated_blocks()

@@ -1,4 +1,5 @@
-//! What the fast paths need of a cache: the lists by order and type, and their [stacks](crate::percpu::list).
+//! The part of a cache that the fast paths use: the table of lists, and the [stacks](crate::percpu::list) of the
+//! lists.
 
 use super::{CpuCache, LISTS, MAX_LISTS};
 use crate::base::frame::{Order, pages};
@@ -10,7 +11,8 @@ use crate::table::map::{Index, PageMap};
 use crate::percpu::snapshot::ZoneSnapshot;
 
 impl CpuCache<'_> {
-    /// Returns the list of an order and type for the fast path of requests; it may be one that yields nothing.
+    /// Returns the list of an order and type for the allocation fast path. It may be the closed list, which yields
+    /// nothing.
     #[inline(always)]
     pub(crate) fn take_list(&self, order: Order, mt: Migratetype) -> Option<ListIndex> {
         if order == 0 && (mt as usize) < MIGRATE_PCPTYPES {
@@ -19,14 +21,14 @@ impl CpuCache<'_> {
         Some(ListIndex(self.list_of.get(usize::from(order))?[mt as usize].into()))
     }
 
-    /// Returns the list for the fast path of frees; it may be one that takes nothing.
+    /// Returns the list for the free fast path. It may be the closed list, which takes nothing.
     #[inline(always)]
     pub(crate) fn put_list(&self, order: Order, mt: Migratetype) -> Option<ListIndex> {
         Some(ListIndex(self.put_lists.get(usize::from(order))?[mt as usize].into()))
     }
 
-    /// Takes the first block of a list of this order for a request, if it is on the stack, and counts
-    /// it: it is allocated, movable or not.
+    /// Takes the block at the head of a list, if it is on the stack, marks it allocated (as movable or not), and
+    /// counts it.
     #[inline(always)]
     pub(crate) fn take_hot<const PAIRS: bool>(
         &mut self,
@@ -39,6 +41,7 @@ impl CpuCache<'_> {
             return self.take_last_freed(map, movable);
         }
         if !self.flush_hot() {
+            // Its list has no room: the full path makes some.
             return None;
         }
         let list = &mut self.lists[index.index() % LISTS];
@@ -47,15 +50,16 @@ impl CpuCache<'_> {
             return None;
         }
         list.drop_top();
+        debug_assert_eq!(self.list_order(index), order, "the list has another order");
         self.count -= self.weight(order);
         self.pgalloc += pages(order);
         self.note_alloc();
         Some(i)
     }
 
-    /// Puts a freed block on a list, at the [free place](Self::free_place) of its stack, and counts it; the cache
-    /// has `count` pages then ([`count_if_kept`](Self::count_if_kept)). Only where no page is kept aside, and for a
-    /// zone of which nothing but its size drains the cache ([`ZoneSnapshot::only_size_drains`]).
+    /// Puts a freed block on a list, at the [free place](Self::free_place) of its stack, and counts it. The cache
+    /// then has `count` pages ([`count_if_kept`](Self::count_if_kept)). No page may be kept aside, and only its
+    /// size may make the cache drain ([`ZoneSnapshot::only_size_drains`]).
     #[inline(always)]
     pub(crate) fn put_hot(
         &mut self,
@@ -64,21 +68,29 @@ impl CpuCache<'_> {
         order: Order,
         count: u32,
     ) {
+        debug_assert!(
+            self.last_freed_on(index).is_none(),
+            "the page kept aside must stay the head"
+        );
+        debug_assert_eq!(self.list_order(index), order, "the list has another order");
+        debug_assert_eq!(count, self.count + self.weight(order), "counted from another state");
         self.lists[index.index() % LISTS].push_at(place, i);
         self.count = count;
         self.count_free(order);
         self.note_kept_free(order);
     }
 
-    /// Returns the place of the next block on the stack of a list, if there is room.
+    /// Returns the next free place on the stack of a list, `None` if it is full.
     #[inline(always)]
     pub(crate) fn free_place(&self, index: ListIndex) -> Option<usize> {
         self.lists[index.index() % LISTS].free_place()
     }
 
-    /// Returns the same, after the older half of a full stack moved behind it, if there is room there.
+    /// Returns the next free place on the stack of a list. Moves the older half of a full stack to the rest of the
+    /// list first; `None` if there is no room.
     #[inline(always)]
     pub(crate) fn make_place(&mut self, map: &PageMap<'_>, index: ListIndex) -> Option<usize> {
+        // The closed list always looks full.
         if index.index() >= MAX_LISTS {
             return None;
         }
@@ -89,8 +101,7 @@ impl CpuCache<'_> {
         })
     }
 
-    /// Moves blocks to the stack of the list of an order and type, if it is empty. Returns whether
-    /// there is a first block then.
+    /// Moves blocks to an empty stack of the list of an order and type. Returns whether the stack has a block now.
     pub(crate) fn warm(&mut self, map: &PageMap<'_>, order: Order, mt: Migratetype) -> bool {
         let Some(index) = self.list_index(order, mt) else { return false };
         let (list, rest) = self.list_mut(map, index);
@@ -99,7 +110,7 @@ impl CpuCache<'_> {
         }
         list.top().is_some()
             || if map.has_bits() {
-                // A ring has no links that could be wrong, and each block is looked at when it is taken.
+                // A ring has no links that could be wrong, and each block is checked when it is taken.
                 list.warm(rest, |_| true)
             } else {
                 list.warm(rest, |i| map.is_byte_on_cpu_list(i, order))

@@ -1,5 +1,5 @@
-//! A cache under packed placement: its lists are rings in the CPU's own memory, as frames have no links there; and
-//! what it frees into pageblocks that are being emptied is collected, to go back to the zone in one batch.
+//! A cache under packed placement. Its lists are rings in the CPU's own memory, because frames have no links there.
+//! Blocks that it frees into pageblocks that are being emptied are collected, and go back to the zone in one batch.
 
 use super::{COSTLY_ORDER, CpuCache, LISTS, MAX_LISTS, NO_LIST};
 use crate::base::event::Observer;
@@ -14,40 +14,47 @@ use crate::zone::Zone;
 /// The least number of blocks that go back to the zone together.
 const LEAVING: u32 = 64;
 
-/// The memory of the lists; empty where they are linked.
+/// The memory of the lists; empty if lists are linked.
 #[derive(Default)]
 pub(crate) struct Rings<'m> {
     places: &'m mut [Index],
     /// The first place of each list's ring.
     starts: [u32; LISTS],
     leaving: &'m mut [Index],
-    /// How many blocks leave, and their pages.
+    /// The number of collected blocks, and of their pages.
     blocks: u32,
     pages: u32,
 }
 
 impl<'m> Rings<'m> {
-    /// Returns the places for lists of `pages` pages, as many as [`ring_pages`](crate::zone::retune::ring_pages) says.
+    /// Returns the number of places for lists of `pages` pages, where `pages` comes from
+    /// [`ring_pages`](crate::zone::retune::ring_pages).
     pub(crate) fn places(pages: usize) -> usize {
-        // One for each page that leaves.
+        // One place for each page that can be collected.
         (0..MAX_LISTS).map(|list| ring_places(pages, list)).sum::<usize>() + pages
     }
 
-    /// Divides the places for lists of `pages` pages.
+    /// Divides the places among lists of `pages` pages.
     pub(crate) fn new(places: &'m mut [Index], pages: usize) -> Self {
         let (leaving, places) = places.split_at_mut(pages);
         let mut starts = [0; LISTS];
         for list in 0..MAX_LISTS {
             starts[list + 1] = starts[list] + ring_places(pages, list) as u32;
         }
+        debug_assert_eq!(
+            starts[MAX_LISTS] as usize,
+            places.len(),
+            "the rings do not fill the places"
+        );
         Self { places, starts, leaving, blocks: 0, pages: 0 }
     }
 
-    /// Counts blocks of an order that leave.
+    /// Counts collected blocks of an order.
     #[inline(always)]
     fn count_leaving(&mut self, n: u32, order: Order) {
         self.blocks += n;
         self.pages += n << order;
+        debug_assert!(self.blocks as usize <= self.leaving.len(), "more blocks than places");
     }
 
     #[inline]
@@ -56,13 +63,14 @@ impl<'m> Rings<'m> {
     }
 }
 
-/// Returns the places of a list: as the cache is [tuned](crate::zone::retune::ring_pages) to three quarters of the pages,
-/// each list has room for all of them, and the stack of the list for one more.
+/// Returns the number of places of a list. The cache is [tuned](crate::zone::retune::ring_pages) to three quarters
+/// of the pages: each list has room for all of them, and its stack for one more.
 fn ring_places(pages: usize, list: usize) -> usize {
     (pages >> (list / MIGRATE_PCPTYPES).min(usize::from(COSTLY_ORDER))) / 4 * 3
 }
 
-/// Returns how many blocks of an order, at most `most`, are beside each other from the first on, all `alike`.
+/// Returns how many blocks of an order, at most `most`, follow each other from the first one on and are all
+/// `alike`.
 #[inline(always)]
 fn run_of(blocks: &[Index], order: Order, most: u32, alike: impl Fn(Index) -> bool) -> u32 {
     let first = blocks[0];
@@ -81,7 +89,7 @@ impl<'m> CpuCache<'m> {
         !self.rings.places.is_empty()
     }
 
-    /// Returns a list, and where it has what is not on its stack.
+    /// Returns a list, and the memory of the blocks that are not on its stack.
     #[inline]
     pub(super) fn list_mut<'a>(
         &'a mut self,
@@ -98,7 +106,7 @@ impl<'m> CpuCache<'m> {
         (&mut self.lists[at], rest)
     }
 
-    /// Returns where a list has what is not on its stack.
+    /// Returns the memory of the blocks of a list that are not on its stack.
     pub(crate) fn rest<'a>(&'a self, map: &'a PageMap<'_>, index: ListIndex) -> RestRef<'a> {
         if self.has_rings() {
             RestRef::Ring(&self.rings.places[self.rings.range(index.index())])
@@ -107,15 +115,15 @@ impl<'m> CpuCache<'m> {
         }
     }
 
-    /// Returns the pages that a block counts as towards [`high`](Self::high): all of them, but fewer for blocks of the
-    /// pageblock order where rings hold fewer pages than Linux's lists would.
+    /// Returns the pages that a block counts towards [`high`](Self::high): all of its pages, but fewer for blocks
+    /// of the pageblock order if rings hold fewer pages than Linux's lists would.
     #[inline(always)]
     pub(crate) fn weight(&self, order: Order) -> u32 {
         1 << order.min(self.weight_order)
     }
 
-    /// Returns the pages that each list has places for, and that are collected before they go back to the zone, under
-    /// packed placement; 0 where lists are linked.
+    /// Returns the number of pages for which each list has places, and after which collected blocks go back to the
+    /// zone (packed placement); 0 if lists are linked.
     #[must_use]
     pub fn ring_pages(&self) -> u32 {
         self.rings.leaving.len() as u32
@@ -127,7 +135,7 @@ impl<'m> CpuCache<'m> {
         self.weight(self.thp_order)
     }
 
-    /// Sets the [`weight`](Self::weight) of blocks of this order and larger.
+    /// Sets the [`weight`](Self::weight) of blocks of this order and of larger ones.
     pub(crate) fn set_weight_order(&mut self, order: Order) {
         let large = self.large_blocks();
         self.count -= large * self.weight(self.thp_order);
@@ -135,7 +143,7 @@ impl<'m> CpuCache<'m> {
         self.count += large * self.weight(self.thp_order);
     }
 
-    /// Returns the blocks on the lists of the pageblock order, where those are rings.
+    /// Returns the number of blocks on the lists of the pageblock order; 0 if lists are linked.
     fn large_blocks(&self) -> u32 {
         if !self.has_rings() {
             return 0;
@@ -148,7 +156,7 @@ impl<'m> CpuCache<'m> {
         lists.sum()
     }
 
-    /// Returns the pages on the lists that their blocks' weights leave out.
+    /// Returns the pages on the lists that the weights of their blocks leave out.
     pub(super) fn unweighed(&self) -> u32 {
         self.large_blocks() * (pages(self.thp_order) as u32 - self.weight(self.thp_order))
     }
@@ -163,7 +171,7 @@ impl<'m> CpuCache<'m> {
         }
     }
 
-    /// Puts `n` blocks that follow each other, from the list of their own type, at the end of a list.
+    /// Puts `n` consecutive blocks, which come from free lists of the requested type, at the tail of a list.
     pub(super) fn append_run(
         &mut self,
         zone: &Zone<'_>,
@@ -183,12 +191,13 @@ impl<'m> CpuCache<'m> {
                 map.set_byte(i, FrameState::CpuList { order, cached });
             }
         }
+        debug_assert!(n <= self.room(index), "a refill past the end of the ring");
         let (list, rest) = self.list_mut(zone.map(), index);
         list.push_tail_run(rest, i, n, 1 << order);
         self.count += n * self.weight(order);
     }
 
-    /// Collects a freed block that is to go back to the zone; tells whether there was room.
+    /// Collects a freed block that is to go back to the zone. Returns whether there was room.
     #[inline]
     pub(crate) fn leave(
         &mut self,
@@ -206,27 +215,29 @@ impl<'m> CpuCache<'m> {
         true
     }
 
-    /// Collects up to `most` blocks, less than a pageblock's, from the end of a list; as many as there is room for.
-    /// Returns how many: none if there is none.
+    /// Collects up to `most` blocks, each smaller than a pageblock, from the tail of a list. Returns how many; 0 if
+    /// the list is empty or there is no room.
     #[inline]
     pub(super) fn leave_tail(&mut self, index: ListIndex, order: Order, most: u32) -> u32 {
+        debug_assert!(order < self.thp_order, "whole pageblocks are not collected");
         let range = self.rings.range(index.index());
         let Rings { places, leaving, blocks, .. } = &mut self.rings;
         let into = leaving.get_mut(*blocks as usize..).unwrap_or_default();
         let n = self.lists[index.index()].pop_tails(&places[range], into, most);
+        debug_assert!(n <= most, "more blocks than asked for");
         self.rings.count_leaving(n, order);
         self.count -= n * self.weight(order);
         n
     }
 
-    /// Tells whether an order has lists.
+    /// Returns whether an order has lists.
     #[inline(always)]
     pub(crate) fn has_lists(&self, order: Order) -> bool {
         self.list_of.get(usize::from(order)).is_some_and(|row| row[0] != NO_LIST)
     }
 
-    /// Tells whether one more block of an order can be collected, and that is not
-    /// [enough](Self::leaving_is_full) yet.
+    /// Returns whether one more block of an order can be collected without [filling](Self::leaving_is_full) the
+    /// batch.
     #[inline(always)]
     pub(crate) fn has_place_to_leave(&self, order: Order) -> bool {
         let Rings { leaving, blocks, pages, .. } = &self.rings;
@@ -237,6 +248,7 @@ impl<'m> CpuCache<'m> {
     /// Collects a block on a CPU list for which [there is a place](Self::has_place_to_leave), and counts it.
     #[inline(always)]
     pub(crate) fn leave_at_place(&mut self, i: Index, order: Order) {
+        debug_assert!(self.has_place_to_leave(order), "no place for a block of order {order}");
         if let Some(place) = self.rings.leaving.get_mut(self.rings.blocks as usize) {
             *place = i;
         }
@@ -244,43 +256,43 @@ impl<'m> CpuCache<'m> {
         self.count_free(order);
     }
 
-    /// Tells whether the cache collects blocks.
+    /// Returns whether the cache collects blocks.
     #[inline(always)]
     pub(crate) fn collects(&self) -> bool {
         !self.rings.leaving.is_empty()
     }
 
-    /// Tells whether a freed block of an order that would leave an empty cache at once is collected: one of those that
-    /// leave in runs, and less than a pageblock.
+    /// Returns whether a freed block of an order is collected if an empty cache would drain it at once: one that
+    /// leaves in runs, and is smaller than a pageblock.
     #[inline]
     pub(crate) fn collects_alone(&self, order: Order) -> bool {
         self.collects() && (1..=COSTLY_ORDER).contains(&order) && order < self.thp_order
     }
 
-    /// Tells whether enough is collected: as many pages as there are places, if they are 64 blocks.
+    /// Returns whether the batch is full: at least as many pages as there are places, and at least 64 blocks.
     #[inline]
     pub(crate) fn leaving_is_full(&self) -> bool {
         self.rings.blocks >= LEAVING && self.rings.pages as usize >= self.rings.leaving.len()
     }
 
-    /// Tells whether blocks are collected.
+    /// Returns whether any block is collected.
     #[inline]
     pub(crate) fn has_leaving(&self) -> bool {
         self.rings.blocks > 0
     }
 
-    /// Returns the blocks that are collected.
+    /// Returns the collected blocks.
     pub(crate) fn leaving(&self) -> impl Iterator<Item = Index> {
         self.rings.leaving.iter().take(self.rings.blocks as usize).copied()
     }
 
-    /// Returns their pages.
+    /// Returns the pages of the collected blocks.
     #[inline]
     pub(super) fn leaving_pages(&self) -> u32 {
         self.rings.pages
     }
 
-    /// Frees the collected blocks to the zone, whose lock is held.
+    /// Frees the collected blocks to the zone. The caller holds the zone's lock.
     #[inline(always)]
     pub(crate) fn give_leaving(&mut self, zone: &mut Zone<'_>, observer: &mut impl Observer) {
         if self.has_leaving() {
@@ -310,11 +322,12 @@ impl<'m> CpuCache<'m> {
             }
             at += n as usize;
         }
+        debug_assert!(at >= self.rings.blocks as usize, "collected blocks were left behind");
         (self.rings.blocks, self.rings.pages) = (0, 0);
     }
 
-    /// Returns how many collected blocks from a place on are parts of one larger block, upwards or downwards, and will merge
-    /// to it: a power of two.
+    /// Returns how many collected blocks, from place `at` on, are parts of one larger block, in ascending or
+    /// descending order, and will merge to it: a power of two.
     #[inline]
     fn run_from(&self, zone: &Zone<'_>, at: usize, order: Order) -> u32 {
         let leaving = &self.rings.leaving[at..self.rings.blocks as usize];
@@ -322,9 +335,10 @@ impl<'m> CpuCache<'m> {
         let Geometry { pageblock_order, max_order, .. } = zone.geometry();
         let Some(merges) = pageblock_order.min(max_order).checked_sub(order) else { return 1 };
         if zone.capture().is_some() {
+            // A captured block must reach the compaction that waits for it, so blocks are freed one by one.
             return 1;
         }
-        // The first of its larger block, or the last.
+        // Ascending from the first block of the larger one, or descending from its last.
         let place = first >> order;
         let most = 1 << place.trailing_zeros().max(place.trailing_ones()).min(merges.into());
         let map = zone.map();

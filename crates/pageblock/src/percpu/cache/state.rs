@@ -2,17 +2,17 @@
 
 use super::{CacheLimits, CpuCache};
 
-/// The limits of a cache, and the state that it tunes itself by.
+/// The limits of a cache, and its tuning state.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct CacheState {
-    /// Its limits.
+    /// The limits of batch and `high`.
     pub limits: CacheLimits,
-    /// Pages that it may hold now.
+    /// The number of pages that the cache may hold now.
     pub high: u32,
-    /// The number that an allocation halves: pages freed in a run (`free_count`, 6.7 and later), or doublings of the drain
-    /// (`free_factor`, 5.13 to 6.6).
+    /// The number that an allocation halves: pages freed in a row (`free_count`, 6.7 and later), or the exponent of
+    /// the drain's size (`free_factor`, 5.13 to 6.6).
     pub free_count: u32,
-    /// Doublings of the refill (6.7 and later).
+    /// Exponent of the refill's size (6.7 and later).
     pub alloc_factor: u8,
     /// The last free was of a high order (`PCPF_PREV_FREE_HIGH_ORDER`).
     pub prev_free_high_order: bool,
@@ -34,8 +34,8 @@ impl CpuCache<'_> {
         }
     }
 
-    /// Returns how often a list led to a block that this CPU does not own, because two CPUs had freed
-    /// it at the same instant; see [`sharing`](crate::sharing).
+    /// Returns how often a list led to a block that this CPU does not own, because two CPUs had freed the block at
+    /// the same instant; see [`sharing`](crate::sharing).
     #[must_use]
     pub fn strays(&self) -> u32 {
         self.strays

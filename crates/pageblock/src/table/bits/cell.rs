@@ -11,13 +11,14 @@ pub(super) const CELL_ORDER: Order = CELL.ilog2() as Order;
 
 /// The frames of a cell that are at even places.
 const EVEN: u8 = 0x55;
-/// Those at every fourth place.
+/// The frames of a cell at every fourth place.
 const FOURTH: u8 = 0x11;
 
-/// Where the bits of the page at a place are in a cell's code.
+/// The bits of the page at each place in a cell's code.
 pub(super) const PAGES: [u16; CELL] = [0x101, 0x202, 0x404, 0x808, 0x1010, 0x2020, 0x4040, 0x8080];
 
-/// Use as changed by the owner of the pageblock, and by others; and codes, `lo` in the lower byte, `hi` in the upper one.
+/// The byte that the pageblock's owner changes, the byte that other CPUs change, and the code: `lo` in its lower
+/// byte, `hi` in its upper one.
 #[repr(C)]
 pub(crate) struct Cell {
     pub(super) own: AtomicU8,
@@ -34,7 +35,7 @@ impl Cell {
         Self { own: AtomicU8::new(0), others: AtomicU8::new(0), code: AtomicU16::new(0) }
     }
 
-    /// Returns what its bits say.
+    /// Returns the bits of the cell.
     #[inline(always)]
     pub(super) fn read(&self) -> Codes {
         let code = self.code.load(Relaxed);
@@ -46,26 +47,26 @@ impl Cell {
         self.own.load(Relaxed) ^ self.others.load(Relaxed)
     }
 
-    /// Tells whether a page is held. `page` is one of [`PAGES`].
+    /// Returns whether a page is held. `page` is one of [`PAGES`].
     #[inline(always)]
     pub(super) fn is_page(&self, page: u16) -> bool {
         (self.code.load(Relaxed) >> 8) as u8 & page as u8 != 0
     }
 
-    /// Tells whether all its frames are pages on CPU lists.
+    /// Returns whether all frames are pages on CPU lists.
     #[inline(always)]
     pub(super) fn has_listed_pages(&self) -> bool {
         self.code.load(Relaxed) >> 8 == 0xff && self.in_use() == 0
     }
 
-    /// Tells whether a page is held, as movable as the pages of a [code](super::page_code).
+    /// Returns whether a page is held, and as movable as the pages of a [code](super::page_code).
     #[inline(always)]
     pub(super) fn is_held(&self, page: u16, code: u16) -> bool {
         (self.code.load(Relaxed) ^ code) & page == 0
     }
 
-    /// Puts a page in use, or out of use, for the owner of its pageblock, if it is not as `in_use` says yet; tells
-    /// whether it did.
+    /// Changes whether a page is in use to `in_use`, for the owner of its pageblock. Returns whether that was a
+    /// change.
     #[inline(always)]
     pub(super) fn flip_own(&self, page: u16, in_use: bool) -> bool {
         let (own, bit) = (self.own.load(Relaxed), page as u8);
@@ -76,7 +77,7 @@ impl Cell {
         is != in_use
     }
 
-    /// Does the same for the owner or for another.
+    /// [`flip_own`](Self::flip_own) for the owner or for another CPU.
     #[inline(always)]
     pub(super) fn flip_by(&self, page: u16, in_use: bool, owner: bool) -> bool {
         if owner {
@@ -89,7 +90,7 @@ impl Cell {
         is != in_use
     }
 
-    /// Tells whether it is part of one block, whose code it has, or all of it is reserved or holes.
+    /// Returns whether the cell has this code, which is that of a whole cell.
     #[inline(always)]
     pub(super) fn is_wide(&self, code: u16) -> bool {
         self.code.load(Relaxed) == code && self.in_use() == 0
@@ -100,7 +101,7 @@ impl Cell {
         self.code.store(code, Relaxed);
     }
 
-    /// Changes the frames of a mask to what `new` says. Under the zone's lock.
+    /// Sets the frames of a mask to those of `new`. The caller holds the zone's lock.
     pub(super) fn put(&self, mask: u8, new: Codes) {
         let now = self.read_apart();
         let with = |now: u8, new: u8| now & !mask | new & mask;
@@ -110,7 +111,7 @@ impl Cell {
         if flips == 0 {
             return self.code.store(new.code(), Relaxed);
         }
-        // Who looks without the lock must not see a page in use that never was.
+        // A reader without the lock must not see a page in use that never was.
         let alike = now.hi & hi | !(now.hi | hi);
         let (lo, hi) = (lo | flips & !alike, hi & (alike | !flips));
         self.code.store(Codes { lo, hi, ..new }.code(), Relaxed);
@@ -118,7 +119,7 @@ impl Cell {
         self.code.store(new.code(), Relaxed);
     }
 
-    /// Returns its bits, after each frame has got bits of its own. Under the zone's lock.
+    /// Gives each frame bits of its own, and returns them. The caller holds the zone's lock.
     fn read_apart(&self) -> Codes {
         let now = self.read();
         if !now.is_wide() {
@@ -134,7 +135,7 @@ impl Cell {
         Codes { in_use, lo, hi: 0 }
     }
 
-    /// Makes all of it one code. Under the zone's lock.
+    /// Gives the whole cell one code. The caller holds the zone's lock.
     pub(super) fn put_wide(&self, code: u16) {
         self.put_code(code);
         let in_use = self.in_use();
@@ -144,27 +145,27 @@ impl Cell {
     }
 }
 
-/// The code of a cell that is part of a block, but not its first.
+/// The code of a cell that is part of a block but not its first cell.
 pub(super) const WIDE_TAIL: u16 = 0;
 pub(super) const WIDE_RESERVED: u16 = 1 << KIND;
 pub(super) const WIDE_HOLE: u16 = 2 << KIND;
 
-/// Where the kind is in the code of a block; its order is below that, and the two lowest bits are clear.
+/// The position of the kind in the code of a block. The order is below it, and the two lowest bits are clear.
 const KIND: u16 = 6;
 const ORDER: u16 = 2;
 pub(super) const MOVABLE: u16 = 1 << KIND;
-/// What the code of a block on a CPU list has more than that of an allocated one that is not movable.
+/// The difference between the code of a block on a CPU list and that of an allocated, unmovable one.
 pub(super) const LISTED: u16 = 2 << KIND;
 
 const _: () = assert!((ORDER_LIMIT as usize) < 1 << (KIND - ORDER));
 
-/// Returns the order of a block of at least a cell by its code.
+/// Returns the order in the code of a block of at least a cell.
 #[inline(always)]
 pub(super) const fn order_of(code: u16) -> Order {
     (code >> ORDER & 0xf) as Order
 }
 
-/// Returns the code of an allocated block of at least a cell, apart from [`MOVABLE`].
+/// Returns the code of an allocated block of at least a cell, without [`MOVABLE`].
 #[inline(always)]
 pub(super) const fn wide_allocated(order: Order) -> u16 {
     (order as u16) << ORDER
@@ -182,7 +183,7 @@ pub(super) const fn wide_free(order: Order) -> u16 {
     3 << KIND | (order as u16) << ORDER
 }
 
-/// Returns the state of the first frame of a cell by its code.
+/// Returns the state of the first frame of a cell with this code.
 pub(super) fn wide_state(code: u16, block_type: Migratetype) -> FrameState {
     let order = order_of(code);
     match (code, code >> KIND) {
@@ -195,7 +196,7 @@ pub(super) fn wide_state(code: u16, block_type: Migratetype) -> FrameState {
     }
 }
 
-/// The bits of a cell, one a frame.
+/// The bits of a cell, one per frame.
 #[derive(Clone, Copy)]
 pub(super) struct Codes {
     pub(super) in_use: u8,
@@ -209,20 +210,20 @@ impl Codes {
         u16::from(self.hi) << 8 | u16::from(self.lo)
     }
 
-    /// Tells whether the frames have no states of their own.
+    /// Returns whether the whole cell has one code.
     #[inline(always)]
     pub(super) fn is_wide(self) -> bool {
         self.in_use == 0 && self.code() & 0xff03 == 0
     }
 
-    /// Returns bits that are those of frames. While a block is taken apart whose first two frames are set last, they
-    /// seem to be the code of one block; then these two are held.
+    /// Makes the code that of single frames. While a block is taken apart and its first two frames are set last,
+    /// the bits look like the code of a whole cell; then those two frames are marked as held.
     #[inline(always)]
     pub(super) fn apart(self) -> Self {
         if self.is_wide() && self.lo != 0 { Self { hi: 3, ..self } } else { self }
     }
 
-    /// Returns the frames whose bits are all clear: no first ones, or those that leave their bits to the second.
+    /// Returns the frames whose bits are all clear: tails, or first frames that leave their bits to the second.
     #[inline(always)]
     pub(super) fn blank(self) -> u8 {
         !(self.in_use | self.lo | self.hi)
@@ -231,20 +232,20 @@ impl Codes {
     /// Returns the free frames.
     #[inline(always)]
     pub(super) fn free(self) -> u8 {
-        // Beside a blank one it is part of a pair that is held.
+        // A free bit beside a blank frame belongs to a pair that is held.
         let blank = self.blank();
         let paired = blank << 1 & !EVEN | blank >> 1 & EVEN;
         self.lo & !(self.hi | self.in_use | paired)
     }
 
-    /// Returns the first frames of blocks of more than a page that are held.
+    /// Returns the first frames of held blocks of order 1 or more.
     #[inline(always)]
     pub(super) fn pairs(self) -> u8 {
         let blank = self.blank();
         (blank ^ blank >> 1) & EVEN
     }
 
-    /// Tells whether the two frames behind the pair at `place` belong to it.
+    /// Returns whether the two frames after the pair at `place` belong to it.
     #[inline(always)]
     pub(super) fn is_quad(self, place: u32) -> bool {
         place & 2 == 0 && self.blank() >> (place + 2) & 3 == 3
@@ -281,7 +282,7 @@ impl Codes {
         }
     }
 
-    /// Returns the bits of a block of less than a cell at a place.
+    /// Returns the bits of a block smaller than a cell at a place.
     pub(super) fn of(state: FrameState, order: Order, place: u32) -> Self {
         let of_order = |movable: bool| {
             let at = 1 << (place + u32::from(order > 0 && !movable));
@@ -302,14 +303,17 @@ impl Codes {
     }
 }
 
-/// Returns the frames of a block of less than a cell.
+/// Returns the frames of a block smaller than a cell.
 #[inline(always)]
 pub(super) fn mask_of(order: Order, place: u32) -> u8 {
+    debug_assert!(
+        order < CELL_ORDER && place.is_multiple_of(1 << order),
+        "no block of order {order} at {place}"
+    );
     (((1u32 << (1 << order)) - 1) << place) as u8
 }
 
-/// Returns the first frames of the free blocks of an order, less than a cell's, as free blocks beside each other are
-/// one.
+/// Returns the first frames of the free blocks of an order, less than a cell. Adjacent free blocks are one.
 #[inline(always)]
 pub(super) fn free_blocks(free: u8, order: Order) -> u8 {
     let pairs = free & free >> 1 & EVEN;
@@ -321,7 +325,8 @@ pub(super) fn free_blocks(free: u8, order: Order) -> u8 {
     }
 }
 
-/// The order, at most a cell's, of the free block that has each frame, two bits a place, by the free frames of a cell.
+/// For each set of free frames of a cell: the order of the free block that contains each frame, two bits per place.
+/// A cell's order at most.
 static FREE_ORDERS: [u16; 1 << CELL] = {
     let mut orders = [0; 1 << CELL];
     let mut at = 0;
@@ -340,7 +345,7 @@ static FREE_ORDERS: [u16; 1 << CELL] = {
     orders
 };
 
-/// Returns the order, at most a cell's, of the free block that has the free frame at a place.
+/// Returns the order, a cell's at most, of the free block that contains the free frame at a place.
 #[inline(always)]
 pub(super) fn free_order(free: u8, place: u32) -> Order {
     (FREE_ORDERS[usize::from(free)] >> (2 * place) & 3) as Order

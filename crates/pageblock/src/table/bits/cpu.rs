@@ -1,4 +1,4 @@
-//! What a CPU does to blocks without the zone's lock: it takes them off its lists, and puts them there.
+//! Changes that a CPU makes to blocks without the zone's lock: it takes them off its lists, and puts them there.
 
 use super::cell::{
     CELL, CELL_ORDER, Cell, Codes, LISTED, MOVABLE, WIDE_TAIL, wide_allocated, wide_listed,
@@ -17,21 +17,21 @@ pub(crate) const fn page_code(movable: bool) -> u16 {
 }
 
 impl FrameBits<'_> {
-    /// Returns where the bits of a page are in the code of its cell.
+    /// Returns the bits of a page in the code of its cell.
     #[inline(always)]
     pub(super) fn page(&self, offset: usize) -> u16 {
         self.pages[offset % CELL]
     }
 
-    /// Returns the byte of the pageblock that starts at a frame. Where frames have states of their own, it says that of
-    /// no block.
+    /// Returns the byte of the pageblock that starts at a frame. If the pageblock's frames have states of their
+    /// own, that byte matches no block.
     #[inline(always)]
     pub(super) fn whole(&self, i: Index) -> Option<u8> {
         self.is_first(i).then(|| self.kind_of(i).load(Relaxed))
     }
 
-    /// Returns the bit by which a block of less than a cell and more than a page is in use, if a block of exactly
-    /// this order, in use or on a CPU list, starts at a place.
+    /// Returns the "in use" bit of a block of order 1 or more and less than a cell, if a block of exactly this
+    /// order, in use or on a CPU list, starts at a place.
     #[inline(always)]
     fn pair_bit(codes: Codes, place: u32, order: Order, in_use: bool) -> Option<u8> {
         let bit = codes.lo >> place & 3;
@@ -41,8 +41,8 @@ impl FrameBits<'_> {
         (is && place & ((1 << order) - 1) == 0).then_some(bit << place)
     }
 
-    /// Tells whether a block of exactly this order, less than a pageblock's, starts at `i`, in use or on a CPU list, in
-    /// a pageblock whose frames have states of their own.
+    /// Returns whether a block of exactly this order, less than a pageblock, starts at `i` and is in use or on a
+    /// CPU list. The frames of the pageblock must have states of their own.
     #[inline(always)]
     fn is_held(&self, i: Index, order: Order, in_use: bool) -> bool {
         let Some(cell) = self.cells.get(i as usize / CELL) else {
@@ -69,7 +69,7 @@ impl FrameBits<'_> {
         Self::pair_bit(cell.read(), place, order, in_use).is_some()
     }
 
-    /// Tells whether an allocated block of exactly this order starts at `i`.
+    /// Returns whether an allocated block of exactly this order starts at `i`.
     #[inline(always)]
     pub(crate) fn is_allocated(&self, i: Index, order: Order) -> bool {
         if order < self.pageblock_order {
@@ -78,14 +78,14 @@ impl FrameBits<'_> {
         order <= ORDER_LIMIT && self.whole(i).is_some_and(|byte| is_allocated(byte, order))
     }
 
-    /// Does what [`is_on_cpu_list`](Self::is_on_cpu_list) says for a page.
+    /// [`is_on_cpu_list`](Self::is_on_cpu_list) for a page.
     #[inline(always)]
     pub(crate) fn is_page_on_cpu_list(&self, i: Index) -> bool {
         self.is_held(i, 0, false)
     }
 
-    /// Tells whether a block of exactly this order, on a CPU list, starts at `i`, where one was. Where its pageblock is
-    /// part of one block since, its cells are parts of one, too.
+    /// Returns whether a block of exactly this order starts at `i` and is on a CPU list. There must have been such
+    /// a block. If its pageblock is part of one block by now, so are its cells.
     #[inline(always)]
     pub(crate) fn is_on_cpu_list(&self, i: Index, order: Order) -> bool {
         if order < self.pageblock_order {
@@ -99,14 +99,14 @@ impl FrameBits<'_> {
         self.whole(i).is_some_and(|byte| is_on_cpu_list(byte, order))
     }
 
-    /// The same as [`is_allocated`](Self::is_allocated) for a frame that the tables may lack.
+    /// [`is_allocated`](Self::is_allocated) for a frame that may lie outside the tables.
     #[inline(always)]
     pub(crate) fn is_allocated_at(&self, offset: usize, order: Order) -> bool {
         offset < self.kinds.len() << (self.pageblock_order & 31)
             && self.is_allocated(offset as Index, order)
     }
 
-    /// Puts frames of a cell in use, or out of use.
+    /// Flips the "in use" bits of frames of a cell.
     #[inline(always)]
     fn flip(&self, i: Index, cell: &Cell, bits: u8, by: Owner) {
         if self.word_of(i).load(Relaxed) & OWNERS == by {
@@ -134,8 +134,8 @@ impl FrameBits<'_> {
         }
     }
 
-    /// Makes a block on a CPU list allocated, movable or not, where that needs no lock; tells whether it did. Where
-    /// `PAIRS` is false it does not for blocks of more than a page and less than a cell.
+    /// Marks a block on a CPU list as allocated, movable or not, if that needs no lock. Returns whether it did. If
+    /// `PAIRS` is false, it does not for blocks of order 1 or more that are smaller than a cell.
     #[inline(always)]
     pub(crate) fn take<const PAIRS: bool>(
         &self,
@@ -147,7 +147,7 @@ impl FrameBits<'_> {
         if order > 0 && order >= self.pageblock_order {
             return self.take_whole(i, order, movable);
         }
-        // What a CPU has on its lists lies in a pageblock whose frames have states of their own, or is all of one.
+        // A page on a CPU list lies in a pageblock whose frames have states of their own.
         let Some(cell) = self.cells.get(i as usize / CELL) else {
             return false;
         };
@@ -159,13 +159,13 @@ impl FrameBits<'_> {
         PAIRS && order < CELL_ORDER && self.take_pair(i, order, movable, by)
     }
 
-    /// Does the same for a block that [has cells](Self::has_cells).
+    /// [`take`](Self::take) for a block that [has whole cells](Self::has_cells).
     #[inline(always)]
     pub(crate) fn take_cells(&self, i: Index, order: Order, movable: bool) -> bool {
         let Some(cell) = self.cells.get(i as usize / CELL) else {
             return false;
         };
-        // In this order fewer registers are live.
+        // With the checks in this order, fewer registers are live.
         if cell.in_use() != 0 {
             return false;
         }
@@ -194,7 +194,7 @@ impl FrameBits<'_> {
 
     #[inline(always)]
     fn take_whole(&self, i: Index, order: Order, movable: bool) -> bool {
-        // Of a pageblock whose frames have states of their own, this says that of no block.
+        // If the pageblock's frames have states of their own, its byte matches no block.
         let kind = self.kinds.get((i >> (self.pageblock_order & 31)) as usize);
         let Some(kind) = kind.filter(|kind| is_on_cpu_list(kind.load(Relaxed), order)) else {
             return false;
@@ -203,14 +203,14 @@ impl FrameBits<'_> {
         true
     }
 
-    /// Puts an allocated block of exactly this order, at least a pageblock's, on a CPU list, if one starts at an offset;
-    /// tells whether it did. Its pageblock is `cached`.
+    /// Puts an allocated block of exactly this order, at least a pageblock, on a CPU list. Returns whether one
+    /// started at the offset. Its pageblock is `cached`.
     #[inline(always)]
     pub(crate) fn put_whole(&self, offset: usize, order: Order, cached: Migratetype) -> bool {
         let Some(kind) = self.kinds.get(offset >> (self.pageblock_order & 63)) else {
             return false;
         };
-        // Of a pageblock whose frames have states of their own, this says that of no block.
+        // If the pageblock's frames have states of their own, its byte matches no block.
         let is = is_allocated(kind.load(Relaxed), order) && self.is_first(offset as Index);
         if is {
             kind.store(FrameState::CpuList { order, cached }.encode(), Relaxed);
@@ -218,7 +218,8 @@ impl FrameBits<'_> {
         is
     }
 
-    /// Does the same for a block that [has cells](Self::has_cells), in a pageblock whose frames have states of their own.
+    /// [`put_whole`](Self::put_whole) for a block that [has whole cells](Self::has_cells). The frames of its
+    /// pageblock must have states of their own.
     #[inline(always)]
     pub(crate) fn put_cells(&self, offset: usize, order: Order) -> bool {
         let Some(cell) = self.cells.get(offset / CELL) else { return false };
@@ -233,7 +234,7 @@ impl FrameBits<'_> {
         is
     }
 
-    /// Does the same for more than a page and less than a cell.
+    /// [`put_whole`](Self::put_whole) for a block of order 1 or more and less than a cell.
     #[inline(always)]
     pub(crate) fn put_pair(&self, offset: usize, order: Order, word: u16, by: Owner) -> bool {
         let Some(cell) = self.cells.get(offset / CELL) else { return false };
@@ -248,8 +249,8 @@ impl FrameBits<'_> {
         bit.is_some()
     }
 
-    /// Makes a block allocated that was taken off a list, or is allocated already, where that needs no lock; tells
-    /// whether it is then.
+    /// Marks a block that was taken off a list, or is allocated already, as allocated, if that needs no lock.
+    /// Returns whether it is allocated now.
     #[inline]
     pub(crate) fn hand_out(&self, i: Index, order: Order, movable: bool, by: Owner) -> bool {
         let state = FrameState::Allocated { order, movable };
@@ -270,8 +271,8 @@ impl FrameBits<'_> {
         self.state(i, Migratetype::Movable) == state
     }
 
-    /// Puts an allocated page of a pageblock that this CPU owns on a CPU list, if it is as movable as the code says;
-    /// tells whether it did. Then its bits in the cell are `aside`.
+    /// Puts an allocated page of a pageblock that this CPU owns on a CPU list, if it is as movable as the code
+    /// says. Returns whether it did; then `aside` holds the page's bits in the cell.
     #[inline(always)]
     pub(crate) fn put_own_page(&self, offset: usize, code: u16, aside: &mut u16) -> bool {
         let Some(cell) = self.cells.get(offset / CELL) else {
@@ -282,7 +283,8 @@ impl FrameBits<'_> {
         cell.is_held(page, code) && cell.flip_own(page, false)
     }
 
-    /// Takes the page that [`put_own_page`](Self::put_own_page) put on a list last; tells whether it was still there.
+    /// Takes the page that [`put_own_page`](Self::put_own_page) put on a list last. Returns whether it was still
+    /// there.
     #[inline(always)]
     pub(crate) fn take_own_page(&self, i: Index, aside: u16) -> bool {
         let Some(cell) = self.cells.get(i as usize / CELL) else {
@@ -291,7 +293,8 @@ impl FrameBits<'_> {
         cell.flip_own(aside, true)
     }
 
-    /// Puts an allocated page on a CPU list, whoever owns its pageblock, whose word is given; tells whether it was one.
+    /// Puts an allocated page on a CPU list, whoever owns its pageblock, whose word is given. Returns whether it
+    /// was an allocated page.
     #[inline(always)]
     pub(crate) fn put_page(&self, offset: usize, word: u16, by: &Owner) -> bool {
         let Some(cell) = self.cells.get(offset / CELL) else { return false };

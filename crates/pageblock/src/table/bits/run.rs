@@ -1,4 +1,4 @@
-//! Whole runs of frames under the zone's lock, cell by cell.
+//! Operations on whole runs of frames, cell by cell, under the zone's lock.
 
 use super::cell::{
     CELL, CELL_ORDER, Cell, Codes, WIDE_TAIL, free_order, mask_of, order_of, wide_free, wide_listed,
@@ -10,9 +10,11 @@ use crate::table::map::Index;
 use crate::table::state::FrameState;
 
 impl FrameBits<'_> {
-    /// Puts `n` blocks that follow each other, of less than a pageblock, not in use and on no list, on a list of a CPU, as
-    /// movable or not, and has it [own](Self::own) their pageblocks. Under the zone's lock.
+    /// Puts `n` consecutive blocks, each smaller than a pageblock, neither in use nor on a list, on a list of a
+    /// CPU, as movable or not, and makes the CPU the [owner](Self::own) of their pageblocks. The caller holds the
+    /// zone's lock.
     pub(crate) fn set_listed_run(&self, i: Index, order: Order, n: u32, movable: bool, by: Owner) {
+        debug_assert!(n > 0 && order < self.pageblock_order, "{n} blocks of order {order}");
         let end = i + (n << order);
         for block in i >> self.pageblock_order..=(end - 1) >> self.pageblock_order {
             let first = block << self.pageblock_order;
@@ -27,7 +29,7 @@ impl FrameBits<'_> {
             }
             return;
         }
-        // The first frames of blocks, and the bits of frames that are in `lo` and `hi`.
+        // The first frames of blocks, and the frames with bits in `lo` and `hi`.
         let starts = [0xff, 0x55, 0x11][usize::from(order)];
         let (lo, hi) = match (order, movable) {
             (0, false) => (0, starts),
@@ -49,7 +51,7 @@ impl FrameBits<'_> {
         }
     }
 
-    /// Gives blocks of whole pageblocks that follow each other a state. Under the zone's lock.
+    /// Sets the state of consecutive blocks of whole pageblocks. The caller holds the zone's lock.
     #[inline]
     pub(crate) fn set_whole_run(&self, i: Index, order: Order, n: u32, state: FrameState) {
         for at in 0..n {
@@ -57,8 +59,9 @@ impl FrameBits<'_> {
         }
     }
 
-    /// Makes all frames of a block, of less than a pageblock, parts of one block that is neither free nor in use.
-    /// What is less than a cell stays as it is: its next state sets all of it. Under the zone's lock.
+    /// Makes all frames of a block, smaller than a pageblock, parts of one block that is neither free nor in use. A
+    /// block smaller than a cell is left as it is, because its next state sets all of it. The caller holds the
+    /// zone's lock.
     pub(crate) fn join(&self, i: Index, order: Order) {
         if order >= CELL_ORDER {
             let first = i as usize / CELL;
@@ -67,12 +70,16 @@ impl FrameBits<'_> {
         }
     }
 
-    /// Frees a block in a mixed pageblock and merges it with the free blocks beside it, up to the order `cap`, which is
-    /// at most the pageblock's, and at least a cell's; returns the order of the merged block. Under the zone's lock.
+    /// Frees a block and merges it with its free buddies, up to the order `cap`, which is at least a cell's and at
+    /// most the pageblock's. Returns the order of the merged block. The caller holds the zone's lock.
     #[inline]
     pub(crate) fn free(&self, i: Index, order: Order, cap: Order) -> Order {
+        debug_assert!(
+            (CELL_ORDER..=self.pageblock_order).contains(&cap) && order <= cap,
+            "merging past {cap}"
+        );
         if !self.is_mixed(i) {
-            // It was filled, and blocks are smaller than pageblocks.
+            // The pageblock was part of one block; smaller blocks need cells.
             self.mix(i);
         }
         let mut order = order;
@@ -85,7 +92,7 @@ impl FrameBits<'_> {
         self.merge_cells(i as usize / CELL, order, cap)
     }
 
-    /// Makes a block of cells free, and merges it with those beside it; returns the order of the merged block.
+    /// Frees a block of whole cells, and merges it with its free buddies. Returns the order of the merged block.
     #[inline(always)]
     fn merge_cells(&self, mut at: usize, mut order: Order, cap: Order) -> Order {
         while order < cap {
@@ -101,8 +108,8 @@ impl FrameBits<'_> {
         order
     }
 
-    /// Does the same as [`free`](Self::free) for a page on a CPU list, if one starts at `i`, which is not to merge with the
-    /// `next` one. Where its pageblock is part of one block since, its cells are parts of one, too.
+    /// [`free`](Self::free) for the page on a CPU list that starts at `i`, if there is one and it will not merge
+    /// with `next`. If its pageblock is part of one block by now, so are its cells.
     #[inline(always)]
     pub(crate) fn free_listed_page(&self, i: Index, next: Index, cap: Order) -> Option<Order> {
         let at = i as usize / CELL;
@@ -121,13 +128,13 @@ impl FrameBits<'_> {
         Some(free_order(free, Self::place(i)))
     }
 
-    /// Returns how many pages, at most `most`, are beside each other from the first on, all on CPU lists.
+    /// Returns how many pages, at most `most`, follow each other from the first one on and are on CPU lists.
     #[inline]
     pub(crate) fn listed_run(&self, pages: &[Index], most: u32) -> u32 {
         let first = pages[0];
         let mut n = 0;
         while n < most {
-            // Upwards from the first of a larger block, or downwards from its last.
+            // Ascending from the first page of a larger block, or descending from its last.
             let (i, rest) = (first ^ n, &pages[n as usize..]);
             // Most runs are whole cells.
             if let Some(of_cell) = rest.first_chunk::<CELL>()
@@ -144,7 +151,7 @@ impl FrameBits<'_> {
         n.min(most)
     }
 
-    /// Tells whether a page or a block of cells on a CPU list would merge with the `next` one.
+    /// Returns whether a page or a block of cells on a CPU list would merge with `next`.
     #[inline]
     pub(crate) fn joins(&self, i: Index, next: Index) -> bool {
         let Some(cell) = self.cells.get(i as usize / CELL) else { return false };
@@ -153,7 +160,8 @@ impl FrameBits<'_> {
         pairs(i, order, next)
     }
 
-    /// Does the same for a block that has cells; returns its order, and that of the merged block.
+    /// [`free_listed_page`](Self::free_listed_page) for a block of whole cells. Returns its order, and that of the
+    /// merged block.
     #[inline(always)]
     pub(crate) fn free_listed_cells(
         &self,
@@ -168,8 +176,8 @@ impl FrameBits<'_> {
             .then(|| (order, self.merge_cells(at, order, cap)))
     }
 
-    /// Frees a block of less than a cell. Returns the order of the free block that it is part of then; a whole cell is
-    /// left without a state.
+    /// Frees a block smaller than a cell. Returns the order of the free block that it is now part of; a cell that
+    /// becomes entirely free gets no code yet.
     #[inline]
     fn free_in_cell(&self, i: Index, order: Order) -> Order {
         let (cell, place) = (self.cell_of(i), Self::place(i));
@@ -193,7 +201,7 @@ impl FrameBits<'_> {
     }
 }
 
-/// Tells whether the next block of a list would merge with one.
+/// Returns whether a block is the buddy of the `next` block of its list, so that freeing both merges them.
 #[inline(always)]
 fn pairs(i: Index, order: Order, next: Index) -> bool {
     next == i ^ 1 << order

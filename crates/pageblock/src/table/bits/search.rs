@@ -1,4 +1,4 @@
-//! What is looked for in all frames of a pageblock.
+//! Searches through all frames of a pageblock.
 
 use super::FrameBits;
 use super::cell::{CELL, CELL_ORDER, free_blocks, wide_free, wide_state};
@@ -10,8 +10,8 @@ use crate::table::state::FrameState;
 use crate::table::usage::BlockUsage;
 
 impl FrameBits<'_> {
-    /// Returns how the frames of the pageblock of `i` are used, and calls back with the first frame and the order of
-    /// each block of unmovable pages.
+    /// Counts the frames of the pageblock of `i` by use, and calls `fixed` with the first frame and the order of
+    /// each unmovable block.
     pub(crate) fn usage(&self, i: Index, fixed: &mut impl FnMut(Index, Order)) -> BlockUsage {
         let pages = 1u64 << self.pageblock_order;
         let first = i & !((1 << self.pageblock_order) - 1);

@@ -1,4 +1,4 @@
-//! Lists in a ring of places instead of links: the ends of a [`Chain`] are places then.
+//! Lists in a ring buffer instead of links: the ends of the [`Chain`] are then places in the ring.
 
 use super::Chain;
 use crate::table::map::{Index, NIL};
@@ -14,7 +14,7 @@ impl Chain {
         }
     }
 
-    /// Puts a block before the first; tells whether there was room.
+    /// Puts a block before the first. Returns whether there was room.
     #[inline]
     pub(crate) fn ring_push_head(&mut self, ring: &mut [Index], i: Index) -> bool {
         if self.ring_len(ring) == ring.len() {
@@ -29,8 +29,8 @@ impl Chain {
         true
     }
 
-    /// Puts blocks before the first, the last of them first of all, if there is room for all of them; tells whether
-    /// there was.
+    /// Puts blocks before the first, the last of them foremost, if there is room for all. Returns whether there
+    /// was.
     #[inline]
     pub(crate) fn ring_push_stack<const N: usize>(
         &mut self,
@@ -55,7 +55,7 @@ impl Chain {
         true
     }
 
-    /// Puts a block after the last; tells whether there was room.
+    /// Puts a block after the last. Returns whether there was room.
     #[inline]
     pub(crate) fn ring_push_tail(&mut self, ring: &mut [Index], i: Index) -> bool {
         if self.ring_len(ring) == ring.len() {
@@ -70,7 +70,7 @@ impl Chain {
         true
     }
 
-    /// Puts `n` blocks, for which there is room, after the last: each `step` frames behind the one before it.
+    /// Puts `n` blocks, for which there is room, after the last, each `step` frames after the one before.
     #[inline]
     pub(crate) fn ring_push_run(&mut self, ring: &mut [Index], i: Index, n: u32, step: Index) {
         debug_assert!(self.ring_len(ring) + n as usize <= ring.len(), "a ring has no room");
@@ -88,8 +88,8 @@ impl Chain {
         low.iter_mut().zip(before..n).for_each(|(place, at)| *place = i + at * step);
     }
 
-    /// Takes blocks off the head of a ring, the first of which comes to the end of `into`, as long as there is room and
-    /// `owned` holds; returns how many.
+    /// Moves blocks from the head of a ring to `into`, the head to its end, while there is room and `owned` holds.
+    /// Returns how many.
     #[inline]
     pub(crate) fn ring_pop_first(
         &mut self,
@@ -99,7 +99,7 @@ impl Chain {
     ) -> usize {
         let len = self.ring_len(ring);
         let (mut n, mut at) = (0, self.head as usize);
-        // Most are beside each other.
+        // Most are contiguous in the ring.
         if len > into.len()
             && let Some(blocks) = ring.get(at..at + into.len())
             && blocks.iter().all(|&i| owned(i))
@@ -131,9 +131,10 @@ impl Chain {
         ring[self.tail as usize]
     }
 
-    /// Drops the last `n` blocks of a ring, at most all.
+    /// Drops the last `n` blocks of a ring.
     #[inline]
     pub(crate) fn ring_drop_tail(&mut self, ring: &[Index], n: usize) {
+        debug_assert!(n <= self.ring_len(ring), "fewer blocks than {n}");
         if n == self.ring_len(ring) {
             *self = Self::EMPTY;
         } else {
@@ -141,8 +142,8 @@ impl Chain {
         }
     }
 
-    /// Moves up to `most` blocks that are beside each other off the end of a ring that is not empty, the last of them to
-    /// the first place of `into`, as far as there are places; returns how many.
+    /// Moves up to `most` blocks, contiguous in the ring, from the tail of a ring that is not empty to `into`, the
+    /// tail first. Returns how many fit.
     #[inline]
     pub(crate) fn ring_pop_tails(
         &mut self,
@@ -150,6 +151,7 @@ impl Chain {
         into: &mut [Index],
         most: usize,
     ) -> usize {
+        debug_assert!(!self.is_empty(), "no block in the ring");
         let end = self.tail as usize + 1;
         let start = if self.tail >= self.head { self.head as usize } else { 0 };
         let n = most.min(into.len()).min(end - start);
@@ -161,7 +163,7 @@ impl Chain {
         n
     }
 
-    /// Takes a run off the end; see [`Chain::pop_tail_run`].
+    /// Takes a run from the tail; see [`Chain::pop_tail_run`].
     #[inline]
     pub(crate) fn ring_pop_run(
         &mut self,
@@ -170,6 +172,7 @@ impl Chain {
         step: Index,
         owned: impl Fn(Index) -> bool,
     ) -> Option<(Index, u32)> {
+        debug_assert!(!self.is_empty(), "no block in the ring");
         let first = self.ring_last(ring);
         let most = most.min(self.ring_len(ring) as u32);
         let (mut n, mut at) = (0, self.tail as usize);
@@ -181,7 +184,7 @@ impl Chain {
             n += 1;
             at = if at == 0 { ring.len() } else { at } - 1;
         }
-        // The largest power of two.
+        // The largest power of two that fits.
         let n = 1 << n.checked_ilog2()?;
         if n < 2 {
             return None;
@@ -190,11 +193,11 @@ impl Chain {
         Some((first, n))
     }
 
-    /// Keeps those blocks of a ring for which `keep` holds.
+    /// Keeps only the blocks of a ring for which `keep` holds.
     pub(crate) fn ring_retain(&mut self, ring: &mut [Index], keep: impl Fn(Index) -> bool) {
         let old = core::mem::replace(self, Self::EMPTY);
         for at in 0..old.ring_len(ring) {
-            // What is kept is written no further than what is read.
+            // The place that is written never passes the one that is read.
             let i = ring[after(ring, old.head as usize, at)];
             if !keep(i) {
                 continue;
@@ -208,7 +211,7 @@ impl Chain {
         }
     }
 
-    /// Iterates over a ring, first to last.
+    /// Iterates over a ring, head to tail.
     pub(crate) fn ring_iter<'a>(
         &self,
         ring: &'a [Index],
@@ -218,14 +221,14 @@ impl Chain {
     }
 }
 
-/// Returns the place `n` places after another, at most a round.
+/// Returns the place `n` places later, with `n` at most one round.
 #[inline(always)]
 fn after(ring: &[Index], place: usize, n: usize) -> usize {
     let at = place + n;
     if at >= ring.len() { at - ring.len() } else { at }
 }
 
-/// Returns the place `n` places before another, at most a round.
+/// Returns the place `n` places earlier, with `n` at most one round.
 #[inline(always)]
 fn before(ring: &[Index], place: usize, n: usize) -> usize {
     if place >= n { place - n } else { place + ring.len() - n }

@@ -1,4 +1,4 @@
-//! Free blocks by order and type, counted a batch at a time.
+//! Frees blocks in batches, and updates the counts once per batch.
 
 use super::counts::ORDERS;
 use super::{Block, Packing, bucket_order};
@@ -8,21 +8,21 @@ use crate::base::mobility::{MIGRATETYPES, Migratetype};
 use crate::table::freelist::FreeArea;
 use crate::table::map::{Index, NIL, PageMap};
 
-/// A row for whatever three bits say.
+/// A row for every value of three bits.
 const TYPES: usize = MIGRATETYPES.next_power_of_two();
 
-/// Blocks that were freed and are not in the counts of their zone yet, none of which made a whole pageblock: at most as many
-/// as a CPU [collects](crate::zone::retune::ring_pages).
+/// Blocks that were freed and are not yet in the zone's counts, none of which completed a whole pageblock. At most
+/// as many as a CPU [collects](crate::zone::retune::ring_pages).
 #[derive(Default)]
 pub(crate) struct Batch {
     by_type: [OfType; TYPES],
 }
 
-/// Those of a type, by order.
+/// The blocks of one type in a batch, by order.
 #[derive(Default)]
 pub(crate) struct OfType {
     freed: [u16; ORDERS],
-    /// The free blocks that they were part of at once.
+    /// The free blocks that they merged into at once.
     merged: [u16; ORDERS],
 }
 
@@ -33,7 +33,7 @@ impl Batch {
         types.filter(|(_, counts)| counts.freed.iter().fold(0, |any, n| any | n) != 0)
     }
 
-    /// Adds a block of the order `order` that merged to one of `merged`, both of a type by its number.
+    /// Adds a block of `order` that merged into one of order `merged`. `mt` is the number of their type.
     #[inline(always)]
     fn add(&mut self, mt: usize, (order, merged): (Order, Order)) {
         let counts = &mut self.by_type[mt % TYPES];
@@ -42,7 +42,7 @@ impl Batch {
     }
 }
 
-/// Blocks that left the lists of a CPU, one after the other, and the largest order that they merge to.
+/// Blocks that left a CPU's lists, in that order, and the largest order into which they merge.
 #[derive(Clone, Copy)]
 pub(crate) struct Listed<'a> {
     pub(crate) blocks: &'a [Index],
@@ -50,16 +50,17 @@ pub(crate) struct Listed<'a> {
 }
 
 impl Listed<'_> {
-    /// Returns those from a place on.
+    /// Returns the blocks from a place on.
     pub(crate) fn from(self, at: usize) -> Self {
         Self { blocks: &self.blocks[at..], ..self }
     }
 }
 
 impl Packing<'_> {
-    /// Frees the first of some blocks, as far as they are pages, or with `CELLS` blocks that have cells. Stops at one that
-    /// may merge with the next, and behind one that made a pageblock free as a whole, which is not counted then. Returns
-    /// how many it freed, and the order of the last of them if it is such a block. Only where frames have bits.
+    /// Frees the leading pages of a batch, or with `CELLS` its leading blocks that have cells. Stops before a block
+    /// that may merge with the next, and after a block that completed a whole free pageblock, which is not counted
+    /// then. Returns the number of freed blocks, and the order of the last one if it completed a pageblock.
+    /// Requires that frames have bits.
     #[inline(never)]
     pub(crate) fn free_listed<const CELLS: bool>(
         &mut self,
@@ -86,7 +87,7 @@ impl Packing<'_> {
         self.settle(map, block, map.block_type(self.start_of(block)));
     }
 
-    /// Does the same, and stops behind a block whose pageblock may be of another class now.
+    /// [`free_listed`](Self::free_listed) that also stops after a block whose pageblock may have changed its class.
     #[inline(always)]
     fn free_alike<const CELLS: bool>(
         &mut self,
@@ -129,17 +130,17 @@ impl Packing<'_> {
     }
 }
 
-/// Why no more blocks are freed at once.
+/// The reason why the blocks after this one are not freed in the same step.
 enum Stop {
-    /// The pageblock of the last may be of another class.
+    /// The last block's pageblock may have changed its class.
     Settle(Block),
-    /// The last, of this order, made a pageblock free as a whole.
+    /// The last block, of this order, completed a free pageblock.
     Whole(Order),
-    /// There are no more, or none that are freed so.
+    /// No more blocks, or none that can be freed in this way.
     Other,
 }
 
-/// Watches a block that is freed and merges to one of another order.
+/// Checks the movements of a block that is freed and merges into a larger one.
 #[inline(always)]
 pub(super) fn watch_merge(
     area: &mut FreeArea,
@@ -149,7 +150,7 @@ pub(super) fn watch_merge(
 ) {
     if cfg!(debug_assertions) {
         let mt = map.block_type(i);
-        // What merged lies beside the freed block as that grew.
+        // Each buddy that merged lies beside the block that had grown so far.
         let others = (order..merged).map(|at| (i >> at ^ 1) << at);
         others.for_each(|other| area.watch.one(map, other, mt));
         if merged < map.pageblock_order {
@@ -159,15 +160,15 @@ pub(super) fn watch_merge(
 }
 
 impl OfType {
-    /// Returns the pages of the freed blocks.
+    /// Returns the number of pages of the freed blocks.
     pub(crate) fn pages(&self) -> u64 {
         let pages = (0..).zip(&self.freed).map(|(order, &n)| u64::from(n) << order);
         pages.sum()
     }
 
-    /// Changes the counts of free blocks as freeing them one after the other would.
+    /// Changes the counts of free blocks as freeing the blocks one by one would.
     pub(crate) fn count(&self, area: &mut FreeArea, mt: Migratetype) {
-        // Blocks on their way from the order that they were freed in to the one that they merged to.
+        // Blocks that have passed this order on their way to the order that they merged into.
         let mut growing = 0;
         for (order, (&freed, &merged)) in (0..=ORDER_LIMIT).zip(self.freed.iter().zip(&self.merged))
         {

@@ -1,8 +1,8 @@
-//! How many free blocks of each order a pageblock has.
+//! The number of free blocks of each order in a pageblock.
 //!
-//! Each order below the pageblock's has a field of a word, wide enough for its blocks even where none has merged: for
-//! order `o` of a pageblock of order `p` that is `p - o + 1` bits. Up to `p = 9` all are in one word. So a block that is
-//! freed and merges changes all counts by one addition, and the highest bit that is set tells the largest order.
+//! Each order below the pageblock's has a field in a word, wide enough for all its blocks before any has merged: order
+//! `o` of a pageblock of order `p` has `p - o + 1` bits. Up to `p = 9` all fields fit one word. A block that is freed
+//! and merges changes all counts with one addition, and the highest set bit gives the largest order.
 
 use super::Block;
 use crate::base::frame::{ORDER_LIMIT, Order};
@@ -10,28 +10,29 @@ use crate::table::memory::{Tables, TablesLayout};
 
 /// Words for the largest pageblocks.
 const WORDS: usize = 3;
-/// A power of two, so that an index needs no check.
+/// A power of two, so that an index needs no bounds check.
 pub(super) const ORDERS: usize = (ORDER_LIMIT as usize + 1).next_power_of_two();
 
 /// The counts of all pageblocks.
 pub(super) struct OrderCounts<'m> {
     words: &'m mut [u64],
-    /// Words of a pageblock.
+    /// The number of words per pageblock.
     stride: usize,
-    /// One block of each order; nothing for that of the pageblock.
+    /// One block of each order; zero for the pageblock's order.
     one: [[u64; ORDERS]; WORDS],
     changes: Changes,
-    /// The order of each bit.
+    /// The order to which each bit belongs.
     orders: [[u8; 64]; WORDS],
 }
 
-/// What changes the counts of a pageblock as a block comes.
+/// The changes of a pageblock's counts when a block is added.
 pub(super) struct Changes {
-    /// One block of each order, and one less of each smaller order: a page that came and merged.
+    /// One more block of each order, and one less of each smaller order: the effect of a page that is freed and
+    /// merges.
     grown: [[u64; ORDERS]; WORDS],
     /// One block of each smaller order.
     below: [[u64; ORDERS]; WORDS],
-    /// One block of each order in the only word of a pageblock; more than there can be where it has several.
+    /// One block of each order, if a pageblock has a single word; otherwise more than there can be.
     least: [u64; ORDERS],
     stride: usize,
 }
@@ -66,12 +67,12 @@ impl Changes {
         }
         let before = words[first];
         words[first] = before.wrapping_add(self.grown[0][merged]).wrapping_add(below(0));
-        // A larger order than another has a field above its.
+        // The field of a larger order is above that of a smaller one.
         before >= self.least[merged]
     }
 }
 
-/// Returns the word and the lowest bit of each order's field, and how many words there are.
+/// Returns the word and the lowest bit of each order's field, and the number of words.
 fn fields(pageblock_order: Order) -> ([(usize, u32); ORDERS], usize) {
     let mut fields = [(0, 0); ORDERS];
     let (mut word, mut bit) = (0, 0);
@@ -126,7 +127,7 @@ impl<'m> OrderCounts<'m> {
         &self.words[block as usize * self.stride..][..self.stride]
     }
 
-    /// Adds to each word of a pageblock's counts what `by` says for it.
+    /// Adds `by` to each word of a pageblock's counts.
     #[inline(always)]
     fn change(&mut self, block: Block, by: impl Fn(&Self, usize) -> u64) {
         let (first, by_first) = (block as usize * self.stride, by(self, 0));
@@ -145,26 +146,26 @@ impl<'m> OrderCounts<'m> {
         self.change(block, |counts, at| counts.one[at][usize::from(order)]);
     }
 
-    /// Counts one block less.
+    /// Counts one block of an order less.
     #[inline(always)]
     pub(super) fn sub(&mut self, block: Block, order: Order) {
         self.change(block, |counts, at| counts.one[at][usize::from(order)].wrapping_neg());
     }
 
-    /// Counts that a block of `order` came, and merged with one of each order below `merged` to one of that. Tells
-    /// whether the largest order is known to be what it was.
+    /// Counts that a block of `order` was added, and merged with one block of each order below `merged`. Returns
+    /// whether the largest order is known to be unchanged.
     #[inline(always)]
     pub(super) fn merge(&mut self, block: Block, order: Order, merged: Order) -> bool {
         self.changes.merge(self.words, block, order, merged)
     }
 
-    /// Returns the words of all pageblocks, and what changes them.
+    /// Returns the words of all pageblocks, and their changes.
     #[inline(always)]
     pub(super) fn parts(&mut self) -> (&mut [u64], &Changes) {
         (&mut *self.words, &self.changes)
     }
 
-    /// Returns the largest order that has blocks; 0 where none has.
+    /// Returns the largest order that has blocks; 0 if none has.
     #[inline(always)]
     pub(super) fn largest(&self, block: Block) -> Order {
         if self.stride > 1 {
@@ -180,7 +181,7 @@ impl<'m> OrderCounts<'m> {
         last.map_or(0, |(word, orders)| orders[word.ilog2() as usize])
     }
 
-    /// Returns the smallest order, not under `order`, that has blocks.
+    /// Returns the smallest order from `order` on that has blocks.
     #[inline(always)]
     pub(super) fn smallest(&self, block: Block, order: Order) -> Option<Order> {
         if self.stride > 1 {
@@ -194,14 +195,14 @@ impl<'m> OrderCounts<'m> {
     fn smallest_in_words(&self, block: Block, order: Order) -> Option<Order> {
         let mut words = self.of(block).iter().zip(&self.one).zip(&self.orders);
         words.find_map(|((word, one), orders)| {
-            // All fields of a word are below that of the order, or none, where it has no field of the order.
+            // A word without a field for the order has only smaller orders, or only larger ones.
             let word = word & one[usize::from(order)].max(1).wrapping_neg();
             let found = (word != 0).then(|| orders[word.trailing_zeros() as usize])?;
             (found >= order).then_some(found)
         })
     }
 
-    /// Returns how many blocks of an order there are.
+    /// Returns the number of blocks of an order.
     pub(super) fn count(&self, block: Block, order: Order) -> u16 {
         let order = usize::from(order);
         let Some(at) = (0..self.stride).find(|&at| self.one[at][order] != 0) else { return 0 };
