@@ -1,4 +1,4 @@
-//! Who asked for pages: the stacks of a recording, by the function that called the allocator.
+//! The callers of the allocator: the stacks of a recording, by the function that asked for memory.
 
 use std::collections::BTreeMap;
 
@@ -7,12 +7,13 @@ use pageblock::mobility::Migratetype;
 use pageblock_measure::value::call_sites::{CallSite, CallSites};
 use pageblock_recording::{CALLED_BY, Record, STACK, What};
 
-/// The functions that a call site names: the one that asked for memory and those that called it.
+/// The number of functions that name a call site: the one that asked for memory, and its callers.
 const NAMED: usize = 3;
-/// The events without a stack so far that a stack of a CPU may belong to.
+/// The number of events without a stack to which the next stack of a CPU may belong.
 pub(crate) const PENDING: usize = 4;
 
-/// The beginnings of the names of functions that pass a request on: the page allocator's, and those of what is built on it.
+/// Prefixes of the names of functions that pass a request on: the page allocator's, and those of allocators on top
+/// of it.
 const PASSING: [&str; 35] = [
     "trace_event_raw_event_",
     "__traceiter_",
@@ -54,7 +55,7 @@ const PASSING: [&str; 35] = [
 /// Finds the call sites in a stream of events.
 #[derive(Default)]
 pub struct CallSiteFinder {
-    /// By CPU, the events whose stack may follow. An interrupt may come between, whose stack comes first.
+    /// By CPU, the events whose stack may follow. An interrupt may come in between, and its stack comes first.
     pending: BTreeMap<u16, Vec<Asked>>,
     sites: BTreeMap<(bool, String, &'static str), [u64; 3]>,
 }
@@ -68,7 +69,7 @@ struct Asked {
 }
 
 impl CallSiteFinder {
-    /// Takes the next event.
+    /// Follows the next event.
     pub fn push(&mut self, record: &Record) {
         let asked = |fallback, order, mt, claimed| Asked { fallback, order, mt, claimed };
         let asked = match &record.what {
@@ -83,7 +84,7 @@ impl CallSiteFinder {
             _ => return,
         };
         let pending = self.pending.entry(record.cpu).or_default();
-        // Most events have no stack, and it would follow at once.
+        // Most events have no stack; a stack follows its event at once.
         if pending.len() >= PENDING {
             pending.remove(0);
         }
@@ -107,14 +108,14 @@ impl CallSiteFinder {
             let site = CallSite { functions, migratetype, events, pages, claimed };
             if fallback { &mut sites.fallbacks } else { &mut sites.requests }.push(site);
         }
-        // Those that are equal stay in the order of their names.
+        // Call sites with equal counts stay in the order of their names.
         sites.fallbacks.sort_by_key(|site| std::cmp::Reverse(site.events));
         sites.requests.sort_by_key(|site| std::cmp::Reverse(site.pages));
         sites
     }
 }
 
-/// Returns the functions of a stack from the one that asked for memory on.
+/// Returns the functions of a stack, from the one that asked for memory on.
 pub(crate) fn site(stack: &str) -> Vec<&str> {
     let plain = |name: &&str| !PASSING.iter().any(|start| name.starts_with(start));
     let all: Vec<&str> = stack.split(CALLED_BY).collect();
@@ -141,7 +142,7 @@ mod tests {
         Record { t_us: 0, cpu, pid: 1, what: What::Other(Box::new(other)) }
     }
 
-    /// A stack belongs to the last event of its CPU; it begins with the function that is not the allocator's.
+    /// A stack belongs to the last event of its CPU. It starts with the first function that is not the allocator's.
     #[test]
     fn stacks_are_counted_by_who_asked() {
         let mut finder = CallSiteFinder::default();

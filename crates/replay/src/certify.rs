@@ -1,4 +1,4 @@
-//! The certificate of a recording: what its what-ifs support.
+//! The certificate of a recording: which conclusions about other policies it supports.
 
 use std::path::PathBuf;
 
@@ -25,24 +25,24 @@ pub fn certify(
         recorded.extfrag = None;
     }
     if lacks("mm_page_alloc_extfrag") || lacks("mm_page_alloc_zone_locked") {
-        // Without them the types of pageblocks are those of the start.
+        // Without these events the types of pageblocks are those of the start.
         (recorded.mismatch, recorded.end) = (None, None);
     }
     if !recording.start_known {
-        // Both ends would have the memory that no event names, and agree in it.
+        // Both ends would contain the memory that no event names, and agree on it.
         recorded.end = None;
     }
     let draws = replays.iter().map(|one| recorded.distances(one, recording.pageblock_order));
     Certificate::new(decisions, !recording.start.exact, median(draws.collect()))
 }
 
-/// Returns where the judgement of a recording is kept, beside its columnar form.
+/// Returns the path of a recording's kept judgement, beside its columnar form.
 fn kept_at(columnar: &Columnar) -> PathBuf {
     columnar.cache.with_extension("judgement.json")
 }
 
-/// Returns the kept judgement of a recording, if this program made it by these rules; its name in the cache has the
-/// recording's fingerprint. `program` names the program.
+/// Returns the kept judgement of a recording, if this program made it under these rules. Its name in the cache
+/// contains the recording's fingerprint. `program` is the program's name and version.
 #[must_use]
 pub fn kept(
     recording: &Recording,

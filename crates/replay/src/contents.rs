@@ -1,4 +1,4 @@
-//! What a recording holds.
+//! The contents of a recording.
 
 use std::collections::BTreeMap;
 
@@ -10,7 +10,7 @@ use pageblock_measure::certificate::contents::{
 };
 use pageblock_recording::{Columnar, Error, Record, Recording, What};
 
-/// Returns what a recording holds, without reading its events. `grade` is what was kept with it.
+/// Returns the contents of a recording without reading its events. `grade` is the grade that was kept with it.
 ///
 /// # Errors
 /// If the file with the events cannot be examined.
@@ -53,7 +53,8 @@ fn seconds(columnar: &Columnar) -> f64 {
     columnar.last_t_us.saturating_sub(columnar.first_t_us) as f64 / 1e6
 }
 
-/// Counts the events of a recording; `progress` is called now and then with the events done. Returns `None` if `stop` says so.
+/// Counts the events of a recording. `progress` is called now and then with the number of events done. Returns
+/// `None` if `stop` returns true.
 ///
 /// # Errors
 /// If the events cannot be read.
@@ -91,12 +92,12 @@ pub fn statistics(
     Ok(Some(of))
 }
 
-/// Counts that are turned into names at the end.
+/// Counts, to be turned into names at the end.
 #[derive(Default)]
 struct Counts {
     events: BTreeMap<Box<str>, u64>,
     cpus: Vec<u64>,
-    /// By type and order: requests, and those that failed.
+    /// By type and order: the number of requests, and of failed ones.
     requests: BTreeMap<(Migratetype, u8), (u64, u64)>,
     tasks: BTreeMap<u32, CommandStatistics>,
 }

@@ -1,10 +1,10 @@
-//! What can be wrong with the input of a replay.
+//! Errors in the input of a replay.
 
 use pageblock::frame::Pfn;
 use pageblock::setup::SetupError;
 use pageblock::zone::FrameError;
 
-/// Why a recording cannot be replayed.
+/// The reason why a recording cannot be replayed.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
@@ -15,7 +15,7 @@ pub enum Error {
     #[error("the snapshot has a zone '{0}'; known are DMA, DMA32, Normal, HighMem, Movable")]
     UnknownZone(String),
     /// A node's number is too large, or its zone is missing.
-    #[error("the snapshot's node {0} is none of 0 to 63, or lacks a zone")]
+    #[error("the snapshot's node {0} is not in 0 to 63, or lacks a zone")]
     Node(u16),
     /// The snapshot has a frame that is in no zone.
     #[error("the snapshot has a frame {0} that is in none of its zones")]
@@ -42,13 +42,13 @@ pub enum Error {
     /// The snapshot lists a frame twice, or another contradiction.
     #[error("the snapshot contradicts itself: {0}")]
     Contradiction(#[from] FrameError),
-    /// A file of demands has one of no known kind.
+    /// A file of demands contains an unknown kind of demand.
     #[error("the file of demands has one of kind {0}; known are 0 to 11")]
     Demand(u8),
     /// The file of demands cannot hold what was recorded.
     #[error("what was recorded cannot be written: {0}")]
     Recorded(#[from] serde_json::Error),
-    /// No allocator can be made for the machine.
+    /// The machine cannot be modelled.
     #[error("the machine cannot be modelled: {0}")]
     Setup(#[from] SetupError),
 }

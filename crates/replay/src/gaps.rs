@@ -1,4 +1,4 @@
-//! What a recording lacks, and which figures that makes meaningless.
+//! The gaps of a recording, and the figures that they make meaningless.
 
 use std::ops::Range;
 
@@ -15,11 +15,11 @@ const ZONE_LOCKED: &str = "mm_page_alloc_zone_locked";
 const DRAIN: &str = "mm_page_pcpu_drain";
 const EXTFRAG: &str = "mm_page_alloc_extfrag";
 
-/// Of so many frees some are batched: every process that ends frees its memory so.
+/// Among this many frees some are batched, as every exiting process frees its memory in batches.
 const FREES_WITHOUT_BATCH: u64 = 1000;
 
-/// Returns what can be known of a recording's gaps without following its events, of which those in
-/// `followed` are.
+/// Returns the gaps of a recording that are known without following its events. `followed` are the events that a
+/// replay would follow.
 pub(crate) fn known(recording: &Recording, columnar: &Columnar, followed: Range<u64>) -> Vec<Gap> {
     let mut gaps = Vec::new();
     let windows = &columnar.windows;
@@ -58,7 +58,7 @@ pub(crate) fn known(recording: &Recording, columnar: &Columnar, followed: Range<
     gaps
 }
 
-/// Takes every figure out of a result.
+/// Removes every figure from a result.
 pub(crate) fn nothing_is_judged(result: &mut Verification) {
     let every = kind::ALL.map(str::to_owned);
     result.kinds.clear();
@@ -68,7 +68,7 @@ pub(crate) fn nothing_is_judged(result: &mut Verification) {
     result.mismatches.clear();
 }
 
-/// How often events of each kind came, and what of the state says that a kind was not recorded.
+/// The number of events of each kind, and signs in the state that a kind was not recorded.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Seen {
     alloc: u64,
@@ -78,15 +78,15 @@ pub(crate) struct Seen {
     drain: u64,
     extfrag: u64,
     not_understood: u64,
-    /// A request got a block that the zone has.
+    /// Requests that got a block which was free in the model's zone.
     pub(crate) allocated_in_zone: u64,
-    /// A CPU list should have given pages back, and gave none.
+    /// CPU lists that should have drained, and did not.
     pub(crate) not_drained: u64,
-    /// The limits of CPU lists are inferred, so that one may be larger.
+    /// The limits of CPU lists are inferred, and may really be larger.
     pub(crate) limits_are_inferred: bool,
-    /// The zone gave a block that the model still had on a CPU list.
+    /// Blocks from the zone that the model still had on a CPU list.
     pub(crate) left_list_unseen: u64,
-    /// The zone gave a block of another type's list.
+    /// Blocks from the zone that the model had on another type's list.
     pub(crate) of_another_type: u64,
 }
 
@@ -105,8 +105,7 @@ impl Seen {
         }
     }
 
-    /// Returns the tracepoints that were not recorded: they have no event where others show that some
-    /// happened.
+    /// Returns the tracepoints that were not recorded: those without an event although other events imply some.
     fn missing(&self) -> impl Iterator<Item = &'static str> + use<> {
         let not_drained = if self.limits_are_inferred { 0 } else { self.not_drained };
         [
@@ -122,7 +121,7 @@ impl Seen {
         .map(|(name, ..)| name)
     }
 
-    /// Takes the figures out of a result that a missing kind of event makes meaningless.
+    /// Removes the figures from a result that are meaningless without a kind of event.
     pub(crate) fn judge(&self, result: &mut Verification) {
         if self.alloc + self.free + self.zone_locked + self.drain + self.extfrag == 0 {
             result.gaps.push(Gap::NoEvents);
@@ -140,7 +139,7 @@ impl Seen {
             result.mismatches.retain(|mismatch| !is_meaningless(&mismatch.kind));
             result.not_judged.extend(meaningless.iter().map(|&kind| kind.to_owned()));
             if meaningless.contains(&kind::DRAIN_COUNT) {
-                // What was inferred was inferred from drains.
+                // Those figures were inferred from drains.
                 result.drains = KindResult::default();
                 result.notes.clear();
                 result.not_followed.clear();
@@ -149,11 +148,11 @@ impl Seen {
     }
 }
 
-/// Returns the kinds of decision whose figures differ where a tracepoint was not recorded.
+/// Returns the kinds of decision whose figures are wrong if a tracepoint was not recorded.
 ///
-/// The zone's free lists follow from refills, drains, fallbacks and frees that bypass the CPU lists; what
-/// is on CPU lists from allocations too. Batched frees say in which order pages reach a list's head,
-/// which is seen at its tail.
+/// Refills, drains, fallbacks and frees that bypass the CPU lists determine the zone's free lists; allocations too
+/// determine what is on CPU lists. Batched frees tell the order in which pages reach a list's head, which shows at
+/// its tail.
 fn made_meaningless(event: &str) -> &'static [&'static str] {
     match event {
         ALLOC => &[kind::CPU_LIST_FRAME, kind::DRAIN_COUNT, kind::DRAIN_FRAME, kind::REFILL_COUNT],

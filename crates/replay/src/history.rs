@@ -1,4 +1,4 @@
-//! The history of a recorded machine's memory: what happened, by guided replay, and what a free replay makes of it.
+//! The history of a recorded machine's memory: of the recorded kernel by guided replay, and of a free replay.
 
 use std::cell::Cell;
 use std::collections::BTreeMap;
@@ -18,7 +18,7 @@ use crate::infer;
 use crate::machine::{Machine, recorded_preset};
 use crate::verify::{Pass, cpu_list_orders, find_look_ahead, guide};
 
-/// The moments of a recording at which samples are taken, at equal distances of time.
+/// The moments, equally spaced in time, at which samples of a recording are taken.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Moments {
     first_us: u64,
@@ -49,22 +49,23 @@ impl Moments {
         Some(next)
     }
 
-    /// Returns the moments that are left, at the end.
+    /// Returns the remaining moments, at the end.
     pub(crate) fn rest(&mut self) -> Option<u64> {
         self.before(u64::MAX)
     }
 
-    /// Returns a time since the first moment.
+    /// Returns the time since the first moment.
     pub(crate) fn since_first(&self, t_us: u64) -> u64 {
         t_us.saturating_sub(self.first_us)
     }
 }
 
-/// Returns what happened in a recording, by a guided replay under the recorded policy. `progress` is called with the
-/// events done and their number, over two passes; where it gives `false`, the replay stops, and there is no history.
+/// Returns what happened in a recording, by a guided replay under the recorded policy. `progress` is called with
+/// the number of events done and their total, over two passes. If it returns `false`, the replay stops without a
+/// history.
 ///
 /// # Errors
-/// Where the recording cannot be read, or no machine fits its start state.
+/// If the recording cannot be read, or no machine fits its start state.
 pub fn recorded(
     recording: &Recording,
     columnar: &Columnar,
@@ -97,7 +98,7 @@ pub fn recorded(
     Ok(going.get().then(|| watch.finish(guided.allocator())))
 }
 
-/// Makes a history of a recorded machine, without its memory that was not initialised at the start.
+/// Returns a history of a recorded machine, without its memory that was not initialised at the start.
 pub(crate) fn builder(allocator: &Allocator<'_>, start: &Snapshot) -> HistoryBuilder {
     let mut builder = HistoryBuilder::new(allocator);
     builder.note(START_NOTE.to_owned());
@@ -117,12 +118,12 @@ pub(crate) fn builder(allocator: &Allocator<'_>, start: &Snapshot) -> HistoryBui
     builder
 }
 
-/// A history being made beside a guided replay.
+/// A history under construction beside a guided replay.
 struct RecordedWatch<'r> {
     builder: HistoryBuilder,
     moments: Moments,
     recording: &'r Recording,
-    /// By frame: the type that was requested, plus one; 0 where it is not known.
+    /// By frame: the requested type, plus one; 0 if it is not known.
     requested: Vec<u8>,
     counters: Counters,
     /// By CPU: the last requests and fallbacks, whose stacks may follow.
@@ -158,7 +159,7 @@ impl<'r> RecordedWatch<'r> {
         self.builder.sample(at, allocator, kind, self.counters.iter());
     }
 
-    /// Notes an event that the replay has followed.
+    /// Follows an event that the replay has followed.
     fn after(&mut self, record: &Record) {
         match &record.what {
             What::Alloc { pfn: Some(pfn), order, gfp, .. } => {
@@ -208,7 +209,7 @@ impl<'r> RecordedWatch<'r> {
         }
     }
 
-    /// Counts what reclaim and compaction report, under the names of `/proc/vmstat`.
+    /// Counts the events of reclaim and compaction under their names in `/proc/vmstat`.
     fn count(&mut self, pid: u32, other: &Other) {
         let number = |key| other.arg(key).and_then(|value| value.parse().ok()).unwrap_or(0);
         let by_kswapd = || {

@@ -1,8 +1,8 @@
-//! Holes of a machine: pageblocks within a zone that do not exist, as a snapshot from `/proc` tells.
+//! Holes of a machine: pageblocks within a zone that do not exist, as inferred from a snapshot from `/proc`.
 //!
-//! * Of most no frame is named.
-//! * Some kernels print flags of 0 for them (6.18 does): runs of such frames, the longest first, are holes as far as the zone
-//!   has fewer frames than are named.
+//! * Most holes have no frame that is named.
+//! * Some kernels print flags of 0 for them (6.18 does). Runs of such frames are holes, the longest first, until
+//!   the zone has no fewer frames than are named.
 
 use std::cmp::Reverse;
 
@@ -13,7 +13,7 @@ use pageblock_recording::{PageUse, Snapshot, UsedRange, ZoneSnapshot};
 
 use crate::error::Error;
 
-/// Removes from a snapshot the frames that it names although they do not exist.
+/// Removes the frames from a snapshot that it names although they do not exist.
 pub(crate) fn forget(snapshot: &mut Snapshot, pageblock_order: Order) {
     if !names_all(snapshot) {
         return;
@@ -37,7 +37,7 @@ pub(crate) fn forget(snapshot: &mut Snapshot, pageblock_order: Order) {
     }
 }
 
-/// Reports whether a snapshot names every frame that exists: one that is inferred from events does not.
+/// Returns whether a snapshot names every frame that exists. One that is inferred from events does not.
 fn names_all(snapshot: &Snapshot) -> bool {
     let present: u64 = snapshot.zones.iter().map(|zone| zone.present).sum();
     let frames: u64 = named(snapshot).map(|(_, count)| count).fold(0, u64::saturating_add);
@@ -72,7 +72,7 @@ fn named_holes(snapshot: &Snapshot, zone: &ZoneSnapshot, order: Order) -> Vec<Fr
 /// Marks holes, so that they are not counted as memory.
 ///
 /// # Errors
-/// Where a frame of a hole is in use.
+/// If a frame of a hole is allocated.
 pub(crate) fn mark(allocator: &mut Allocator<'_>, snapshot: &Snapshot) -> Result<(), Error> {
     if !names_all(snapshot) {
         return Ok(());
@@ -85,14 +85,14 @@ pub(crate) fn mark(allocator: &mut Allocator<'_>, snapshot: &Snapshot) -> Result
     Ok(())
 }
 
-/// Returns the runs of frames that a snapshot names: where they begin, and how many they are.
+/// Returns the runs of frames that a snapshot names: their starts and lengths.
 fn named(snapshot: &Snapshot) -> impl Iterator<Item = (Pfn, u64)> {
     let free = snapshot.free.iter().map(|block| (block.pfn, 1 << block.order));
     let lists = snapshot.pcp.iter().map(|page| (page.pfn, 1 << page.order));
     free.chain(lists).chain(snapshot.used.iter().map(|used| (used.pfn, used.count)))
 }
 
-/// Returns the runs of pageblocks of a zone of which no frame is named.
+/// Returns the runs of pageblocks of a zone in which no frame is named.
 fn unnamed(snapshot: &Snapshot, span: FrameRange, order: Order) -> Vec<FrameRange> {
     let block_of = |frame: u64| ((frame >> order) - (span.start.0 >> order)) as usize;
     let mut is_named = vec![false; span.end.0.checked_sub(1).map_or(0, |last| block_of(last) + 1)];
@@ -125,7 +125,7 @@ mod tests {
 
     use super::*;
 
-    /// The pageblocks that are counted of a zone from frame 1 to 4096, where frames 1024 to 2048 do not exist.
+    /// Counts the pageblocks of a zone of frames 1 to 4096, where frames 1024 to 2048 do not exist.
     fn counted(snapshot: &Snapshot) -> u64 {
         let machine = Machine::of_snapshot(snapshot, 9).unwrap();
         let policy = Policy::parse("linux-6.18").unwrap();
@@ -164,7 +164,7 @@ mod tests {
         );
         assert_eq!(counted(&snapshot), 6);
         snapshot.used.pop();
-        // As where the start state is inferred: what is not named may exist.
+        // As for an inferred start state: unnamed frames may exist.
         snapshot.used.pop();
         assert_eq!(counted(&snapshot), 8);
     }

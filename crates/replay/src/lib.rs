@@ -1,5 +1,5 @@
-//! Replay of recorded kernels: under the policy that they ran, event by event beside what they did
-//! ([`verify()`]), and under any other ([`open_loop`]).
+//! Replay of recorded kernels: under the policy that they ran, where each decision is compared with the recorded
+//! one ([`verify()`]), and under any other ([`open_loop`]).
 #![forbid(unsafe_code)]
 
 pub mod call_sites;

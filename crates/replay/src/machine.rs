@@ -1,4 +1,4 @@
-//! The machine that a snapshot describes: its zones and CPUs, and the allocator in exactly its state.
+//! The machine that a snapshot describes: its zones and CPUs, and an allocator in exactly its state.
 
 use pageblock::alloc::Allocator;
 use pageblock::cpu_cache::{CacheLimits, CacheState, CpuCache};
@@ -18,9 +18,9 @@ use pageblock_recording::{KernelVersion, PageUse, PcpInfo, Recording, Snapshot, 
 use crate::error::Error;
 use crate::holes;
 
-/// The bytes for each frame of the largest table that a replay has: what becomes of the last free.
+/// Bytes per frame of the largest table of a replay: the destination of the last free.
 const TABLE_BYTES: u64 = 24;
-/// All tables together are as large as so many of the largest.
+/// All tables together are as large as this many of the largest.
 const TABLES: u64 = 4;
 
 /// The fixed properties of a recorded machine.
@@ -34,15 +34,14 @@ pub struct Machine {
     pub geometry: Geometry,
 }
 
-/// Memory for the tables of one allocator: zero pages, of which those of holes stay untouched but for
-/// a byte a frame.
+/// Memory for the tables of one allocator: zero pages. Those of holes stay untouched, except one byte per frame.
 pub struct TableMemory(Vec<u8>);
 
 impl Machine {
     /// Returns the machine of a recording.
     ///
     /// # Errors
-    /// Where its snapshot contradicts itself.
+    /// If its snapshot contradicts itself.
     pub fn of(recording: &Recording) -> Result<Self, Error> {
         Self::of_snapshot(&recording.start, recording.pageblock_order)
     }
@@ -50,11 +49,11 @@ impl Machine {
     /// Returns the machine of a snapshot.
     ///
     /// # Errors
-    /// Where it contradicts itself.
+    /// If the snapshot contradicts itself.
     pub fn of_snapshot(snapshot: &Snapshot, pageblock_order: Order) -> Result<Self, Error> {
         let mut zones = Vec::new();
         for zone in &snapshot.zones {
-            // The zone of a device, too, has no pages for the allocator.
+            // A device's zone has no pages for the allocator either.
             if zone.managed > 0 {
                 let kind = ZoneKind::from_name(&zone.name)
                     .ok_or_else(|| Error::UnknownZone(zone.name.clone()))?;
@@ -76,7 +75,7 @@ impl Machine {
         Ok(Self { zones, cpu_nodes, geometry })
     }
 
-    /// Returns what an allocator for this machine is made of.
+    /// Returns the setup of an allocator for this machine.
     #[must_use]
     pub fn setup(&self, policy: Policy) -> Setup<'_> {
         Setup {
@@ -91,7 +90,7 @@ impl Machine {
     /// Allocates memory for an allocator's tables.
     ///
     /// # Errors
-    /// Where no allocator can be made for the machine.
+    /// If no allocator can be made for the machine.
     pub fn table_memory(&self, policy: Policy) -> Result<TableMemory, Error> {
         let size = self.setup(policy).metadata_size()?;
         Ok(TableMemory(vec![0; size]))
@@ -100,7 +99,7 @@ impl Machine {
     /// Builds an allocator in the state of a snapshot of this machine.
     ///
     /// # Errors
-    /// Where the snapshot contradicts itself.
+    /// If the snapshot contradicts itself.
     pub fn allocator<'m>(
         &self,
         policy: Policy,
@@ -118,9 +117,8 @@ impl Machine {
     }
 }
 
-/// Makes sure that there is address space for the tables that a replay has of every frame up to `end`:
-/// they are of zero pages, and only frames that the recording names take memory, but there must be
-/// address space for all of them at once.
+/// Checks that there is address space for a replay's tables of all frames up to `end`. They consist of zero pages,
+/// and only frames that the recording names take memory, but the address space is needed for all of them at once.
 fn reserve_tables(end: u64) -> Result<(), Error> {
     let bytes = end.saturating_mul(TABLE_BYTES);
     let refused = || Error::AddressSpace { frames: end, gib: TABLES * (bytes >> 30) };
@@ -129,7 +127,7 @@ fn reserve_tables(end: u64) -> Result<(), Error> {
     tables.iter_mut().try_for_each(|table| table.try_reserve_exact(size)).map_err(|_| refused())
 }
 
-/// Returns the node of a CPU: the one whose zones fill most of its lists. Only lists for other nodes expire.
+/// Returns the node of a CPU: the one whose zones most of its lists belong to. Only lists for other nodes expire.
 fn home_node(snapshot: &Snapshot, cpu: usize) -> u8 {
     let node = |p: &PcpInfo| snapshot.zones[usize::from(p.zone)].node;
     let of_cpu = || snapshot.pcpinfo.iter().filter(|p| usize::from(p.cpu) == cpu);
@@ -138,18 +136,18 @@ fn home_node(snapshot: &Snapshot, cpu: usize) -> u8 {
     busiest.map_or(0, |p| node(p) as u8)
 }
 
-/// Returns the preset of the kernel that made a recording: a distribution's own where there is one.
+/// Returns the preset of the kernel that made a recording: a distribution's own if there is one.
 #[must_use]
 pub fn recorded_preset(recording: &Recording) -> &'static Preset {
     preset_of(&recording.kernel)
 }
 
-/// Returns the kernel that made a recording: the rules around the allocator too.
+/// Returns the kernel that made a recording, including the rules around the allocator.
 pub(crate) fn recorded_kernel(recording: &Recording) -> Kernel {
     Kernel::from(recorded_preset(recording))
 }
 
-/// Returns the preset of a kernel: a distribution's own where there is one.
+/// Returns the preset of a kernel: a distribution's own if there is one.
 #[must_use]
 pub fn preset_of(kernel: &KernelVersion) -> &'static Preset {
     preset::of_machine(kernel.row(), &kernel.text)
@@ -159,8 +157,8 @@ fn zone_snapshot(snapshot: &Snapshot, node: u8, kind: ZoneKind) -> Option<&ZoneS
     snapshot.zones.iter().find(|z| z.node == u16::from(node) && z.name == kind.name())
 }
 
-/// Restores a zone. The watermarks are the recorded ones where the policy's knobs are those of the
-/// recording; a policy with knobs of its own keeps what they give.
+/// Restores a zone. Its watermarks are the recorded ones if the policy's sysctls equal the recording's; otherwise
+/// they follow from the policy's sysctls.
 fn restore_zone(
     allocator: &mut Allocator<'_>,
     at: usize,
@@ -190,7 +188,7 @@ fn restore_pages(allocator: &mut Allocator<'_>, snapshot: &Snapshot) -> Result<(
         if let (Some(mt), Some(at)) = (block.mt, zone_at(allocator, snapshot, block.zone))
             && let Some((zone, _)) = allocator.zone_and_cache(ZoneIndex::new(at), CpuId(0))
         {
-            // A zone's first frame need not be the first of its block.
+            // A zone's first frame need not be the first of its pageblock.
             zone.impose_block_type(block.pfn.max(zone.span().start), mt)?;
         }
     }
@@ -203,7 +201,7 @@ fn restore_pages(allocator: &mut Allocator<'_>, snapshot: &Snapshot) -> Result<(
             continue;
         }
         for pfn in (used.pfn.0..used.pfn.0 + used.count).map(Pfn) {
-            // Zones that have no pages for the allocator are left out of it.
+            // Zones without pages for the allocator are left out.
             let Some(at) = zone_of(allocator, pfn) else { continue };
             if let Some((zone, _)) = allocator.zone_and_cache(ZoneIndex::new(at), CpuId(0)) {
                 zone.impose_allocated(pfn, 0, movable)?;
@@ -213,7 +211,7 @@ fn restore_pages(allocator: &mut Allocator<'_>, snapshot: &Snapshot) -> Result<(
     let strict = allocator.policy().list_type_strict();
     for block in &snapshot.free {
         with_zone(allocator, block.pfn, |zone, _| {
-            // From 6.10 a block is on the list of its pageblock's type, whatever list had it.
+            // From 6.10 a block is on the list of its pageblock's type, whichever list it was on before.
             let own = zone.block_type(block.pfn).unwrap_or(Migratetype::Movable);
             let list = block.mt.filter(|_| !strict).unwrap_or(own);
             zone.impose_free_block(block.pfn, block.order, list)
@@ -233,7 +231,8 @@ fn restore_caches(allocator: &mut Allocator<'_>, snapshot: &Snapshot) -> Result<
         let block = zone.block_type(pfn).unwrap_or(Migratetype::Movable);
         let mt = cached_type(page.mt, block);
         zone.impose_allocated(pfn, order, false)?;
-        // Up to 5.12 high orders have no CPU list; those of packed placement have less room than the recorded ones.
+        // Up to 5.12 high orders have no CPU list, and under packed placement lists have less room than the
+        // recorded ones.
         if cache.impose_put(zone, pfn, order, mt, ListEnd::Tail)?.is_none() {
             zone.impose_free(pfn, order, None)?;
         }
@@ -250,12 +249,12 @@ fn restore_caches(allocator: &mut Allocator<'_>, snapshot: &Snapshot) -> Result<
     Ok(())
 }
 
-/// Returns the remembered type of a page whose list is known: the list's, but for lists that types share.
+/// Returns the remembered type of a page whose list is known: the list's type, unless several types share it.
 fn cached_type(list: Option<Migratetype>, block: Migratetype) -> Migratetype {
     list.unwrap_or(block)
 }
 
-/// Restores what a CPU cache has learned. `counts` says which of two numbers the policy keeps.
+/// Restores the tuning state of a CPU cache. `counts` tells which of two numbers the policy keeps.
 fn restore_tuning(cache: &mut CpuCache, info: &PcpInfo, counts: bool) {
     let pages = |n: u64| u32::try_from(n).unwrap_or(u32::MAX);
     let high_min = info.high_min.unwrap_or(info.high);

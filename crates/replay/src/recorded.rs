@@ -1,4 +1,4 @@
-//! What happened in a recording, counted as a free replay counts it.
+//! Counts what happened in a recording, in the way that a free replay counts it.
 
 use pageblock::FrameState;
 use pageblock::alloc::Allocator;
@@ -28,7 +28,7 @@ impl RecordedOutcome {
         }
     }
 
-    /// Counts an event; the allocator is in the state after it.
+    /// Counts an event. The allocator must be in the state after it.
     pub(crate) fn push(&mut self, record: &Record, allocator: &Allocator<'_>) {
         match &record.what {
             What::Alloc { pfn: Some(pfn), order, gfp, .. } => {
@@ -48,7 +48,7 @@ impl RecordedOutcome {
         }
     }
 
-    /// Returns the outcome. `end` is the recorded end state; without one it is that of the allocator, on which
+    /// Returns the outcome. `end` is the recorded end state. Without one the allocator's state is used, on which
     /// all recorded changes were imposed.
     pub(crate) fn finish(self, end: Option<&Snapshot>, allocator: &Allocator<'_>) -> Outcome {
         let recorded = end.and_then(|end| recorded_end(end, allocator.geometry().pageblock_order));
@@ -82,8 +82,8 @@ pub fn end_state(allocator: &Allocator<'_>) -> EndState {
                 }
             }
         }
-        // As /proc/pagetypeinfo counts them: from the zone's first frame on, which need not be the first of its block, and
-        // without those that are holes.
+        // As /proc/pagetypeinfo counts them: from the zone's first frame on, which need not be the first of its
+        // pageblock, and without holes.
         let pages = geometry.pageblock_pages();
         for frame in (zone.span().start.0..zone.span().end.0).step_by(pages as usize) {
             let block = frame / pages * pages;

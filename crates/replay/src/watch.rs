@@ -1,4 +1,4 @@
-//! Counts the events of a replay, and when fallbacks happen.
+//! Counts the events of a replay, and records when fallbacks happen.
 
 use pageblock::event::{Event, Observer};
 use pageblock::frame::Order;
@@ -16,13 +16,13 @@ pub struct Watch {
 }
 
 impl Watch {
-    /// Returns no events, for pageblocks of this order.
+    /// Returns an empty watch for pageblocks of this order.
     #[must_use]
     pub fn new(pageblock_order: Order) -> Self {
         Self { tally: Tally::new(), fallbacks: None, pageblock_order, now_ms: 0 }
     }
 
-    /// Notes the time of the demand that is served next, in milliseconds.
+    /// Notes the time of the next demand, in milliseconds.
     #[inline]
     pub fn at(&mut self, t_ms: u32) {
         self.now_ms = t_ms;

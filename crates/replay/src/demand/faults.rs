@@ -1,7 +1,7 @@
-//! Page faults that got no huge page in the recording, and the single pages that the task asked for in its place.
+//! Page faults that got no huge page in the recording, and the single pages that their tasks requested instead.
 //!
-//! Source: `do_huge_pmd_anonymous_page`, which falls back to `do_anonymous_page`; `alloc_pages_vma` (`alloc_pages_mpol`), which asks the
-//! local node first with `__GFP_THISNODE`.
+//! Source: `do_huge_pmd_anonymous_page`, which falls back to `do_anonymous_page`; `alloc_pages_vma`
+//! (`alloc_pages_mpol`), which first tries the local node with `__GFP_THISNODE`.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -9,7 +9,7 @@ use pageblock::frame::{Order, pages};
 use pageblock::mobility::Migratetype;
 use pageblock::request::Gfp;
 
-/// What the requests of all tasks are for, as far as it is a huge page or what they take for it.
+/// The purpose of the requests of all tasks, as far as it is a huge page or its replacement.
 pub(super) struct Faults {
     huge: Order,
     /// The number of the last fault that got no huge page.
@@ -21,17 +21,18 @@ pub(super) struct Faults {
 struct Task {
     /// The fault under way, and the flags of its last attempt.
     fault: Option<(u32, Gfp)>,
-    /// Faults whose single pages are still to come, and how many.
+    /// Faults whose single pages are still to come, and their number.
     missing: VecDeque<(u32, u64)>,
 }
 
 impl Faults {
-    /// Returns that of no task yet; `huge` is the order of a huge page.
+    /// Returns the state before the first event. `huge` is the order of a huge page.
     pub(super) fn new(huge: Order) -> Self {
         Self { huge, last: 0, tasks: BTreeMap::new() }
     }
 
-    /// Follows a request that failed: returns the number of the fault if it was for a huge page. Both attempts of a fault have the same.
+    /// Follows a request that failed. Returns the number of the fault if the request was for a huge page. Both
+    /// attempts of a fault have the same number.
     pub(super) fn failed(&mut self, pid: u32, order: Order, gfp: Gfp) -> Option<u32> {
         if order != self.huge || !is_movable(gfp) {
             return None;
@@ -49,7 +50,8 @@ impl Faults {
         Some(fault)
     }
 
-    /// Follows a request that was served: returns the fault for which it is made, if the huge page of that failed.
+    /// Follows a request that was served. Returns the fault for which it was made, if the huge page of that fault
+    /// failed.
     pub(super) fn served(&mut self, pid: u32, order: Order, gfp: Gfp) -> Option<u32> {
         let task = self.tasks.get_mut(&pid)?;
         if order == self.huge && is_movable(gfp) {

@@ -15,49 +15,48 @@ use crate::guided::{Inferred, range};
 use crate::look_ahead::{CpuListOrders, Destination, LookAhead, PERIOD_US};
 use crate::machine::recorded_kernel;
 
-/// A drain follows the free that it comes from with at most so many other events of the task: those
-/// of interrupts.
+/// At most this many other events of a task (those of interrupts) come between a free and the drain that it causes.
 const INTERRUPTING: u32 = 3;
 
-/// Blocks that left the zone for a request that is still to be reported.
+/// Blocks that left the zone for a request that is not yet reported.
 #[derive(Clone, Copy)]
 struct Begun {
     place: Place,
     cpu: u16,
     order: Order,
     mt: Migratetype,
-    /// The first block is the one that the request gets.
+    /// The first block, which the request gets.
     first: Pfn,
     blocks: u32,
 }
 
-/// What a task is in the middle of.
+/// The state of a task.
 #[derive(Default)]
 struct Task {
     /// The CPU of its last event.
     cpu: Option<u16>,
     begun: Option<Begun>,
-    /// What it holds as targets, in a run of compaction.
+    /// The target pages that it holds during a run of compaction.
     compacts: Option<Targets>,
-    /// Its events since it last freed a block to a CPU list; `None` after something else.
+    /// The number of its events since it last freed a block to a CPU list; `None` after other work.
     freed: Option<u32>,
-    /// What it drains for a reason of its own: whose lists, of which zone.
+    /// The drain that it makes for another reason than a free: the lists' CPU and zone.
     draining: Option<(u16, usize)>,
-    /// Blocks that it has reported free and puts on a list when it runs again.
+    /// Blocks that it has reported free, and puts on a list when it runs again.
     delayed: Vec<(Pfn, Order, bool)>,
     /// It is kswapd, or in direct reclaim.
     reclaims: bool,
 }
 
 impl Task {
-    /// Follows a free; returns where to compaction has moved the page or folio, if it has.
+    /// Follows a free. Returns the frame to which compaction has moved the page or folio, if it has.
     fn moved(&mut self, pfn: Pfn, order: Order) -> Option<Option<Pfn>> {
         let targets = self.compacts.as_mut()?;
         if targets.give_back(pfn, order) {
             return None;
         }
         let to = targets.take(order);
-        // A larger block for which there was no target is an interrupt's.
+        // A larger block without a target was freed by an interrupt.
         (order == 0 || to.is_some()).then_some(to)
     }
 }
@@ -68,7 +67,7 @@ pub struct DemandFinder<'f> {
     orders: CpuListOrders,
     /// Compaction moves folios, and keeps free blocks whole.
     moves_folios: bool,
-    /// Who drains in the background: their drains follow from the policy.
+    /// Whether a task drains in the background: such drains follow from the policy.
     background: Box<dyn Fn(u32) -> bool + 'f>,
     zones: Vec<FrameRange>,
     /// By zone: whether a list may be refilled with a single block.
@@ -80,15 +79,15 @@ pub struct DemandFinder<'f> {
     reported: BTreeMap<u16, (Timed, Pfn)>,
     /// By CPU: the second of its last vmstat work.
     second: Vec<Option<u64>>,
-    /// Blocks that were taken before the report of others: the task and block, and the event and CPU.
+    /// Blocks that were taken before the reports of others: the task and block; the place, event and CPU.
     taken: BTreeMap<(u32, Pfn), (Place, u64, u16)>,
-    /// The CPU whose list a frame went to last.
+    /// By frame: the CPU whose list it went to last.
     holder: Vec<u16>,
-    /// The event with which it did, plus one.
+    /// By frame: the event at which it did, plus one.
     held_since: Vec<u64>,
     /// The event under way.
     now: u64,
-    /// Blocks that are freed with a batch still to come.
+    /// Blocks that are freed with a batch that is still to come.
     batched: Vec<Order>,
 }
 
@@ -126,8 +125,8 @@ impl<'f> DemandFinder<'f> {
         }
     }
 
-    /// Takes one event, with what guided replay inferred from it, and gives the demands that are
-    /// complete to `out`.
+    /// Follows one event and what guided replay inferred from it, and appends the demands that are complete to
+    /// `out`.
     pub fn push(
         &mut self,
         event: u64,
@@ -138,6 +137,7 @@ impl<'f> DemandFinder<'f> {
         let cpu = record.cpu;
         let t_ms = (record.t_us / 1000) as u32;
         let timed = |demand| Timed { t_ms, cpu, demand };
+        debug_assert!(event >= self.now, "event {event} follows event {}", self.now);
         self.now = event;
         self.commit(cpu);
         self.tick(timed(Demand::Tick), record.t_us);
@@ -195,7 +195,7 @@ impl<'f> DemandFinder<'f> {
         self.queue.take(false, out);
     }
 
-    /// Returns the demands that are left, after the last event.
+    /// Appends the remaining demands, after the last event.
     pub fn finish(&mut self, out: &mut Vec<Timed>) {
         for (timed, _) in std::mem::take(&mut self.reported).into_values() {
             self.queue.push(timed);
@@ -203,7 +203,7 @@ impl<'f> DemandFinder<'f> {
         self.queue.take(true, out);
     }
 
-    /// Events other than frees and drains. `timed` says when and where.
+    /// Follows events other than frees and drains. `timed` has their time and CPU.
     fn other(&mut self, timed: Timed, pid: u32, what: &What) {
         let at = |demand| Timed { demand, ..timed };
         match what {
@@ -225,7 +225,7 @@ impl<'f> DemandFinder<'f> {
             What::Extfrag(x) => {
                 self.hold(x.pfn, timed.cpu);
                 self.begin_request(timed.cpu, pid, x.pfn, x.alloc_order, x.alloc_migratetype);
-                // Its block may be reported twice, so that a single one is not known as such.
+                // Its block may be reported twice, so a single block is not recognised as such.
                 if let Some(begun) = self.tasks.get_mut(&pid).and_then(|task| task.begun.as_mut()) {
                     begun.blocks += 1;
                 }
@@ -234,7 +234,7 @@ impl<'f> DemandFinder<'f> {
                 self.end_request(pid);
                 self.isolated(timed, pid, *pfn, *order);
             }
-            // A single page is left to the ordinary allocator, which reports it.
+            // A bulk request leaves a single page to the ordinary allocator, which reports it.
             What::Bulk { pages } if *pages > 1 => {
                 let demand = at(Demand::Bulk { pages: *pages });
                 match self.tasks.get_mut(&pid).and_then(|task| task.begun.take()) {
@@ -272,7 +272,7 @@ impl<'f> DemandFinder<'f> {
         }
     }
 
-    /// Adds what left a list without an event. `timed` says when.
+    /// Adds a page that left a list without an event. `timed` has the time.
     fn inferred(&mut self, timed: Timed, pid: u32, inferred: Inferred) {
         match inferred {
             Inferred::Isolated { pfn, order } => self.isolated(timed, pid, pfn, order),
@@ -290,7 +290,7 @@ impl<'f> DemandFinder<'f> {
         }
     }
 
-    /// Adds a block of free pages that compaction takes to move others to.
+    /// Adds a free block that compaction takes as a target.
     fn isolated(&mut self, timed: Timed, pid: u32, pfn: Pfn, order: Order) {
         let task = self.tasks.entry(pid).or_default();
         if let Some(targets) = &mut task.compacts {
@@ -313,7 +313,7 @@ impl<'f> DemandFinder<'f> {
         }
     }
 
-    /// Adds the block that a CPU has reported free, as it reaches its list.
+    /// Adds the block that a CPU has reported free, when it reaches its list.
     fn commit(&mut self, cpu: u16) {
         if let Some((timed, pfn)) = self.reported.remove(&cpu) {
             self.hold(pfn, cpu);
@@ -321,7 +321,7 @@ impl<'f> DemandFinder<'f> {
         }
     }
 
-    /// Adds the free of a block, or of one of a batch. `timed` says when and where.
+    /// Adds the free of a block, or of one block of a batch. `timed` has the time and CPU.
     fn free(&mut self, timed: Timed, pid: u32, pfn: Pfn, order: Order, destination: Destination) {
         let cpu = timed.cpu;
         let task = self.tasks.entry(pid).or_default();
@@ -374,7 +374,7 @@ impl<'f> DemandFinder<'f> {
         self.zones.iter().position(|zone| (zone.start..zone.end).contains(&pfn)).unwrap_or(0)
     }
 
-    /// A drain right after a free of the same task is the policy's own.
+    /// Follows a drain. One right after a free of the same task follows from the policy.
     fn drained(&mut self, drain: Timed, pid: u32, pfn: Pfn) {
         let owner = self.holder.get(pfn.0 as usize).copied().unwrap_or(drain.cpu);
         let zone = self.zone_of(pfn);
@@ -390,7 +390,7 @@ impl<'f> DemandFinder<'f> {
         self.queue.push(Timed { cpu: owner, ..drain });
     }
 
-    /// A block leaves the zone for a request, or to refill a list that one found empty.
+    /// Follows a block that leaves the zone for a request, or to refill a list that a request found empty.
     fn begin_request(&mut self, cpu: u16, pid: u32, pfn: Pfn, order: Order, mt: Migratetype) {
         let same = |begun: &&mut Begun| (begun.cpu, begun.order, begun.mt) == (cpu, order, mt);
         let task = self.tasks.entry(pid).or_default();
@@ -399,23 +399,24 @@ impl<'f> DemandFinder<'f> {
             return;
         }
         self.end_request(pid);
+        debug_assert!(self.tasks.get(&pid).is_none_or(|task| task.begun.is_none()));
         let place = self.queue.keep_place();
         let begun = Begun { place, cpu, order, mt, first: pfn, blocks: 1 };
         self.tasks.entry(pid).or_default().begun = Some(begun);
     }
 
-    /// Drops what a task had taken for a request and does not report.
+    /// Drops the blocks that a task took for a request that it does not report.
     fn end_request(&mut self, pid: u32) {
         if let Some(begun) = self.tasks.get_mut(&pid).and_then(|task| task.begun.take()) {
             self.queue.give_up(begun.place);
         }
     }
 
-    /// A request is reported: it was served before, if blocks left the zone for it or others have run
-    /// since; on the CPU that held the block, if its task has moved since.
+    /// Follows the report of a request. The request was served earlier if blocks left the zone for it, or if others
+    /// have run since; it was served on the CPU that held the block if its task has moved since.
     fn allocated(&mut self, mut alloc: Timed, pid: u32, pfn: Pfn, order: Order) {
         if let Some((place, since, cpu)) = self.taken.remove(&(pid, pfn)) {
-            // A block that came to the list only afterwards was taken after that.
+            // A block that reached the list later was taken after that.
             if self.held_since.get(pfn.0 as usize).is_some_and(|&held| held <= since) {
                 return self.queue.fill(place, Timed { cpu, ..alloc });
             }

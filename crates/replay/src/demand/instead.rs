@@ -1,50 +1,51 @@
-//! Huge pages that a replay has where the recorded fault got none.
+//! Huge pages that a replay gets where the recorded fault got none.
 
 use std::collections::BTreeMap;
 
 use pageblock::frame::{Order, Pfn};
 
-/// Milliseconds after which a huge page goes whose task has asked for no single page in its place: it was no page fault's.
+/// Milliseconds after which a huge page is freed if its task has requested no single page instead: it was not for a
+/// page fault.
 const UNUSED_MS: u32 = 1000;
 
-/// Huge pages that stand for the single pages that recorded tasks took in their place.
+/// Huge pages that stand for the single pages that recorded tasks took instead.
 pub struct Instead {
     huge: Order,
     /// By fault.
     held: BTreeMap<u32, Held>,
-    /// The faults of recorded pages that are not requested here.
+    /// Recorded pages that are not requested here, and the faults that they belong to.
     of: BTreeMap<Pfn, u32>,
 }
 
 struct Held {
     block: Pfn,
     since: u32,
-    /// The recorded pages in use that it stands for.
+    /// The number of recorded pages in use that it stands for.
     pages: u32,
-    /// It has stood for one.
+    /// It has stood for a page.
     used: bool,
 }
 
 impl Instead {
-    /// Returns none; `huge` is the order of a huge page.
+    /// Returns an empty set. `huge` is the order of a huge page.
     #[must_use]
     pub fn new(huge: Order) -> Self {
         Self { huge, held: BTreeMap::new(), of: BTreeMap::new() }
     }
 
-    /// Notes what a fault got at a time in milliseconds.
+    /// Notes the huge page that a fault got, and the time in milliseconds.
     pub fn hold(&mut self, fault: u32, block: Pfn, now: u32) {
         self.held.insert(fault, Held { block, since: now, pages: 0, used: false });
     }
 
-    /// Reports whether a fault has its huge page: nothing else is requested for it.
+    /// Returns whether a fault has its huge page. Nothing else is requested for it then.
     #[must_use]
     pub fn has(&self, fault: u32) -> bool {
         self.held.contains_key(&fault)
     }
 
-    /// A fault's huge page stands for a recorded block that is not requested here. Where the recorded kernel had a huge page in the
-    /// end, it is that one: returns it, and follows it no more.
+    /// Lets a fault's huge page stand for a recorded block, which is not requested here. If the recorded kernel got
+    /// a huge page in the end, the block is this one: it is returned, and no longer followed.
     pub fn stand_for(&mut self, fault: u32, pfn: Pfn, order: Order) -> Option<Pfn> {
         if order >= self.huge {
             return self.drop(fault);
@@ -60,16 +61,17 @@ impl Instead {
         self.held.remove(&fault).map(|held| held.block)
     }
 
-    /// A recorded page has moved; returns whether a huge page stands for it. Where it went may not be known.
+    /// Follows the move of a recorded page. Returns whether a huge page stands for it. The new frame may be
+    /// unknown.
     pub fn relocate(&mut self, from: Pfn, to: Option<Pfn>) -> bool {
         let Some(fault) = self.of.remove(&from) else { return false };
-        // A page whose new frame is not known has no free that would be told from others.
+        // A page whose new frame is unknown has no free that could be told from others.
         self.of.insert(to.unwrap_or(from), fault);
         true
     }
 
-    /// A recorded block is free, or in another use; returns how many of its pages huge pages stood for, and appends those that stand
-    /// for nothing any more.
+    /// Ends the use of a recorded block. Returns the number of its pages for which huge pages stood, and appends
+    /// the huge pages that now stand for nothing.
     pub fn release(&mut self, pfn: Pfn, order: Order, gone: &mut Vec<Pfn>) -> u32 {
         if self.of.is_empty() {
             return 0;

@@ -1,9 +1,8 @@
-//! What a recorded machine demanded of its allocator, apart from what the allocator decided: the
-//! input of a free replay.
+//! The demand of a recorded machine on its allocator, without the allocator's own decisions: the input of a free
+//! replay.
 //!
-//! A block is named by the frame that the recorded kernel gave, which is in one use at a time.
-//! Demands stand in the order in which the kernel served them, on the CPU whose lists it used, which
-//! is not always that of the reports.
+//! A block is named by the frame that the recorded kernel gave, which has one use at a time. Demands are in the
+//! order in which the kernel served them, on the CPU whose lists it used; the reports may be in another order.
 
 mod faults;
 mod finder;
@@ -22,7 +21,7 @@ pub use self::finder::DemandFinder;
 pub use self::instead::Instead;
 pub use self::store::{DemandChunks, Demands};
 
-/// The flags of a page fault that takes a single page in the place of a huge one (`vma_alloc_zeroed_movable_folio`).
+/// The flags of a page fault that takes a single page instead of a huge one (`vma_alloc_zeroed_movable_folio`).
 pub const SINGLE: Gfp = Gfp(Gfp::GFP_HIGHUSER_MOVABLE.0 | Gfp::ZERO.0 | Gfp::COMP.0);
 
 /// One demand.
@@ -38,7 +37,7 @@ pub enum Demand {
         gfp: Gfp,
         /// The CPU list was bypassed because its trylock failed: the block came from the zone.
         past_list: bool,
-        /// The page fault whose request for a huge page had failed, and for which it is made instead.
+        /// The page fault whose request for a huge page failed, and for which this request is made instead.
         instead_of: Option<u32>,
     },
     /// A request that failed in the recording.
@@ -50,7 +49,7 @@ pub enum Demand {
         /// The page fault that it is for, if it asks for a huge page. A fault asks once or twice.
         fault: Option<u32>,
     },
-    /// A block is given back.
+    /// A free.
     Free {
         /// The block in the recording.
         pfn: Pfn,
@@ -65,7 +64,7 @@ pub enum Demand {
     Evacuate {
         /// The first frame.
         pfn: Pfn,
-        /// How many.
+        /// The number of frames.
         pages: u32,
     },
     /// Compaction has moved a page to another frame, and frees this one next.
@@ -82,24 +81,23 @@ pub enum Demand {
         /// Its order.
         order: Order,
     },
-    /// Order-0 pages are allocated in bulk; which ones the recording does not say.
+    /// Order-0 pages are allocated in bulk. The recording does not say which.
     Bulk {
-        /// How many.
+        /// The number of pages.
         pages: u32,
     },
-    /// A CPU's lists of one zone are emptied for a reason other than a free: direct reclaim asks for
-    /// it, or compaction.
+    /// A CPU's lists of one zone are emptied for another reason than a free, by direct reclaim or compaction.
     Drain {
-        /// A block in the recording that is drained; its zone is meant.
+        /// A recorded block that is drained. It names the zone.
         pfn: Pfn,
     },
-    /// The vmstat work of a CPU runs.
+    /// A CPU's vmstat work runs.
     Tick,
-    /// kswapd of a node begins or ends a run.
+    /// A node's kswapd begins or ends a run.
     Kswapd {
         /// The node.
         node: u8,
-        /// Whether it runs now.
+        /// It runs now.
         running: bool,
     },
 }
@@ -115,7 +113,7 @@ pub struct Timed {
     pub demand: Demand,
 }
 
-/// Returns the demand of a request or a free alone, without the events around it.
+/// Returns the demand of a request or a free by itself, without the events around it.
 fn request(record: &Record, faults: &mut Faults) -> Option<Timed> {
     let demand = match record.what {
         What::Alloc { pfn: Some(pfn), order, gfp, .. } => {
@@ -133,7 +131,7 @@ fn request(record: &Record, faults: &mut Faults) -> Option<Timed> {
     Some(Timed { t_ms: (record.t_us / 1000) as u32, cpu: record.cpu, demand })
 }
 
-/// Returns the type that an unknown page in use was most likely requested as.
+/// Returns the type with which an unknown page in use was most likely requested.
 #[must_use]
 pub fn assumed_type(movable: bool, block: Migratetype) -> Migratetype {
     match block {

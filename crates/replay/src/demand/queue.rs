@@ -1,13 +1,13 @@
-//! Puts demands where the kernel served them: a report can come after that, and others between.
+//! Puts demands in the order in which the kernel served them: a report may come later, after others.
 
 use std::collections::VecDeque;
 
 use super::Timed;
 
-/// So many demands wait at most for one that is still to be reported.
+/// At most this many demands wait for one that is still to be reported.
 const MOST: usize = 4096;
 
-/// A place that is kept for a demand.
+/// A place reserved for a demand.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Place(u64);
 
@@ -17,11 +17,11 @@ enum Slot {
     Empty,
 }
 
-/// Demands in order, with places kept for some.
+/// Demands in order, with places reserved for some.
 #[derive(Default)]
 pub(super) struct Queue {
     slots: VecDeque<Slot>,
-    /// The number of the first.
+    /// The number of the first demand.
     first: u64,
 }
 
@@ -31,23 +31,27 @@ impl Queue {
         self.slots.push_back(Slot::Ready(timed));
     }
 
-    /// Keeps a place for a demand that is served now and reported later.
+    /// Reserves a place for a demand that is served now and reported later.
     pub(super) fn keep_place(&mut self) -> Place {
         self.slots.push_back(Slot::Kept);
         Place(self.first + self.slots.len() as u64 - 1)
     }
 
-    /// Adds the demand that a place was kept for; last, if the wait was too long.
+    /// Adds the demand for which a place was reserved; at the end, if it took too long.
     pub(super) fn fill(&mut self, place: Place, timed: Timed) {
         match self.slot(place) {
-            Some(slot) => *slot = Slot::Ready(timed),
+            Some(slot) => {
+                debug_assert!(matches!(slot, Slot::Kept), "no demand is awaited here");
+                *slot = Slot::Ready(timed);
+            }
             None => self.push(timed),
         }
     }
 
-    /// Gives a kept place up: there is no such demand.
+    /// Gives up a reserved place: there is no such demand.
     pub(super) fn give_up(&mut self, place: Place) {
         if let Some(slot) = self.slot(place) {
+            debug_assert!(matches!(slot, Slot::Kept), "no demand is awaited here");
             *slot = Slot::Empty;
         }
     }
@@ -57,7 +61,7 @@ impl Queue {
         self.slots.get_mut(at)
     }
 
-    /// Returns the demands that none is missing before; with `all`, every one.
+    /// Appends the demands before the first reserved place to `out`; with `all`, every demand.
     pub(super) fn take(&mut self, all: bool, out: &mut Vec<Timed>) {
         while let Some(slot) = self.slots.front() {
             if matches!(slot, Slot::Kept) && !all && self.slots.len() <= MOST {

@@ -42,15 +42,15 @@ const COLUMNS: &[(&str, ColumnType)] = &[
     ("fault", ColumnType::U32),
 ];
 
-/// Changes with the meaning of the columns.
+/// Must change with the meaning of the columns.
 const FORMAT: &str = "11";
 
 /// The demands of a recording in a file of columns, made once and kept.
 pub struct Demands {
     path: PathBuf,
-    /// Recorded events that they stand for.
+    /// The number of recorded events that they stand for.
     pub events: u64,
-    /// How many there are.
+    /// The number of demands.
     pub count: u64,
     /// What happened in the recording.
     pub recorded: Outcome,
@@ -59,8 +59,8 @@ pub struct Demands {
 }
 
 impl Demands {
-    /// Opens the demands in the file at `path`, if it was made of this recording. `start` is the state
-    /// before the first of them.
+    /// Opens the demands in the file at `path`, if they were made from this recording. `start` is the state before
+    /// the first of them.
     #[must_use]
     pub fn open(path: &Path, source: &Columnar, start: Snapshot) -> Option<Self> {
         let reader = TableReader::open(path, &["op"]).ok()?;
@@ -78,11 +78,11 @@ impl Demands {
         })
     }
 
-    /// Writes the demands of a recording's window, which begins with the state `start`, to `path`.
-    /// `guided` is a guided replay from that state; `end` is the recorded state at the end of the window.
+    /// Writes the demands of a recording's window, which begins in the state `start`, to `path`. `guided` is a
+    /// guided replay from that state; `end` is the recorded state at the end of the window.
     ///
     /// # Errors
-    /// Where the events cannot be read, or the file not written.
+    /// If the events cannot be read, or the file cannot be written.
     pub fn write(
         path: &Path,
         source: &Columnar,
@@ -121,11 +121,11 @@ impl Demands {
         Ok(Self { path: path.into(), events, count, recorded, start })
     }
 
-    /// Writes the demands of a recording that has requests and frees only; where a request was served from, it
-    /// does not say. `huge` is the order of a huge page.
+    /// Writes the demands of a recording that has only requests and frees, and so does not say where a request was
+    /// served from. `huge` is the order of a huge page.
     ///
     /// # Errors
-    /// Where the events cannot be read, or the file not written.
+    /// If the events cannot be read, or the file cannot be written.
     pub fn write_requests(
         path: &Path,
         source: &Columnar,
@@ -155,10 +155,10 @@ impl Demands {
         Ok(Self { path: path.into(), events, count, recorded, start })
     }
 
-    /// Streams the demands, some at a time.
+    /// Streams the demands in chunks.
     ///
     /// # Errors
-    /// Where the file cannot be read.
+    /// If the file cannot be read.
     pub fn chunks(&self) -> Result<DemandChunks, Error> {
         let names: Vec<&str> = COLUMNS.iter().map(|(name, _)| *name).collect();
         let reader = TableReader::open(&self.path, &names)?;
@@ -166,8 +166,8 @@ impl Demands {
     }
 }
 
-/// Returns what tells one columnar form from another: the name in the cache, which has the recording's fingerprint, and
-/// what was made of its events.
+/// Returns the identity of a columnar form: its name in the cache, which contains the recording's fingerprint, and
+/// a summary of its events.
 fn identity(source: &Columnar) -> String {
     let name = source.cache.file_name().unwrap_or_default().to_string_lossy();
     format!("{name} {} {:?}", source.events, source.windows)
@@ -263,7 +263,7 @@ impl DemandWriter {
     }
 }
 
-/// The demands of a file, some at a time.
+/// The demands of a file, in chunks.
 pub struct DemandChunks {
     reader: TableReader,
     chunk: Vec<Timed>,
@@ -273,7 +273,7 @@ impl DemandChunks {
     /// Returns the next demands; `None` at the end.
     ///
     /// # Errors
-    /// Where the file is damaged.
+    /// If the file is damaged.
     pub fn next_chunk(&mut self) -> Result<Option<&[Timed]>, Error> {
         let Some(batch) = self.reader.next_batch()? else { return Ok(None) };
         self.chunk.clear();

@@ -6,11 +6,11 @@ use std::collections::VecDeque;
 
 use pageblock::frame::{NR_PAGE_ORDERS, Order, Pfn, pages};
 
-/// The targets of a run of compaction, a list for each order.
+/// The targets of a run of compaction, one list per order.
 pub(super) struct Targets {
     lists: [VecDeque<Pfn>; NR_PAGE_ORDERS],
-    /// From 6.9 on (733aea0b3a7b) blocks are kept whole, and used in the order in which they were isolated. Up to 6.8 they are
-    /// split into pages, and the last page is used first.
+    /// From 6.9 on (733aea0b3a7b) blocks are kept whole, and used in the order in which they were isolated. Up to
+    /// 6.8 they are split into pages, and the last page is used first.
     whole: bool,
 }
 
@@ -19,7 +19,7 @@ impl Targets {
         Self { lists: Default::default(), whole }
     }
 
-    /// Compaction has taken a free block.
+    /// Notes that compaction has taken a free block.
     pub(super) fn isolate(&mut self, pfn: Pfn, order: Order) {
         if self.whole {
             self.lists[usize::from(order)].push_back(pfn);
@@ -28,8 +28,8 @@ impl Targets {
         }
     }
 
-    /// Returns where compaction has moved a page or folio to: to a block of its order, split off the smallest that is large
-    /// enough.
+    /// Returns the frame to which compaction has moved a page or folio: a block of its order, split off the
+    /// smallest target that is large enough.
     pub(super) fn take(&mut self, order: Order) -> Option<Pfn> {
         if order > 0 && !self.whole {
             return None;
@@ -44,7 +44,7 @@ impl Targets {
         Some(pfn)
     }
 
-    /// Tells whether a block that is freed is one that compaction did not use, and forgets it.
+    /// Returns whether a freed block is a target that compaction did not use, and drops it.
     pub(super) fn give_back(&mut self, pfn: Pfn, order: Order) -> bool {
         let (start, end) = (pfn, pfn.plus(pages(order)));
         let mut found = false;

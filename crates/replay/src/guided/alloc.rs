@@ -1,4 +1,4 @@
-//! Allocations: which block a CPU list gives, and blocks that left a list before their report.
+//! Allocations: which block a CPU list yields, and blocks that left a list before their allocation was reported.
 
 use pageblock::FrameState;
 use pageblock::alloc_flags::{AllocFlags, Watermark};
@@ -23,22 +23,22 @@ use crate::look_ahead::Taken;
 pub(super) struct Promise {
     pub(super) pfn: Pfn,
     pub(super) to: Task,
-    /// It left the list as an interruption or the look-ahead explains; else by the model's own rule.
+    /// An interruption or the look-ahead explains why it left the list; otherwise the model's own rule does.
     pub(super) explained: bool,
 }
 
-/// Who a block is promised to.
+/// The task that a block is promised to.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Task {
     /// The task that refilled the list.
     Is(u32),
-    /// Some task that was interrupted by this one.
+    /// A task that this one interrupted.
     Not(u32),
     Any,
 }
 
 impl Guided<'_, '_> {
-    /// Compares `mm_page_alloc`: which block the CPU list gives.
+    /// Compares `mm_page_alloc`: which block the CPU list yields.
     pub(super) fn alloc(&mut self, pfn: Pfn, wanted: TaskRequest) {
         let TaskRequest { cpu, pid, order, mt, .. } = wanted;
         let Some(at) = self.zone_of(pfn) else { return };
@@ -67,8 +67,10 @@ impl Guided<'_, '_> {
         } else if let Some(on) = owner.filter(|&on| on == cpu || self.was_on(pid, on)) {
             self.walk_before_alloc(at, wanted);
             self.alloc_from_list(on, pid, at, pfn, list, arrived);
-        } else if owner.is_none() && self.last_seen.get(&pid).is_some_and(|seen| seen.compacted) {
-            // What compaction captured comes from no list.
+        } else if owner.is_none()
+            && self.tasks.last_seen.get(&pid).is_some_and(|seen| seen.compacted)
+        {
+            // Compaction captured the block, which comes from no list.
             self.make_allocated(at, pfn, order);
         } else {
             let zone = &self.allocator.zones()[at];
@@ -86,14 +88,13 @@ impl Guided<'_, '_> {
         }
     }
 
-    /// Tells whether a task ran on this CPU before: it may be moved between taking a block and reporting it.
+    /// Returns whether a task ran on this CPU before. It may migrate between taking a block and reporting it.
     pub(super) fn was_on(&self, pid: u32, cpu: usize) -> bool {
-        self.last_seen.get(&pid).is_some_and(|seen| seen.cpu == cpu)
+        self.tasks.last_seen.get(&pid).is_some_and(|seen| seen.cpu == cpu)
     }
 
-    /// Compares a block that comes from the list of this CPU. A task may be interrupted between taking a
-    /// block and reporting it: later frees then lie before the block, or blocks before it have left the
-    /// list already.
+    /// Compares a block that comes from a list of this CPU. A task may be interrupted between taking a block and
+    /// reporting it: then later frees lie before the block, or blocks before it have left the list already.
     pub(super) fn alloc_from_list(
         &mut self,
         cpu: usize,
@@ -134,8 +135,8 @@ impl Guided<'_, '_> {
         }
     }
 
-    /// Takes the pages between a block and an end of its CPU list that left the list without an event:
-    /// they have left it by now. Tells whether there were some.
+    /// Takes the pages between a block and an end of its CPU list that left the list without an event: they have
+    /// left by now. Returns whether there were any.
     pub(super) fn take_untraced(
         &mut self,
         owner: usize,
@@ -155,7 +156,7 @@ impl Guided<'_, '_> {
                 ListEnd::Tail => cache.last(zone, list),
             };
             let untraced = |&next: &Pfn| {
-                next != pfn && self.look_ahead.untraced_listed().block(next, 0, self.now)
+                next != pfn && self.look_ahead.untraced_listed().block(next, 0, self.event.now)
             };
             let Some(next) = next.filter(untraced) else { return any };
             let mt = zone.block_type(next).unwrap_or(Migratetype::Unmovable);
@@ -166,16 +167,16 @@ impl Guided<'_, '_> {
                 return any;
             }
             any = true;
-            self.holder[next.0 as usize] = 0;
+            self.lists.holder[next.0 as usize] = 0;
             if !self.look_ahead.has_isolation() {
-                self.inferred.push(Inferred::LeftList { pfn: next, cpu: owner, mt });
+                self.event.inferred.push(Inferred::LeftList { pfn: next, cpu: owner, mt });
             }
         }
     }
 
-    /// Notes that the kernel skipped a list's end: once, the block that the kernel took had been taken
-    /// before, or stood elsewhere; again, it is the block at the end that stands wrongly, and goes to the
-    /// other.
+    /// Notes that the kernel skipped the block at a list's end. The first time, the block that the kernel took had
+    /// been taken before, or was elsewhere on the list. The second time, the block at the end is in the wrong
+    /// place, and moves to the other end.
     pub(super) fn note_skipped(&mut self, cpu: usize, at: usize, pfn: Option<Pfn>, to: ListEnd) {
         let before = std::mem::replace(&mut self.cpus[cpu].skipped, pfn);
         let Some(pfn) = pfn.filter(|_| before == pfn) else { return };
@@ -191,8 +192,8 @@ impl Guided<'_, '_> {
         }
     }
 
-    /// Notes, as an allocation does from 6.7 on, which zones are under their high watermark: those that
-    /// it passes, and the one that serves it.
+    /// Marks zones that are below their high watermark, as an allocation does from 6.7 on: the zones that it
+    /// passes, and the zone that serves it.
     pub(super) fn note_below_high(&mut self, cpu: usize, request: Request, served: Option<Pfn>) {
         if self.allocator.policy().below_high == BelowHigh::Off {
             return;
@@ -219,7 +220,7 @@ impl Guided<'_, '_> {
         }
     }
 
-    /// Takes a block off its list before the report.
+    /// Takes a block off its list before its allocation is reported.
     pub(super) fn take_before(&mut self, taken: Taken) {
         let Taken { pid, pfn, .. } = taken;
         let (Some(at), Some(cpu)) = (self.zone_of(pfn), self.holder(pfn)) else { return };
@@ -228,7 +229,7 @@ impl Guided<'_, '_> {
             return;
         };
         let list = cache.list_of(zone, pfn);
-        // Only the first can have been taken.
+        // A request takes only the head of a list.
         if list.and_then(|list| cache.next(zone, list)) == Some(pfn)
             && cache.impose_take(zone, pfn).is_ok()
         {
@@ -237,7 +238,7 @@ impl Guided<'_, '_> {
         }
     }
 
-    /// Takes the first block of a list for a request that is reported later.
+    /// Takes the head of a list for a request that is reported later.
     pub(super) fn promise(
         &mut self,
         cpu: usize,
@@ -257,8 +258,8 @@ impl Guided<'_, '_> {
         }
     }
 
-    /// Tells whether a block was on its way from the zone to a request, which ends here. The task may
-    /// have moved to another CPU since.
+    /// Returns whether a block was on its way from the zone to a request, and ends that. The task may have migrated
+    /// to another CPU since.
     pub(super) fn was_in_flight(&mut self, pfn: Pfn) -> bool {
         self.cpus.iter_mut().any(|cpu| {
             let place = cpu.in_flight.iter().position(|&p| p == pfn);
@@ -266,7 +267,7 @@ impl Guided<'_, '_> {
         })
     }
 
-    /// The same for a block that came from a CPU list.
+    /// Returns and removes the promise of a block that came from a CPU list.
     pub(super) fn was_promised(&mut self, pfn: Pfn) -> Option<Promise> {
         self.cpus.iter_mut().find_map(|cpu| {
             let place = cpu.promised.iter().position(|p| p.pfn == pfn)?;
@@ -274,8 +275,8 @@ impl Guided<'_, '_> {
         })
     }
 
-    /// Takes what the bulk allocator took: pages from the head of a list without an event each. A single
-    /// page it leaves to the ordinary allocator, which reports it.
+    /// Takes the pages that the bulk allocator took: from the head of a list, without events. It leaves a single
+    /// page to the ordinary allocator, which reports it.
     pub(super) fn bulk(&mut self, cpu: usize, pid: u32, pages: u32) {
         let promised = self.cpus[cpu].promised.len();
         self.cpus[cpu].promised.retain(|p| p.to != Task::Is(pid));
@@ -286,7 +287,8 @@ impl Guided<'_, '_> {
             return;
         }
         let mt = Migratetype::Unmovable;
-        // It does not leave the node of the zone that it prefers, for which every zone keeps a reserve.
+        // The bulk allocator stays on the node of its preferred zone, for whose requests every zone keeps a
+        // reserve.
         let Some(node) = self.allocator.node_of_cpu(CpuId(cpu)) else { return };
         let zones = self.allocator.zones();
         let serves = |&at: &usize| {
@@ -312,7 +314,7 @@ impl Guided<'_, '_> {
             {
                 cache.impose_alloc();
                 self.tally.imposed(imposed::CPU_LIST_TAKE, cache.impose_take(zone, pfn));
-                if let Some(slot) = self.holder.get_mut(pfn.0 as usize) {
+                if let Some(slot) = self.lists.holder.get_mut(pfn.0 as usize) {
                     *slot = 0;
                 }
                 taken += 1;
@@ -324,7 +326,7 @@ impl Guided<'_, '_> {
     }
 }
 
-/// Returns a type whose blocks share a list; the remembered one where that is one of them.
+/// Returns a type whose blocks are on this list; the remembered type if it is one of them.
 fn list_type(list: ListIndex, cached: Migratetype) -> Migratetype {
     match Migratetype::ALL.get(list.index() % MIGRATE_PCPTYPES) {
         Some(&mt) if list.index() < 4 * MIGRATE_PCPTYPES => mt,

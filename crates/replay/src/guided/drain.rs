@@ -1,4 +1,4 @@
-//! Drains: whether a free makes a CPU list give pages back, how many, and which.
+//! Drains: whether a free makes a CPU list drain, how many pages, and which.
 
 use pageblock::cpu_cache::{CacheState, CpuCache, Drain};
 use pageblock::frame::{Order, Pfn};
@@ -15,36 +15,36 @@ use super::limits::Votes;
 use super::tally::{agreement, imposed, kind};
 use super::words::or_none;
 
-/// Pages on their way from a CPU list to the zone.
+/// A drain from a CPU list to the zone that is under way.
 #[derive(Clone, Copy)]
 pub(super) struct Draining {
-    /// The task that drains; others may run between, but not on the same list.
+    /// The draining task. Others may run in between, but not on the same list.
     pub(super) pid: u32,
     pub(super) zone: usize,
     /// The CPU whose lists are drained.
     pub(super) owner: usize,
     pub(super) drain: Drain,
-    /// The list that it began with.
+    /// The list that it starts with.
     pub(super) list: ListIndex,
-    /// Pages that the model gives back; `None` where the kernel drains for a reason of its own.
+    /// The number of pages that the model drains; `None` if the kernel drains for another reason than a free.
     pub(super) want: Option<u32>,
     pub(super) got: u32,
-    /// More was given back than the model would.
+    /// The kernel drained more than the model would.
     pub(super) exceeded: bool,
     /// The order of the block that was freed.
     pub(super) order: Order,
-    /// What the list's decision came from.
+    /// The input of the list's decision.
     pub(super) before: Tuning,
-    /// What it left.
+    /// The state that the decision left.
     pub(super) after: Tuning,
-    /// What each guess of the limits said.
+    /// The decision under each guess of the limits.
     pub(super) votes: Votes,
-    /// The list that gave the last block.
+    /// The list that yielded the last block.
     pub(super) last: Option<ListIndex>,
 }
 
 impl Draining {
-    /// Starts a drain that no free triggered: a vmstat worker's, each batch of which begins anew
+    /// Starts a drain that no free caused: a vmstat worker's, whose batches each start at the first list
     /// (`decay_pcp_high`), or one that empties the lists in rounds (`drain_pages_zone`).
     fn without_free(
         cache: &CpuCache,
@@ -80,14 +80,14 @@ impl Draining {
 /// The list that the model drains next.
 struct NextList {
     list: Option<ListIndex>,
-    /// Whether the kernel found a list empty on which the model has more than a few blocks.
+    /// The kernel found a list empty on which the model has more than a few blocks.
     found_empty: bool,
-    /// Whether blocks left a list on the way.
+    /// Blocks left a list on the way.
     took: bool,
 }
 
 impl Guided<'_, '_> {
-    /// Compares `mm_page_pcpu_drain`: which block the CPU list gives back, to which type.
+    /// Compares `mm_page_pcpu_drain`: which block the CPU list drains, and to which type.
     pub(super) fn drain(
         &mut self,
         cpu: usize,
@@ -107,6 +107,7 @@ impl Guided<'_, '_> {
         let place =
             self.cpus[cpu].drains.iter().position(|d| (d.pid, d.zone, d.owner) == (pid, at, owner));
         let mut known = place.map(|place| self.cpus[cpu].drains.swap_remove(place));
+        // A worker's drain of the last tick ended without an event.
         if let Some(over) = known.take_if(|_| new_tick) {
             self.close(over);
         }
@@ -115,7 +116,7 @@ impl Guided<'_, '_> {
         else {
             return;
         };
-        // A free gives back from its own list first; other drains, from the first.
+        // A free drains its own list first; other drains start with the first list.
         let missed = known.filter(|d| {
             d.want.is_some() && (d.got > 0 || cache.list_of(zone, pfn) == Some(d.list))
         });
@@ -166,8 +167,8 @@ impl Guided<'_, '_> {
         });
     }
 
-    /// Finds the list that the model drains next; `has` is the list that the kernel drained. Blocks that the kernel
-    /// leaves at the head of a list were taken already and are reported late, so they leave the list.
+    /// Finds the list that the model drains next. `has` is the list that the kernel drained. Blocks that the kernel
+    /// leaves at the head of a list were taken already and are reported later, so they leave the list.
     fn next_list(&mut self, running: &mut Draining, has: Option<ListIndex>) -> NextList {
         let (zone, owner) = (ZoneIndex::new(running.zone), running.owner);
         let mut next = NextList { list: None, found_empty: false, took: false };
@@ -178,20 +179,20 @@ impl Guided<'_, '_> {
             next.list = running.drain.next_list(cache);
             let passed = next.list.filter(|_| next.list != has);
             let few = passed.filter(|&l| cache.blocks(zone, l).nth(IN_FLIGHT).is_none());
-            // Where no probe shows the bulk allocator, it took all of them.
+            // Without a probe on the bulk allocator: it took all of them.
             let bulk =
                 passed.filter(|_| !self.look_ahead.has_isolation() && next.list == running.last);
             next.found_empty |= few.is_none() && bulk.is_some();
             let Some(pfn) = few.or(bulk).and_then(|l| cache.next(zone, l)) else { return next };
             self.tally.imposed(imposed::CPU_LIST_TAKE, cache.impose_take(zone, pfn));
-            self.holder[pfn.0 as usize] = 0;
+            self.lists.holder[pfn.0 as usize] = 0;
             self.cpus[owner].promised.push(Promise { pfn, to: Task::Any, explained: true });
             next.took = true;
             running.drain.restart();
         }
     }
 
-    /// Counts a drain of a block that the model has on no CPU list.
+    /// Counts a drain of a block that is on no CPU list in the model.
     fn drain_unlisted(&mut self, at: usize, pfn: Pfn, order: Order, mt: Migratetype) {
         self.tally.compare_frame(kind::DRAIN_FRAME, pfn, Agreement::None, || {
             (format!("{pfn} of order {order}"), "is on no CPU list".to_owned())
@@ -202,7 +203,7 @@ impl Guided<'_, '_> {
         }
     }
 
-    /// Ends a drain: it should have given back what the model asked for.
+    /// Ends the drains of a task: they should have drained what the model asked for.
     pub(super) fn close_drain(&mut self, cpu: usize, pid: Option<u32>) {
         while let Some(place) =
             self.cpus[cpu].drains.iter().position(|d| pid.is_none_or(|pid| d.pid == pid))
@@ -215,6 +216,7 @@ impl Guided<'_, '_> {
     pub(super) fn close(&mut self, draining: Draining) {
         let Draining { got, owner, zone: at, drain, .. } = draining;
         let Some(want) = draining.want else { return };
+        // Most frees: nothing to explain.
         if want == 0 && got == 0 {
             self.learn_limits(&draining, false);
             return self.tally.agree(kind::DRAIN_COUNT);
@@ -223,7 +225,7 @@ impl Guided<'_, '_> {
         else {
             return;
         };
-        // Blocks are given back whole, so the pages may be more than were asked for.
+        // Blocks are drained whole, so the pages may exceed what the model asked for.
         let over = drain.left() == 0 || cache.count() == 0;
         let exact = want > 0 && over && !draining.exceeded;
         if got > 0 {
@@ -231,15 +233,15 @@ impl Guided<'_, '_> {
         }
         let (reclaim, below) = (zone.reclaim_active(), zone.below_high());
         let both = want > 0 && got > 0;
-        if exact && self.limit_seen.is_some_and(|(cpu, zone, _)| (cpu, zone) == (owner, at)) {
-            self.limit_seen = None;
+        if exact && self.lists.limit_seen.is_some_and(|(cpu, zone, _)| (cpu, zone) == (owner, at)) {
+            self.lists.limit_seen = None;
         }
         self.seen.not_drained += u64::from(want > 0 && got == 0);
-        // What was learned from the kernel's answer was not foreseen.
+        // What is learned from the kernel's answer was not predicted.
         let explained = !exact && self.explain(&draining);
         self.learn_limits(&draining, explained);
         let shape = exact || (want > 0) == (got > 0);
-        self.drains.count(got > 0, want > 0, exact, exact || explained);
+        self.lists.drains.count(got > 0, want > 0, exact, exact || explained);
         self.tally.compare_drain(both, exact, explained && !both);
         let agreement = agreement(exact || explained, shape, explained);
         self.tally.compare(kind::DRAIN_COUNT, agreement, || {
@@ -254,7 +256,7 @@ impl Guided<'_, '_> {
     }
 }
 
-/// The drains that the kernel or the model made, of the many frees that drain nothing.
+/// The drains that the kernel or the model made. Most frees drain nothing.
 #[derive(Clone, Copy, Default)]
 pub(super) struct Drains {
     pub(super) both: u64,
@@ -290,7 +292,7 @@ impl Drains {
     }
 }
 
-/// What decides how much a CPU list gives back.
+/// The input of a list's decision how much to drain.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Tuning {
     pub(super) count: u32,

@@ -1,4 +1,4 @@
-//! Lists that the kernel found empty: what the model still has on them is somewhere else.
+//! Lists that the kernel found empty: the blocks that the model still has on them are elsewhere.
 
 use pageblock::fallback::{Fallback, Outcome};
 use pageblock::frame::{Order, Pfn};
@@ -11,19 +11,19 @@ use super::{Guided, Inferred};
 impl Guided<'_, '_> {
     /// Sets the pageblocks whose type no event tells.
     pub fn types_are_guessed(&mut self, pageblocks: &[Pfn]) {
-        self.guessed = pageblocks.iter().copied().collect();
+        self.start.guessed = pageblocks.iter().copied().collect();
     }
 
     /// Sets the free blocks whose place on their list is not known.
     pub fn places_are_unknown(&mut self, blocks: impl IntoIterator<Item = (Pfn, Order)>) {
-        self.unplaced = blocks.into_iter().collect();
+        self.start.unplaced = blocks.into_iter().collect();
     }
 
-    /// Empties lists that the kernel found empty: it took a block of the order `found`, or of another
-    /// type, so those of this type had no smaller ones.
+    /// Empties lists that the kernel found empty: it took a block of the order `found`, or of another type, so the
+    /// lists of this type had no smaller ones.
     ///
-    /// * Those in pageblocks with a guessed type are on another type's lists.
-    /// * Those that leave the lists without an event have left them.
+    /// * Blocks in pageblocks with a guessed type are on another type's lists.
+    /// * Blocks that leave the lists without an event have left.
     pub(super) fn empty_lists(
         &mut self,
         at: usize,
@@ -41,7 +41,8 @@ impl Guided<'_, '_> {
         {}
     }
 
-    /// Moves what the model would have claimed where the kernel took a block as it is: it was not first.
+    /// Moves blocks that the model would have claimed, although the kernel took one without a claim: they were not
+    /// first.
     pub(super) fn pass_over_claims(
         &mut self,
         at: usize,
@@ -53,11 +54,11 @@ impl Guided<'_, '_> {
         {}
     }
 
-    /// Moves a block that the kernel would have taken if it had been the first of its list. Where
-    /// its place is a guess from the start, it goes to the end; tells whether it was.
+    /// Moves a block to the end of its list that the kernel would have taken if it had been first, and whose place
+    /// is a guess from the start. Returns whether it was.
     pub(super) fn was_not_first(&mut self, at: usize, block: Fallback) -> bool {
         let Fallback { pfn, order, from, .. } = block;
-        if self.unplaced.get(&pfn) != Some(&order) {
+        if self.start.unplaced.get(&pfn) != Some(&order) {
             return false;
         }
         let Some((zone, _)) = self.allocator.zone_and_cache(ZoneIndex::new(at), CpuId(0)) else {
@@ -72,14 +73,14 @@ impl Guided<'_, '_> {
         if let Some(second) = second {
             zone.rotate_free_list(second);
         }
-        // It has had its turn.
-        self.unplaced.remove(&pfn).is_some()
+        // A block is moved once only.
+        self.start.unplaced.remove(&pfn).is_some()
     }
 
-    /// Gives a pageblock with a guessed type another.
+    /// Changes the guessed type of a pageblock.
     fn retype(&mut self, at: usize, pfn: Pfn, order: Order, mt: Migratetype) -> bool {
         let pageblock_order = self.allocator.geometry().pageblock_order;
-        if !self.guessed.contains(&pfn.align_down(pageblock_order)) {
+        if !self.start.guessed.contains(&pfn.align_down(pageblock_order)) {
             return false;
         }
         let Some((zone, _)) = self.allocator.zone_and_cache(ZoneIndex::new(at), CpuId(0)) else {
@@ -94,7 +95,7 @@ impl Guided<'_, '_> {
         let whole = Fallback { pfn, order, from: mt, outcome: Outcome::Claim };
         let moved = zone.impose_claim(other, whole).is_ok();
         zone.impose_boost(boost);
-        self.guesses_corrected += u64::from(moved);
+        self.counts.guesses_corrected += u64::from(moved);
         moved
     }
 
@@ -102,12 +103,12 @@ impl Guided<'_, '_> {
     fn take_gone(&mut self, at: usize, pfn: Pfn, order: Order) -> bool {
         let mut gone = false;
         for page in (pfn.0..pfn.0 + (1 << order)).map(Pfn) {
-            if self.look_ahead.untraced().block(page, 0, self.now)
+            if self.look_ahead.untraced().block(page, 0, self.event.now)
                 && let Some((zone, _)) = self.allocator.zone_and_cache(ZoneIndex::new(at), CpuId(0))
             {
                 gone |= zone.impose_take(page, 0, true).is_ok();
-                self.unseen += 1;
-                self.inferred.push(Inferred::Isolated { pfn: page, order: 0 });
+                self.counts.unseen += 1;
+                self.event.inferred.push(Inferred::Isolated { pfn: page, order: 0 });
             }
         }
         gone

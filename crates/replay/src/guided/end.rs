@@ -1,4 +1,4 @@
-//! The state at the end, against the end snapshot.
+//! Compares the state at the end with the end snapshot.
 
 use std::collections::BTreeMap;
 
@@ -9,8 +9,8 @@ use pageblock_recording::Snapshot;
 use super::Guided;
 
 impl Guided<'_, '_> {
-    /// Compares the free blocks of every zone, order and type, and the pageblocks' types, with the
-    /// end snapshot. Tells whether all are equal; differences become notes.
+    /// Compares the free blocks of every zone, order and type, and the types of pageblocks, with the end snapshot.
+    /// Returns whether all are equal; differences become notes.
     pub fn compare_end(&mut self, end: &Snapshot) -> bool {
         if !end.exact {
             self.compare_orders(end);
@@ -66,8 +66,8 @@ impl Guided<'_, '_> {
         equal
     }
 
-    /// Notes the free blocks of an end snapshot from `/proc`, which has no types and was not taken at one
-    /// moment: the number of free blocks of each order is noted beside the model's.
+    /// Notes the free blocks of an end snapshot from `/proc`, which has no types and was not taken at one moment:
+    /// the number of free blocks of each order, beside the model's.
     fn compare_orders(&mut self, end: &Snapshot) {
         let max = self.allocator.geometry().max_order;
         let mut recorded = vec![0u64; usize::from(max) + 1];

@@ -1,4 +1,4 @@
-//! Drains that only the kernel or only the model made: the input without an event that explains it.
+//! Drains that only the kernel or only the model made, and the input without an event that explains them.
 
 use pageblock::FrameState;
 use pageblock::cpu_cache::{CacheLimits, CacheState, ZoneFlags};
@@ -12,12 +12,12 @@ use super::in_flight::Delayed;
 use super::tally::imposed;
 
 impl Guided<'_, '_> {
-    /// Looks for the unseen input that explains why the kernel gave back another number of pages, and
-    /// lets the state follow. Tells whether it was one that raises no event.
+    /// Looks for the unseen input that explains why the kernel drained another number of pages, and changes the
+    /// state accordingly. Returns whether it was an input that raises no event.
     ///
     /// * kswapd clears the zone's mark before it reports that it sleeps.
     /// * A task may have taken a block that it reports only when it runs again.
-    /// * The limit of a list decays without an event (counted as a mismatch).
+    /// * A list's limit decays without an event (counted as a mismatch).
     pub(super) fn explain(&mut self, draining: &Draining) -> bool {
         let Draining { owner, zone: at, got, .. } = *draining;
         let drained = got > 0;
@@ -31,27 +31,30 @@ impl Guided<'_, '_> {
         } else {
             self.take_possible(draining, reclaim)
         };
+        // From the most specific explanation to the least: a block in flight, then a flag of the CPUs, then
+        // kswapd's state, then the zone's mark. A limit explains every number of pages, so it is changed last and
+        // never counts as an explanation.
         if explained {
             return true;
         }
         if !drained && self.learn_free_high_batch(draining, reclaim) {
             return true;
         }
-        let may_run = self.kswapd_woken >> node.0 & 1 == 1;
+        let may_run = self.kswapd.woken >> node.0 & 1 == 1;
         if (reclaim || may_run) && self.would_drain(draining, !reclaim, 0) == drained {
             self.would_drain(draining, !reclaim, 0);
             self.allocator.set_kswapd_running(node, !reclaim);
             if reclaim {
                 self.end_kswapd(node.0);
             }
-            self.kswapd_ends += u64::from(reclaim);
+            self.counts.kswapd_ends += u64::from(reclaim);
             return reclaim;
         }
         if let Some((zone, _)) = self.allocator.zone_and_cache(ZoneIndex::new(at), CpuId(owner)) {
             let below = zone.below_high();
             zone.impose_below_high(!below);
             if below && self.would_drain(draining, reclaim, 0) == drained {
-                self.left_below += 1;
+                self.counts.left_below += 1;
                 return true;
             }
         }
@@ -62,10 +65,9 @@ impl Guided<'_, '_> {
         false
     }
 
-    /// Puts blocks on their list that were thought to reach it late, if that explains why
-    /// pages were given back.
+    /// Puts blocks on their list that were thought to arrive late, if that explains a drain.
     pub(super) fn put_delayed(&mut self, draining: &Draining, reclaim_active: bool) -> bool {
-        let delayed = self.delayed.iter().filter(|delayed| {
+        let delayed = self.tasks.delayed.iter().filter(|delayed| {
             delayed.is_for(draining.owner) && self.zone_of(delayed.pfn) == Some(draining.zone)
         });
         let pages: i32 = delayed.map(|delayed| 1 << delayed.order).sum();
@@ -73,12 +75,12 @@ impl Guided<'_, '_> {
             return false;
         }
         let (owner, zone) = (draining.owner, draining.zone);
-        while let Some(place) = self
-            .delayed
-            .iter()
-            .position(|delayed| delayed.is_for(owner) && self.zone_of(delayed.pfn) == Some(zone))
+        while let Some(place) =
+            self.tasks.delayed.iter().position(|delayed| {
+                delayed.is_for(owner) && self.zone_of(delayed.pfn) == Some(zone)
+            })
         {
-            let Delayed { pfn, order, .. } = self.delayed.remove(place);
+            let Delayed { pfn, order, .. } = self.tasks.delayed.remove(place);
             if let Some((zone, cache)) =
                 self.allocator.zone_and_cache(ZoneIndex::new(draining.zone), CpuId(owner))
             {
@@ -91,12 +93,12 @@ impl Guided<'_, '_> {
         true
     }
 
-    /// Tasks that may have taken a block have, as far as that explains why nothing was given back.
+    /// Lets tasks that may have taken a block have taken it, if that explains a missing drain.
     pub(super) fn take_possible(&mut self, draining: &Draining, reclaim_active: bool) -> bool {
         let at = draining.zone;
         let mut candidates = Vec::new();
         let mut pages = 0;
-        for &taken in &self.may_have_taken {
+        for &taken in &self.tasks.may_have_taken {
             if self.holder(taken.pfn) == Some(draining.owner)
                 && self.zone_of(taken.pfn) == Some(at)
                 && let Some(FrameState::CpuList { order, .. }) =
@@ -111,16 +113,16 @@ impl Guided<'_, '_> {
             .position(|&(_, pages)| !self.would_drain(draining, reclaim_active, pages));
         let Some(last) = enough else { return false };
         for &(taken, _) in &candidates[..=last] {
-            self.may_have_taken.retain(|&other| other != taken);
+            self.tasks.may_have_taken.retain(|&other| other != taken);
             self.take_before(taken);
-            self.taken_by_count += 1;
+            self.counts.taken_by_count += 1;
         }
         true
     }
 
-    /// Learns from a run of high-order frees that does not drain a list shorter than a batch that the CPUs
-    /// have `PCPF_FREE_HIGH_BATCH`: their share of the last-level cache is large. A snapshot from `/proc`
-    /// does not say so. Tells whether that explains it.
+    /// Infers from a run of high-order frees, which does not drain a list shorter than a batch, that the CPUs have
+    /// `PCPF_FREE_HIGH_BATCH`, because their share of the last-level cache is large. A snapshot from `/proc` does
+    /// not say so. Returns whether that explains the missing drain.
     pub(super) fn learn_free_high_batch(
         &mut self,
         draining: &Draining,
@@ -157,7 +159,7 @@ impl Guided<'_, '_> {
                 }
             }
         }
-        self.free_high_batch += 1;
+        self.counts.free_high_batch += 1;
         true
     }
 
@@ -179,7 +181,7 @@ impl Guided<'_, '_> {
         cache.impose_count(draining.before.count.saturating_add_signed(-fewer));
         let flags = ZoneFlags { reclaim_active, below_high: zone.below_high() };
         let n = cache.pages_to_drain(&policy, draining.order, flags);
-        // What others made of it since stays.
+        // Later changes by others stay.
         if (Tuning { count: 0, ..now }) != (Tuning { count: 0, ..draining.after }) {
             now.restore(cache);
         }
@@ -187,7 +189,7 @@ impl Guided<'_, '_> {
         n > 0
     }
 
-    /// Sets the limit so that the list drains, or does not, as it did.
+    /// Sets the limit so that the list drains, or does not, as in the recording.
     pub(super) fn follow_limit(&mut self, draining: &Draining) {
         let Draining { owner, zone: at, got, before, .. } = *draining;
         let reclaim = self.allocator.zones()[at].reclaim_active();
@@ -197,17 +199,17 @@ impl Guided<'_, '_> {
             return;
         };
         let CacheLimits { high_min, high_max, .. } = cache.limits();
-        // The limit is just past what it was seen to be, or where that was not enough, anywhere.
+        // The limit is just beyond the observed size; if that was not enough before, anything.
         let seen = (owner, at, got > 0);
-        let again = self.limit_seen == Some(seen);
+        let again = self.lists.limit_seen == Some(seen);
         let high = match (got > 0, again) {
             (true, false) => before.count,
             (true, true) => high_min,
             (false, false) => cache.high().max(before.count + cache.limits().batch.max(1)),
             (false, true) => high_max,
         };
-        self.limit_seen = Some(seen).filter(|_| !again);
-        // As the kernel's macro, whose upper bound wins where they cross.
+        self.lists.limit_seen = Some(seen).filter(|_| !again);
+        // The kernel's macro: the upper bound wins if they cross.
         let high = high.max(high_min).min(high_max);
         cache.impose_state(CacheState { high, ..cache.state() });
     }

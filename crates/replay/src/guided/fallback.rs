@@ -21,7 +21,7 @@ pub(super) fn owned(outcome: Outcome) -> bool {
 }
 
 impl Guided<'_, '_> {
-    /// Claims a pageblock: from 6.10 the block taken is reported first, and the fallback after it.
+    /// Claims a pageblock. From 6.10 the block that was taken is reported first, and the fallback after it.
     pub(super) fn claim_then_take(
         &mut self,
         cpu: usize,
@@ -49,7 +49,7 @@ impl Guided<'_, '_> {
         });
         let claim = same_block.or_else(|| {
             let (start, found, from) = zone.free_block_of(pfn)?;
-            // A claim is of one pageblock: a larger block would keep the type of its others.
+            // A claim changes one pageblock: the other pageblocks of a larger block would keep their type.
             let whole = found > pageblock_order;
             let outcome = if whole { Outcome::ClaimWhole } else { Outcome::Claim };
             Some(Fallback { pfn: start, order: found, from, outcome })
@@ -62,12 +62,18 @@ impl Guided<'_, '_> {
         self.cpus[cpu].claim = Some((predicted, exact));
     }
 
-    /// Compares `mm_page_alloc_extfrag`: which block of another type serves, and what becomes of it.
+    /// Compares `mm_page_alloc_extfrag`: which block of another type serves, and what becomes of its pageblock.
     pub(super) fn extfrag(&mut self, cpu: usize, pid: u32, x: &Extfrag) {
         let Some(at) = self.zone_of(x.pfn) else { return };
         if self.is_capture(at, x) {
             let (pfn, order) = (x.pfn, x.alloc_order);
-            self.captured.push(Delayed { cpu, pid, pfn, order, destination: Destination::Direct });
+            self.tasks.captured.push(Delayed {
+                cpu,
+                pid,
+                pfn,
+                order,
+                destination: Destination::Direct,
+            });
             return;
         }
         let whole = x.fallback_order >= self.allocator.geometry().pageblock_order;
@@ -76,17 +82,7 @@ impl Guided<'_, '_> {
             return;
         }
         if let Some((predicted, exact)) = self.cpus[cpu].claim.take() {
-            if let Some(f) = predicted.filter(|f| f.outcome == Outcome::Claim && !exact) {
-                self.was_not_first(at, f);
-            }
-            let shape = predicted.is_some_and(|f| {
-                (f.order, f.from, owned(f.outcome))
-                    == (x.fallback_order, x.fallback_migratetype, x.change_ownership)
-            });
-            self.tally.compare(kind::FALLBACK, agreement(exact && shape, shape, false), || {
-                (words::extfrag(x), words::fallback(predicted))
-            });
-            return;
+            return self.compare_claim(at, x, predicted, exact);
         }
         self.arrive(x.pfn, x.alloc_order);
         self.free_if_cached(at, x.pfn);
@@ -127,7 +123,7 @@ impl Guided<'_, '_> {
             return;
         };
         if own.is_none() && mode <= Mode::Claim && actual.outcome == Outcome::Single {
-            // Whatever the model would have claimed, the kernel could not.
+            // The kernel could not claim anything that the model would have claimed.
             zone.impose_failed_claims(zone.claims_to_try(order, mt, flags));
         }
         if zone.impose_fallback(order, mt, actual, &mut ()).is_err() {
@@ -141,7 +137,22 @@ impl Guided<'_, '_> {
         self.received(cpu, at, x.pfn, order, mt, refill);
     }
 
-    /// Tells whether compaction captured the block as its last part became free, which is reported after it.
+    /// Compares the report of a claim whose block was taken before it.
+    fn compare_claim(&mut self, at: usize, x: &Extfrag, predicted: Option<Fallback>, exact: bool) {
+        if let Some(f) = predicted.filter(|f| f.outcome == Outcome::Claim && !exact) {
+            self.was_not_first(at, f);
+        }
+        let shape = predicted.is_some_and(|f| {
+            (f.order, f.from, owned(f.outcome))
+                == (x.fallback_order, x.fallback_migratetype, x.change_ownership)
+        });
+        self.tally.compare(kind::FALLBACK, agreement(exact && shape, shape, false), || {
+            (words::extfrag(x), words::fallback(predicted))
+        });
+    }
+
+    /// Returns whether compaction captured the block when its last part was freed, which is reported after this
+    /// event.
     pub(super) fn is_capture(&self, at: usize, x: &Extfrag) -> bool {
         let free = self.allocator.zones()[at].free_block_of(x.pfn);
         x.alloc_order == x.fallback_order
@@ -150,7 +161,7 @@ impl Guided<'_, '_> {
             && self.holder(x.pfn).is_none_or(|_| x.alloc_order > 0)
     }
 
-    /// Compares a fallback up to 6.9: it moves what it found; the block is taken, and reported, after it.
+    /// Compares a fallback up to 6.9: it moves the block that it found; the block is taken and reported afterwards.
     pub(super) fn extfrag_loose(&mut self, cpu: usize, pid: u32, at: usize, x: &Extfrag) {
         let (order, mt) = (x.alloc_order, x.alloc_migratetype);
         self.arrive(x.pfn, x.fallback_order);

@@ -1,4 +1,4 @@
-//! Blocks that come back: to a CPU list, to the zone, or from the one to the other.
+//! Blocks that are freed to a CPU list or to the zone, or move from one to the other.
 
 use pageblock::FrameState;
 use pageblock::cpu_cache::{CpuCache, ZoneFlags};
@@ -13,7 +13,7 @@ use super::tally::imposed;
 use super::{Guided, Inferred};
 use crate::look_ahead::Destination;
 
-/// As many tasks may have taken a block from a list and not yet reported it.
+/// The number of tasks that may have taken a block from a list and not yet reported it.
 pub(super) const IN_FLIGHT: usize = 2;
 
 impl Guided<'_, '_> {
@@ -27,14 +27,15 @@ impl Guided<'_, '_> {
         destination: Destination,
     ) {
         let Some(at) = self.zone_of(pfn) else { return };
+        // A block that is freed again cannot still be on its way.
         self.forget_delayed(pfn);
         self.prepare(at, pfn, order);
         self.tally.placed(pfn);
-        // Without a probe on isolation, what compaction frees is kept only if it had isolated it.
+        // Without a probe on isolation, compaction keeps a page that it frees only if it had isolated it.
         let kept = self.look_ahead.has_isolation() || self.keeps(pid, pfn, destination);
         match destination {
             Destination::Kept if !kept => {
-                self.inferred.push(Inferred::Freed);
+                self.event.inferred.push(Inferred::Freed);
                 self.commit(cpu, pid, at, pfn, order, Destination::Listed);
             }
             Destination::Batched | Destination::Kept | Destination::Part => {}
@@ -43,7 +44,7 @@ impl Guided<'_, '_> {
                 self.make_allocated(at, head, joined);
                 self.commit(cpu, pid, at, head, joined, Destination::Listed);
             }
-            Destination::Delayed => self.delayed.push(Delayed {
+            Destination::Delayed => self.tasks.delayed.push(Delayed {
                 cpu,
                 pid,
                 pfn,
@@ -61,7 +62,7 @@ impl Guided<'_, '_> {
         if let Some(at) = self.zone_of(pfn) {
             self.prepare(at, pfn, order);
             self.commit(cpu, pid, at, pfn, order, Destination::Direct);
-            self.bypassed += 1;
+            self.counts.bypassed += 1;
         }
     }
 
@@ -80,8 +81,8 @@ impl Guided<'_, '_> {
         }
     }
 
-    /// Makes the block one that is allocated with this order: it may have been allocated before the
-    /// recording, as part of a larger block, or by what raises no event.
+    /// Makes the block an allocated one of this order. It may have been allocated before the recording, as part of
+    /// a larger block, or without an event.
     pub(super) fn prepare(&mut self, at: usize, pfn: Pfn, order: Order) {
         let state = self.allocator.zones()[at].state(pfn);
         if !matches!(state, Some(FrameState::Allocated { order: has, .. }) if has == order) {
@@ -90,7 +91,7 @@ impl Guided<'_, '_> {
         }
     }
 
-    /// Splits the larger allocated block that a freed one is part of.
+    /// Splits the larger allocated block that contains a freed one.
     fn split_around(&mut self, at: usize, pfn: Pfn, order: Order) {
         let max = self.allocator.geometry().max_order;
         for larger in order..=max {
@@ -125,7 +126,7 @@ impl Guided<'_, '_> {
         let list = cache.list_index(order, mt).filter(|_| mt != Migratetype::Isolate);
         let Some(list) = list.filter(|_| destination != Destination::Direct) else {
             self.tally.imposed(imposed::ZONE_FREE, zone.impose_free(pfn, order, None));
-            self.just_freed.push(Delayed {
+            self.tasks.just_freed.push(Delayed {
                 cpu,
                 pid,
                 pfn,
@@ -141,7 +142,7 @@ impl Guided<'_, '_> {
         let flags =
             ZoneFlags { reclaim_active: zone.reclaim_active(), below_high: zone.below_high() };
         let drains = |cache: &mut CpuCache| cache.pages_to_drain(&policy, order, flags) > 0;
-        let votes = self.limits.each([cpu, at], cache, drains);
+        let votes = self.lists.limits.each([cpu, at], cache, drains);
         let before = Tuning::of(cache);
         let n = cache.pages_to_drain(&policy, order, flags);
         let after = Tuning::of(cache);
@@ -165,11 +166,11 @@ impl Guided<'_, '_> {
         });
     }
 
-    /// Completes a capture: the block became whole as this page went back to the zone, and was taken at once.
+    /// Completes a capture: the block became whole when this page returned to the zone, and was taken at once.
     pub(super) fn complete_capture(&mut self, pid: u32, pfn: Pfn) {
         let completes = |c: &Delayed| c.pid == pid && pfn.align_down(c.order) == c.pfn;
-        if let Some(place) = self.captured.iter().position(completes) {
-            let Delayed { pfn, order, .. } = self.captured.remove(place);
+        if let Some(place) = self.tasks.captured.iter().position(completes) {
+            let Delayed { pfn, order, .. } = self.tasks.captured.remove(place);
             if let Some(at) = self.zone_of(pfn) {
                 self.make_allocated(at, pfn, order);
             }

@@ -1,4 +1,4 @@
-//! What tasks and CPUs are in the middle of.
+//! The operations that tasks and CPUs are in the middle of.
 
 use pageblock::fallback::Fallback;
 use pageblock::frame::{Order, Pfn};
@@ -16,23 +16,23 @@ pub(super) struct Delayed {
     pub(super) pid: u32,
     pub(super) pfn: Pfn,
     pub(super) order: Order,
-    /// Where it goes.
+    /// Its destination.
     pub(super) destination: Destination,
 }
 
 impl Delayed {
-    /// Tells whether it goes to a list of this CPU.
+    /// Returns whether the block is on its way to a list of this CPU.
     pub(super) fn is_for(&self, cpu: usize) -> bool {
         self.cpu == cpu && self.destination == Destination::Listed
     }
 }
 
-/// What a task did last, and where.
+/// The last event of a task, and its place.
 #[derive(Clone, Copy)]
 pub(super) struct LastSeen {
     pub(super) cpu: usize,
     pub(super) t_us: u64,
-    /// It ended a compaction.
+    /// The event ended a compaction.
     pub(super) compacted: bool,
 }
 
@@ -43,23 +43,23 @@ impl LastSeen {
     }
 }
 
-/// What a CPU is in the middle of.
+/// The operations that a CPU is in the middle of.
 #[derive(Clone, Default)]
 pub(super) struct Cpu {
     pub(super) refill: Option<Refill>,
     pub(super) drains: Vec<Draining>,
-    /// The claim that the last block taken came with; its event is still to come (6.10 and later).
+    /// The claim that came with the last block taken. Its event is still to come (6.10 and later).
     pub(super) claim: Option<(Option<Fallback>, bool)>,
     /// Blocks taken from the zone for a request, bypassing the CPU lists.
     pub(super) in_flight: Vec<Pfn>,
-    /// Blocks that the list gave to a request that is still to be reported.
+    /// Blocks that a list yielded to a request that is not yet reported.
     pub(super) promised: Vec<Promise>,
-    /// Blocks that came to this CPU's lists since it last took one.
+    /// The number of blocks that came to this CPU's lists since it last took one.
     pub(super) pushed: u32,
-    /// The block at a list's end that the kernel passed over last.
+    /// The block at a list's end that the kernel skipped last.
     pub(super) skipped: Option<Pfn>,
-    /// The second in which its lists' limits decayed last; 0 before its first event.
+    /// The second in which the limits of its lists decayed last; 0 before its first event.
     pub(super) second: u64,
-    /// Pages that the bulk allocator took before a refill, still to be reported.
+    /// Pages that the bulk allocator took before a refill, and has not yet reported.
     pub(super) taken_unseen: u32,
 }

@@ -1,18 +1,19 @@
-//! What tunes the CPU lists from outside: kswapd's runs, and the vmstat tick.
+//! Changes of the CPU lists' tuning from outside: kswapd's runs, and the vmstat tick.
 
 use pageblock::cpu_cache::CacheState;
 use pageblock::ids::{CpuId, NodeId, ZoneIndex};
 use pageblock_recording::Other;
 
+use super::Guided;
 use super::drain::Draining;
-use super::{Guided, LimitsRead};
+use super::state::LimitsRead;
 
 impl Guided<'_, '_> {
     /// Decays the limits of a CPU's lists, once a second.
     pub(super) fn decay(&mut self, cpu: u16, now: u64) {
         let Some(second) = self.look_ahead.ticks().second(cpu, now) else {
             let policy = *self.allocator.policy();
-            return self.limits.pass(usize::from(cpu), now, self.allocator, &policy);
+            return self.lists.limits.pass(usize::from(cpu), now, self.allocator, &policy);
         };
         let cpu = usize::from(cpu);
         let last = std::mem::replace(&mut self.cpus[cpu].second, second);
@@ -31,15 +32,16 @@ impl Guided<'_, '_> {
         }
     }
 
-    /// Has the limits of CPU lists, by CPU and zone, hold from this event on: a snapshot from `/proc` was
-    /// read while they decayed.
+    /// Sets the limits of CPU lists, by CPU and zone, as of this event. A snapshot from `/proc` was read while they
+    /// decayed.
     pub fn limits_are_read_before(&mut self, event: u64, limits: Vec<(usize, usize, u32)>) {
-        self.limits_read = Some(LimitsRead { event, limits });
+        self.lists.limits_read = Some(LimitsRead { event, limits });
     }
 
     /// Imposes the limits that were read, if that was just before this event.
     pub(super) fn impose_limits_read(&mut self, event: u64) {
-        let Some(LimitsRead { limits, .. }) = self.limits_read.take_if(|read| event >= read.event)
+        let Some(LimitsRead { limits, .. }) =
+            self.lists.limits_read.take_if(|read| event >= read.event)
         else {
             return;
         };
@@ -48,12 +50,13 @@ impl Guided<'_, '_> {
                 self.allocator.zone_and_cache(ZoneIndex::new(zone), CpuId(cpu))
             {
                 cache.impose_state(CacheState { high, ..cache.state() });
-                self.limits.read(cpu, zone, high);
+                self.lists.limits.read(cpu, zone, high);
             }
         }
     }
 
-    /// Learns from a decision which guess of the limits is right; one that was explained otherwise tells nothing.
+    /// Learns from a decision which guess of the limits is right. A decision that was explained in another way
+    /// tells nothing.
     pub(super) fn learn_limits(&mut self, draining: &Draining, explained: bool) {
         let Draining { owner, zone: at, got, votes, before, .. } = draining;
         let (at, owner) = (*at, *owner);
@@ -64,13 +67,15 @@ impl Guided<'_, '_> {
         if explained {
             return;
         }
-        if let Some(high) = self.limits.learn([owner, at], votes, *got > 0, before.count, cache) {
+        if let Some(high) =
+            self.lists.limits.learn([owner, at], votes, *got > 0, before.count, cache)
+        {
             cache.impose_state(CacheState { high, ..cache.state() });
         }
     }
 
-    /// Follows kswapd: CPU lists look at whether it reclaims, and at the end of a run the boost of the
-    /// watermarks that it began with is gone (`balance_pgdat`).
+    /// Follows kswapd. CPU lists drain more while it reclaims, and the boost of the watermarks with which it began
+    /// a run is gone at the end (`balance_pgdat`).
     pub(super) fn other(&mut self, other: &Other) {
         let running = match &*other.name {
             "mm_vmscan_kswapd_wake" => true,
@@ -82,10 +87,10 @@ impl Guided<'_, '_> {
         self.end_kswapd(node);
         self.allocator.set_kswapd_running(NodeId(node), running);
         let bit = 1 << node;
-        self.kswapd_woken = self.kswapd_woken & !bit | if running { bit } else { 0 };
+        self.kswapd.woken = self.kswapd.woken & !bit | if running { bit } else { 0 };
         if running {
             let zones = self.allocator.zones().iter();
-            self.boosts.extend(
+            self.kswapd.boosts.extend(
                 zones.filter(|z| z.node() == NodeId(node)).map(|z| (node, z.kind(), z.boost())),
             );
         }
@@ -93,9 +98,9 @@ impl Guided<'_, '_> {
 
     /// Ends a run of kswapd.
     pub(super) fn end_kswapd(&mut self, node: u8) {
-        for (of, kind, boost) in std::mem::take(&mut self.boosts) {
+        for (of, kind, boost) in std::mem::take(&mut self.kswapd.boosts) {
             if of != node {
-                self.boosts.push((of, kind, boost));
+                self.kswapd.boosts.push((of, kind, boost));
                 continue;
             }
             for at in 0..self.allocator.zones().len() {
@@ -106,5 +111,9 @@ impl Guided<'_, '_> {
                 }
             }
         }
+        debug_assert!(
+            self.kswapd.boosts.iter().all(|&(of, ..)| of != node),
+            "a boost outlives its run"
+        );
     }
 }

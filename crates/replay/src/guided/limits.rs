@@ -1,6 +1,6 @@
-//! Limits of CPU lists where no event tells when in each second they decay (`vmstat_update`): as many guesses as there are parts of a
-//! second, and one that they never do. Each guess has limits of its own; the one that foretold the drains best so far is
-//! followed, so that a decision is judged by what was learned before it.
+//! Limits of CPU lists when no event shows at what moment of each second they decay (`vmstat_update`). There is one
+//! guess for each part of a second, and one that limits never decay. Each guess has its own limits. The replay
+//! follows the guess that predicted the drains best so far, so a decision is judged by what was learned before it.
 
 use pageblock::alloc::Allocator;
 use pageblock::cpu_cache::{CacheState, CpuCache};
@@ -9,12 +9,12 @@ use pageblock::policy::{PcpHigh, Policy};
 
 use crate::look_ahead::PERIOD_US;
 
-/// The parts of a second.
+/// The number of parts of a second.
 const PARTS: usize = 16;
-/// The guesses; the first is that limits never decay.
+/// The number of guesses. The first guess is that limits never decay.
 const GUESSES: usize = PARTS + 1;
 
-/// What each guess says of one decision: whether the list drains.
+/// The decision under each guess: whether the list drains.
 pub(super) type Votes = [bool; GUESSES];
 
 /// The limits of a CPU's list of a zone, by guess.
@@ -22,9 +22,9 @@ type Highs = [u32; GUESSES];
 
 #[derive(Default)]
 pub(super) struct Limits {
-    /// By CPU, then by zone; none where the times are known or limits do not decay.
+    /// By CPU, then by zone; empty if the times are known or limits do not decay.
     highs: Vec<Vec<Highs>>,
-    /// The part of a second that each CPU was in last, counted from zero.
+    /// The part of a second, counted from zero, of each CPU's last event.
     parts: Vec<u64>,
     /// How often each guess was wrong.
     wrong: [u64; GUESSES],
@@ -49,13 +49,13 @@ impl Limits {
         (0..GUESSES).min_by_key(|&guess| (self.wrong[guess], guess)).unwrap_or(0)
     }
 
-    /// Returns when in each second limits were found to decay; `None` where they were not.
+    /// Returns the moment of each second at which limits were found to decay; `None` if they were not.
     pub(super) fn found_ms(&self) -> Option<u64> {
         let part = self.best().checked_sub(1)? as u64;
         Some(part * PERIOD_US / PARTS as u64 / 1000)
     }
 
-    /// Has each guess act on a list with its own limit, and the list go on with the best one's.
+    /// Lets `act` decide under the limit of each guess. The list itself keeps the best guess's limit.
     pub(super) fn each(
         &mut self,
         [cpu, zone]: [usize; 2],
@@ -68,7 +68,7 @@ impl Limits {
             return votes;
         };
         let state = cache.state();
-        // Whatever else was learned of the list is in its own limit.
+        // The list's own limit contains all that was learned of it.
         highs[best] = state.high;
         for (high, vote) in highs.iter_mut().zip(&mut votes) {
             cache.impose_state(CacheState { high: *high, ..state });
@@ -76,17 +76,18 @@ impl Limits {
             *high = cache.high();
         }
         cache.impose_state(state);
+        debug_assert_eq!(cache.state(), state, "a guess changed the list itself");
         votes
     }
 
-    /// Has all guesses take over a limit that was read.
+    /// Sets the limit of all guesses to one that was read.
     pub(super) fn read(&mut self, cpu: usize, zone: usize, high: u32) {
         if let Some(highs) = self.highs.get_mut(cpu).and_then(|zones| zones.get_mut(zone)) {
             *highs = [high; GUESSES];
         }
     }
 
-    /// Has the limits of a CPU's lists decay by those guesses whose time has come.
+    /// Decays the limits of a CPU's lists under those guesses whose moment has come.
     pub(super) fn pass(
         &mut self,
         cpu: usize,
@@ -117,7 +118,7 @@ impl Limits {
         }
     }
 
-    /// Learns whether a list drained that had so many pages; gives the limit to go on with where another guess is the best now.
+    /// Learns whether a list with this many pages drained. Returns the new limit if another guess is now the best.
     pub(super) fn learn(
         &mut self,
         [cpu, zone]: [usize; 2],
@@ -135,7 +136,7 @@ impl Limits {
             }
             self.wrong[guess] += 1;
             if guess != best {
-                // The limit is just past what it was seen to be.
+                // The limit is just beyond the observed size.
                 let seen = if drained { count } else { (*high).max(count + limits.batch.max(1)) };
                 *high = seen.max(limits.high_min).min(limits.high_max);
             } else {

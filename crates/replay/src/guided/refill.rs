@@ -16,7 +16,7 @@ use super::tally::{agreement, imposed, kind};
 use super::zone::FLAGS;
 use super::zone_walk::TaskRequest;
 
-/// A refill of a CPU list under way.
+/// A refill of a CPU list that is under way.
 #[derive(Clone, Copy)]
 pub(super) struct Refill {
     pub(super) zone: usize,
@@ -25,23 +25,23 @@ pub(super) struct Refill {
     pub(super) want: u32,
     pub(super) got: u32,
     pub(super) mode: Mode,
-    /// What it may take from other types.
+    /// Which blocks of other types it may take.
     pub(super) flags: AllocFlags,
-    /// What the size was decided from.
+    /// The input of the decision how many blocks to take.
     pub(super) before: Tuning,
     /// The task that refills.
     pub(super) pid: u32,
-    /// Blocks that the model still had on the list.
+    /// The number of blocks that the model still had on the list.
     pub(super) unseen: u32,
-    /// The first block, held back while it may be for a request past the list.
+    /// The first block, held back while it may be for a request that bypasses the list.
     pub(super) first: Option<Pfn>,
-    /// The zone had nothing after the last block.
+    /// The zone had nothing left after the last block.
     pub(super) dry: bool,
 }
 
 impl Guided<'_, '_> {
-    /// Returns the refill that a block taken now belongs to, begun if none is under way; `None` for a block
-    /// that bypasses the CPU lists.
+    /// Returns the refill to which a block taken now belongs, and starts one if necessary; `None` for a block that
+    /// bypasses the CPU lists.
     pub(super) fn refill_for(
         &mut self,
         cpu: usize,
@@ -53,7 +53,7 @@ impl Guided<'_, '_> {
         let running = self.cpus[cpu].refill;
         if let Some(refill) = running
             && (refill.zone, refill.order, refill.mt) == (at, order, mt)
-            && (refill.got < refill.want || (refill.pid == pid && !self.for_bulk))
+            && (refill.got < refill.want || (refill.pid == pid && !self.event.for_bulk))
         {
             self.note_taken_unseen(cpu, refill);
             return running;
@@ -67,7 +67,7 @@ impl Guided<'_, '_> {
         }
         let unseen = cache.blocks(zone, list).count() as u32;
         let before = Tuning::of(cache);
-        let flags = if self.for_bulk {
+        let flags = if self.event.for_bulk {
             FLAGS
         } else {
             let highest = self.allocator.zones()[at].kind().max(ZoneKind::Normal);
@@ -76,7 +76,7 @@ impl Guided<'_, '_> {
         let (zone, cache) = self.allocator.zone_and_cache(ZoneIndex::new(at), CpuId(cpu))?;
         let below_high = zone.below_high();
         let refill = |cache: &mut CpuCache| cache.refill_count(&policy, order, below_high) > 0;
-        self.limits.each([cpu, at], cache, refill);
+        self.lists.limits.each([cpu, at], cache, refill);
         let want = cache.refill_count(&policy, order, below_high);
         let mode = Mode::Normal;
         let refill = Refill {
@@ -97,9 +97,8 @@ impl Guided<'_, '_> {
         self.cpus[cpu].refill
     }
 
-    /// Takes what the model still has on a list that is refilled, as it is empty then: what the model
-    /// still has on it was taken by the bulk allocator or by tasks that were interrupted, whose reports
-    /// are still to come.
+    /// Takes the blocks that the model still has on a list that is refilled. The list must be empty, so the bulk
+    /// allocator or interrupted tasks, whose reports are still to come, took them.
     pub(super) fn note_taken_unseen(&mut self, cpu: usize, refill: Refill) {
         let Refill { zone: at, order, mt, unseen, .. } = refill;
         let Some((zone, cache)) = self.allocator.zone_and_cache(ZoneIndex::new(at), CpuId(cpu))
@@ -110,8 +109,8 @@ impl Guided<'_, '_> {
         for _ in 0..unseen {
             let Some(pfn) = cache.next(zone, list) else { break };
             self.tally.imposed(imposed::CPU_LIST_TAKE, cache.impose_take(zone, pfn));
-            self.holder[pfn.0 as usize] = 0;
-            if self.for_bulk {
+            self.lists.holder[pfn.0 as usize] = 0;
+            if self.event.for_bulk {
                 self.cpus[cpu].taken_unseen += 1;
             } else {
                 self.cpus[cpu].promised.push(Promise { pfn, to: Task::Any, explained: true });
@@ -122,7 +121,7 @@ impl Guided<'_, '_> {
         }
     }
 
-    /// Passes a block that was taken from the zone to the end of a CPU list, or to its request.
+    /// Passes a block that was taken from the zone to the tail of a CPU list, or to its request.
     pub(super) fn received(
         &mut self,
         cpu: usize,
@@ -170,8 +169,8 @@ impl Guided<'_, '_> {
         self.tally.imposed(imposed::CPU_LIST_PUT, put);
     }
 
-    /// Ends a refill: it should have brought what the model asked for, unless the zone had no
-    /// more. One block that goes to the request at once was no refill: the trylock failed.
+    /// Ends a refill: it should have brought as many blocks as the model asked for, unless the zone had no more. A
+    /// single block that goes to the request at once was no refill: the trylock failed.
     pub(super) fn close_refill(&mut self, cpu: usize, by: u32, next_alloc: Option<Pfn>) {
         let Some(Refill {
             zone: at, order, mt, want, got, before, unseen, first, pid, dry, ..
@@ -187,7 +186,7 @@ impl Guided<'_, '_> {
         let past_list = unseen > 0 || (!dry && (at_once || by != pid));
         if got <= 1 && want > 1 && past_list {
             before.restore(cache);
-            self.bypassed += 1;
+            self.counts.bypassed += 1;
             self.cpus[cpu].in_flight.extend(first);
             return;
         }
@@ -198,7 +197,7 @@ impl Guided<'_, '_> {
         self.tally.compare(kind::REFILL_COUNT, agreement(exact, exact, false), || {
             (format!("{got} blocks of order {order} {mt}"), format!("{want} blocks; {before:?}"))
         });
-        // The task that refilled the list takes its first block before anyone else.
+        // The task that refilled the list takes its first block before any other task can.
         self.promise(cpu, at, list, Task::Is(pid), false);
     }
 }

@@ -1,7 +1,7 @@
 //! Compaction's fast searches of the free lists, in recordings without a probe on its isolation.
 //!
-//! A search reports only the range that it wanted a page of, how many entries it looked at, and how
-//! many pages it took. With the lists in the kernel's order, the same search finds the same block.
+//! A search reports only the range from which it wanted a page, the number of entries it scanned, and the number of
+//! pages it took. If the lists are in the kernel's order, the same search finds the same block.
 
 use pageblock::frame::{Order, Pfn};
 use pageblock::ids::{CpuId, ZoneIndex};
@@ -21,7 +21,7 @@ const COSTLY: Order = 3;
 /// A run of compaction (`struct compact_control`).
 #[derive(Clone, Copy)]
 pub(super) struct Run {
-    /// Runs are told apart by their first events.
+    /// The event after the run's first: it identifies the run.
     pub(super) since: u64,
     zone: usize,
     order: Order,
@@ -31,31 +31,31 @@ pub(super) struct Run {
     free: Pfn,
 }
 
-/// What a search of the free scanner is for.
+/// The target of a search of the free scanner.
 #[derive(Clone, Copy)]
 struct SearchTarget {
     /// It takes the first page from here on,
     low: Pfn,
-    /// or else the last from here on.
+    /// or otherwise the highest page from here on.
     min: Pfn,
     order: Order,
 }
 
-/// What a search came to.
+/// The outcome of a search.
 #[derive(Default, Clone)]
 struct Outcome {
     scanned: u64,
     found: Option<(Pfn, Order)>,
-    /// It is one of the pages wanted most.
+    /// It is a page from the preferred range.
     preferred: bool,
-    /// The blocks that become the first of their lists.
+    /// The blocks that become heads of their lists.
     heads: Vec<Pfn>,
 }
 
-/// The movable free lists of a zone, last block first.
+/// The movable free lists of a zone, tail to head.
 struct Lists {
     blocks: Vec<Vec<Pfn>>,
-    /// Whether the zone has a free block of this order, of any type.
+    /// By order: whether the zone has a free block, of any type.
     any: Vec<bool>,
 }
 
@@ -72,7 +72,7 @@ impl Lists {
         }
     }
 
-    /// Searches as `fast_isolate_freepages` does, from an order and up to a number of entries.
+    /// Searches like `fast_isolate_freepages`, starting with an order, for a number of entries.
     fn search(&self, wanted: SearchTarget, from: Order, mut limit: usize) -> Outcome {
         let mut outcome = Outcome::default();
         let mut order = from;
@@ -93,7 +93,7 @@ impl Lists {
         }
     }
 
-    /// Searches one list; returns how many blocks it looked at.
+    /// Searches one list. Returns the number of blocks scanned.
     fn search_list(
         &self,
         wanted: SearchTarget,
@@ -124,7 +124,7 @@ impl Lists {
     }
 }
 
-/// Returns how many entries a search looks at after this many failed (`freelist_scan_limit`).
+/// Returns the number of entries that a search scans after this many failures (`freelist_scan_limit`).
 fn scan_limit(fails: u32) -> usize {
     (CLUSTER.checked_shr(fails).unwrap_or(0) + 1) as usize
 }
@@ -139,15 +139,17 @@ impl Guided<'_, '_> {
             return;
         };
         let Some(zone) = self.zone_of(start) else { return };
-        let order = self.wanted_order.get(&pid).copied().unwrap_or(0);
+        let order = self.compaction.wanted_order.get(&pid).copied().unwrap_or(0);
         let run =
             Run { since: event + 1, zone, order, search_order: order, fails: 0, migrate, free };
-        self.runs.insert(pid, run);
+        self.compaction.runs.insert(pid, run);
     }
 
     /// Follows `mm_compaction_fast_isolate_freepages`.
     pub(super) fn searched_for_free(&mut self, event: u64, pid: u32, other: &Other) {
-        let (Some((min, free)), Some(run)) = (range(other), self.runs.get(&pid).copied()) else {
+        let (Some((min, free)), Some(run)) =
+            (range(other), self.compaction.runs.get(&pid).copied())
+        else {
             return;
         };
         let number = |key| other.number(key).and_then(|n| u64::try_from(n).ok()).unwrap_or(0);
@@ -185,33 +187,34 @@ impl Guided<'_, '_> {
             Some((from, outcome)) => self.follow_search(pid, from, &outcome, taken > 0),
             None => self.take_likely(event, pid, wanted, &lists, taken),
         }
-        if let Some(run) = self.runs.get_mut(&pid) {
+        if let Some(run) = self.compaction.runs.get_mut(&pid) {
             run.free = free;
         }
     }
 
     fn follow_search(&mut self, pid: u32, from: Order, outcome: &Outcome, taken: bool) {
-        let Some(run) = self.runs.get_mut(&pid) else { return };
+        let Some(run) = self.compaction.runs.get_mut(&pid) else { return };
         let zone = run.zone;
         run.search_order = from;
         if let (Some((_, order)), true) = (outcome.found, outcome.preferred) {
             (run.search_order, run.fails) = (order, 0);
         }
         if !taken {
-            // It went once round, or gave up.
+            // It tried every order, or gave up.
             run.search_order = run.search_order.checked_sub(1).unwrap_or(run.order - 1);
             run.fails += 1;
         }
+        debug_assert!(run.search_order < run.order, "a search of lists that it may not use");
         if let Some((zone, _)) = self.allocator.zone_and_cache(ZoneIndex::new(zone), CpuId(0)) {
             outcome.heads.iter().for_each(|&pfn| zone.rotate_free_list(pfn));
         }
         if let (Some((pfn, order)), true) = (outcome.found, taken) {
             self.isolated_unseen(pid, pfn, order, Destination::Sought);
-            self.searches_followed += 1;
+            self.counts.searches_followed += 1;
         }
     }
 
-    /// Takes, where the lists are not in the kernel's order, the block that a search would come to first of
+    /// Takes a block if the lists are not in the kernel's order: the block that a search would find first among
     /// those that left the lists.
     fn take_likely(
         &mut self,
@@ -231,7 +234,7 @@ impl Guided<'_, '_> {
         let found = likely
             .next()
             .or_else(|| blocks.iter().filter(|&&pfn| pfn >= wanted.min).filter(left).max());
-        self.searches_lost += 1;
+        self.counts.searches_lost += 1;
         if let Some(&pfn) = found {
             self.isolated_unseen(pid, pfn, order, Destination::Sought);
         }
@@ -245,29 +248,33 @@ impl Guided<'_, '_> {
         order: Order,
         destination: Destination,
     ) {
-        self.unseen += 1 << order;
+        self.counts.unseen += 1 << order;
         self.isolate(pfn, order, destination);
-        self.inferred.push(Inferred::Isolated { pfn, order });
-        let since = self.runs.get(&pid).map_or(0, |run| run.since);
-        self.isolated.extend((pfn.0..pfn.0 + (1 << order)).map(|page| (Pfn(page), since)));
+        self.event.inferred.push(Inferred::Isolated { pfn, order });
+        let since = self.compaction.runs.get(&pid).map_or(0, |run| run.since);
+        self.compaction
+            .isolated
+            .extend((pfn.0..pfn.0 + (1 << order)).map(|page| (Pfn(page), since)));
     }
 
-    /// Tells whether a task that compacts has isolated this page, and forgets it unless it is kept.
+    /// Returns whether a compacting task had isolated this page and keeps it. Forgets the page otherwise.
     pub(super) fn keeps(&mut self, pid: u32, pfn: Pfn, destination: Destination) -> bool {
-        let of_run = self.runs.get(&pid).map(|run| run.since);
+        let of_run = self.compaction.runs.get(&pid).map(|run| run.since);
         let kept = destination == Destination::Kept
             && of_run.is_some()
-            && self.isolated.get(&pfn) == of_run.as_ref();
+            && self.compaction.isolated.get(&pfn) == of_run.as_ref();
         if !kept {
-            self.isolated.remove(&pfn);
+            self.compaction.isolated.remove(&pfn);
         }
         kept
     }
 
-    /// Follows `mm_compaction_isolate_migratepages`: where the scan begins tells whether a fast search led
-    /// there (`fast_find_migrateblock`), which rotates the lists that it looked at.
+    /// Follows `mm_compaction_isolate_migratepages`. The start of the scan shows whether a fast search led there
+    /// (`fast_find_migrateblock`), which rotates the lists that it scanned.
     pub(super) fn scanned_to_migrate(&mut self, pid: u32, other: &Other) {
-        let (Some((start, end)), Some(run)) = (range(other), self.runs.get(&pid).copied()) else {
+        let (Some((start, end)), Some(run)) =
+            (range(other), self.compaction.runs.get(&pid).copied())
+        else {
             return;
         };
         let pageblock_order = self.allocator.geometry().pageblock_order;
@@ -277,11 +284,11 @@ impl Guided<'_, '_> {
             let distance = run.free.0.saturating_sub(run.migrate.0) >> if at_start { 1 } else { 3 };
             let high = Pfn(run.migrate.0 + distance).align_down(pageblock_order);
             let found = self.find_migrate_block(run, high, start.align_down(pageblock_order));
-            if let Some(run) = self.runs.get_mut(&pid) {
+            if let Some(run) = self.compaction.runs.get_mut(&pid) {
                 run.fails = if found { 0 } else { run.fails + 1 };
             }
         }
-        if let Some(run) = self.runs.get_mut(&pid) {
+        if let Some(run) = self.compaction.runs.get_mut(&pid) {
             run.migrate = end;
         }
     }
@@ -304,7 +311,7 @@ impl Guided<'_, '_> {
                 let over = scanned >= limit;
                 scanned += 1;
                 if over || found {
-                    // All up to this one go to the end.
+                    // All blocks up to this one move to the end.
                     if let Some(&next) = blocks.get(at + 1) {
                         zone.rotate_free_list(next);
                     }

@@ -1,4 +1,4 @@
-//! The count of what agreed, and the first differences.
+//! Counts the decisions that agreed, and keeps the first differences.
 
 use std::collections::{BTreeSet, VecDeque};
 
@@ -11,21 +11,21 @@ use super::words;
 
 /// The kinds of decision that are compared.
 pub mod kind {
-    /// The block that a zone gives to a CPU list.
+    /// The block that a zone yields to a CPU list.
     pub const REFILL_FRAME: &str = "refill frame";
-    /// The block that a zone gives to a request that bypasses the CPU lists.
+    /// The block that a zone yields to a request that bypasses the CPU lists.
     pub const ZONE_FRAME: &str = "zone frame";
-    /// How many blocks refill a CPU list.
+    /// The number of blocks that refill a CPU list.
     pub const REFILL_COUNT: &str = "refill count";
-    /// The block that a CPU list gives.
+    /// The block that a CPU list yields.
     pub const CPU_LIST_FRAME: &str = "CPU-list frame";
-    /// The block that a CPU list gives back, and the type that it is freed to.
+    /// The block that a CPU list drains, and the type that it is freed to.
     pub const DRAIN_FRAME: &str = "drain frame";
-    /// Whether a free makes a CPU list give pages back, and how many.
+    /// Whether a free makes a CPU list drain, and how many pages.
     pub const DRAIN_COUNT: &str = "drain count";
     /// The block of another type that serves a request, and what becomes of its pageblock.
     pub const FALLBACK: &str = "fallback";
-    /// All of them, in the order of their names.
+    /// All kinds, in alphabetical order.
     pub const ALL: [&str; 7] = [
         CPU_LIST_FRAME,
         DRAIN_COUNT,
@@ -37,8 +37,8 @@ pub mod kind {
     ];
 }
 
-/// Returns how a decision agrees that came to the recorded frame (`exact`) or to all but that (`shape`),
-/// where it may have needed an explanation: an interruption, or the look-ahead.
+/// Returns the agreement of a decision that reached the recorded frame (`exact`) or everything but the frame
+/// (`shape`), possibly only after an explanation (an interruption, or the look-ahead).
 pub(super) const fn agreement(exact: bool, shape: bool, explained: bool) -> Agreement {
     match (exact, shape) {
         (true, _) if explained => Agreement::Explained,
@@ -60,7 +60,7 @@ pub(super) mod imposed {
     pub(crate) const ZONE_TAKE: &str = "blocks taken from the zone";
 }
 
-/// Events kept as context of a mismatch.
+/// The number of events kept as context of a mismatch.
 const CONTEXT: usize = 6;
 
 pub(super) struct Tally {
@@ -86,7 +86,7 @@ impl Tally {
         self.verification.total()
     }
 
-    /// Notes the event that decisions are compared with from now on.
+    /// Sets the event with which decisions are compared from now on.
     pub(super) fn at(&mut self, event: u64, record: &Record) {
         self.verification.events += 1;
         if self.left > 0 {
@@ -104,20 +104,20 @@ impl Tally {
         }
     }
 
-    /// Has decisions on these frames counted apart until they move, as their place was inferred from
-    /// such a decision.
+    /// Counts decisions about these frames separately until they move, because their place was inferred from such a
+    /// decision.
     pub(super) fn start_is_inferred(&mut self, frames: &[Pfn]) {
         self.inferred = frames.iter().copied().collect();
     }
 
-    /// Notes that a frame comes to a list: its place is known from now on.
+    /// Notes that a frame reaches a list: its place is known from now on.
     pub(super) fn placed(&mut self, pfn: Pfn) {
         if !self.inferred.is_empty() {
             self.inferred.remove(&pfn);
         }
     }
 
-    /// Counts one decision on a frame, which then leaves its list.
+    /// Counts a decision about a frame, which leaves its list with it.
     pub(super) fn compare_frame(
         &mut self,
         kind: &str,
@@ -132,13 +132,13 @@ impl Tally {
         }
     }
 
-    /// Counts one decision that agreed.
+    /// Counts a decision that agreed.
     pub(super) fn agree(&mut self, kind: &str) {
         self.verification.kind_mut(kind).record(Agreement::Exact);
     }
 
-    /// Counts a free with which the kernel or the model, or both, drained. What explains that only
-    /// one of them did is learned from the kernel's answer, and does not make them agree.
+    /// Counts a free with which the kernel, the model, or both drained. An explanation of why only one of them did
+    /// is learned from the kernel's answer, and does not make them agree.
     pub(super) fn compare_drain(&mut self, both: bool, exact: bool, explained: bool) {
         let drains = &mut self.verification.drains;
         drains.record(agreement(both && exact, both, false));
@@ -152,8 +152,8 @@ impl Tally {
         }
     }
 
-    /// Counts one decision. The texts, made only for a mismatch that is kept, say what the recording
-    /// and the model have; what is explained is no mismatch.
+    /// Counts a decision. `describe` is called only for a mismatch that is kept; it returns what the recording and
+    /// the model have. An explained decision is not a mismatch.
     pub(super) fn compare(
         &mut self,
         kind: &str,
@@ -178,7 +178,7 @@ impl Tally {
         });
     }
 
-    /// Adds a line to what was inferred, lost or not matched.
+    /// Adds a line about what was inferred, lost or not matched.
     pub(super) fn note(&mut self, note: String) {
         self.verification.notes.push(note);
     }

@@ -16,6 +16,7 @@ use pageblock_recording::{FreeBlock, Other, Snapshot, ZoneSnapshot};
 
 use super::*;
 use crate::look_ahead::{CpuListOrders, LookAheadFinder};
+use std::collections::BTreeSet;
 
 const PAGES: u64 = 8192;
 const DMA32: usize = 0;
@@ -103,7 +104,7 @@ fn pages_that_leave_without_an_event_have_left_a_list_that_the_kernel_found_empt
     on_machine(&free, &[freed], |guided| {
         guided.empty_lists(NORMAL, 0, Movable, None);
         assert_eq!(next(guided, 0, Movable), Some(8202), "no event shows that this one left");
-        assert_eq!(guided.unseen, 1);
+        assert_eq!(guided.counts.unseen, 1);
         assert_eq!(guided.inferred(), [Inferred::Isolated { pfn: Pfn(8200), order: 0 }]);
     });
 }
@@ -145,7 +146,7 @@ fn a_search_made_again_takes_the_block_that_it_comes_to() {
     let freed = |pfn| (5, What::Free { pfn: Pfn(pfn), order: 1 });
     on_machine(&free, &[freed(11_300)], |guided| {
         search(guided, 2);
-        assert_eq!((guided.searches_followed, guided.searches_lost), (1, 0));
+        assert_eq!((guided.counts.searches_followed, guided.counts.searches_lost), (1, 0));
         let zone = &guided.allocator.zones()[NORMAL];
         assert_eq!(zone.free_block_of(Pfn(11_300)), None);
         let left: Vec<_> = zone.free_list(1, Movable).map(|pfn| pfn.0).collect();
@@ -160,7 +161,7 @@ fn a_search_that_comes_to_another_number_is_lost() {
     let freed = (5, What::Free { pfn: Pfn(11_300), order: 1 });
     on_machine(&free, &[freed], |guided| {
         search(guided, 7);
-        assert_eq!((guided.searches_followed, guided.searches_lost), (0, 1));
+        assert_eq!((guided.counts.searches_followed, guided.counts.searches_lost), (0, 1));
     });
 }
 
@@ -190,7 +191,7 @@ fn pages_that_the_bulk_allocator_took_leave_the_list_before_what_stood_behind_th
             );
             cache.unwrap().blocks(zone, ListIndex(0)).map(|pfn| pfn.0).collect()
         };
-        guided.now = 5;
+        guided.event.now = 5;
         guided.take_untraced(0, NORMAL, Pfn(8200), ListEnd::Head);
         assert_eq!(listed(guided), [8200, 8201, 8202], "nothing stands before it");
         guided.take_untraced(0, NORMAL, Pfn(8202), ListEnd::Tail);
@@ -214,11 +215,15 @@ fn a_refill_that_a_lower_zone_serves_was_tried_in_the_higher_one() {
         };
         let flags = guided.walk_before_refill(DMA32, wanted);
         assert!(flags.has(AllocFlags::NOFRAGMENT));
-        assert_eq!((guided.failed_attempts, factor(guided)), (1, 1));
-        guided.in_slow_path.insert(TASK);
+        assert_eq!((guided.counts.failed_attempts, factor(guided)), (1, 1));
+        guided.tasks.in_slow_path.insert(TASK);
         let flags = guided.walk_before_refill(NORMAL, wanted);
         assert!(!flags.has(AllocFlags::NOFRAGMENT));
-        assert_eq!((guided.failed_attempts, factor(guided)), (1, 1), "it may mix types at once");
+        assert_eq!(
+            (guided.counts.failed_attempts, factor(guided)),
+            (1, 1),
+            "it may mix types at once"
+        );
     });
 }
 
@@ -230,7 +235,7 @@ fn a_refill_mixes_types_only_where_no_zone_serves_otherwise() {
     on_machine(&free, &[], |guided| {
         let flags = guided.walk_before_refill(NORMAL, wanted);
         assert!(!flags.has(AllocFlags::NOFRAGMENT));
-        assert_eq!(guided.failed_attempts, 2, "once in each zone");
+        assert_eq!(guided.counts.failed_attempts, 2, "once in each zone");
     });
 }
 
@@ -313,17 +318,22 @@ fn drains_tell_when_limits_decay() {
             guided.limits_are_read_before(0, limits_read);
             guided.impose_limits_read(0);
             for (ms, drains) in [(100, false), (300, false), (330, true), (900, true)] {
-                guided.limits.pass(0, second * 1_000_000 + ms * 1000, guided.allocator, &policy);
+                guided.lists.limits.pass(
+                    0,
+                    second * 1_000_000 + ms * 1000,
+                    guided.allocator,
+                    &policy,
+                );
                 let zone = ZoneIndex::new(NORMAL);
                 let (_, cache) = guided.allocator.zone_and_cache(zone, CpuId(0)).unwrap();
                 cache.impose_state(CacheState { limits, ..cache.state() });
                 cache.impose_count(900);
-                let votes = guided.limits.each(list, cache, |cache| cache.high() <= 900);
-                let high = guided.limits.learn(list, &votes, drains, 900, cache);
+                let votes = guided.lists.limits.each(list, cache, |cache| cache.high() <= 900);
+                let high = guided.lists.limits.learn(list, &votes, drains, 900, cache);
                 let high = high.unwrap_or(cache.high());
                 cache.impose_state(CacheState { high, ..cache.state() });
             }
         }
-        assert_eq!(guided.limits.found_ms(), Some(312));
+        assert_eq!(guided.lists.limits.found_ms(), Some(312));
     });
 }

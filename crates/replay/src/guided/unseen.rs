@@ -10,8 +10,8 @@ use pageblock_recording::Other;
 use super::Guided;
 use crate::look_ahead::Destination;
 
-/// What a replay infers from its state, and no event says. A free replay is served it, as its own
-/// state cannot tell.
+/// What a replay infers from its state although no event says it. A free replay is given these, because its own
+/// state differs.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Inferred {
     /// Compaction took a block of free pages.
@@ -30,11 +30,11 @@ pub enum Inferred {
         /// The type of the list.
         mt: Migratetype,
     },
-    /// What compaction reports free does reach a list.
+    /// A page that compaction reports free does reach a list.
     Freed,
 }
 
-/// Strides that a scan takes (`isolate_freepages`).
+/// The strides that a scan may take (`isolate_freepages`).
 const STRIDES: [u64; 6] = [1, 2, 4, 8, 16, 32];
 
 /// Parses a frame number such as `0x3a00`.
@@ -64,11 +64,11 @@ impl Guided<'_, '_> {
         match &*other.name {
             "mm_compaction_try_to_compact_pages" | "mm_compaction_kcompactd_wake" => {
                 let order = other.number("order").and_then(|order| Order::try_from(order).ok());
-                self.wanted_order.insert(pid, order.unwrap_or(0));
+                self.compaction.wanted_order.insert(pid, order.unwrap_or(0));
             }
             "mm_compaction_begin" => self.begin_run(event, pid, other),
             "mm_compaction_end" => {
-                self.runs.remove(&pid);
+                self.compaction.runs.remove(&pid);
             }
             "mm_compaction_isolate_migratepages" => self.scanned_to_migrate(pid, other),
             "mm_compaction_fast_isolate_freepages" => self.searched_for_free(event, pid, other),
@@ -77,8 +77,8 @@ impl Guided<'_, '_> {
         }
     }
 
-    /// Follows `mm_compaction_isolate_freepages`: takes as many pages as the scan took, with the stride with
-    /// which it comes to that number.
+    /// Follows `mm_compaction_isolate_freepages`: takes as many pages as the scan took, with the stride that yields
+    /// that number.
     fn scanned_for_free(&mut self, event: u64, pid: u32, other: &Other) {
         let taken = other.number("nr_taken").unwrap_or(0);
         let Some((start, end)) = range(other) else { return };
@@ -98,7 +98,7 @@ impl Guided<'_, '_> {
         }
     }
 
-    /// Returns the free blocks that a scan comes to, and that leave the lists without an event.
+    /// Returns the free blocks that a scan finds and that leave the lists without an event.
     fn scan(&self, event: u64, start: Pfn, end: Pfn, stride: u64) -> Vec<(Pfn, Order)> {
         let mut blocks = Vec::new();
         let mut at = start.0;

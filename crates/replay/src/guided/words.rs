@@ -1,4 +1,4 @@
-//! What a mismatch shows: events by the kernel's names, and what was found, or none.
+//! The texts of mismatches: events under the kernel's names, and what was found, if anything.
 
 use std::fmt::Display;
 
@@ -9,7 +9,7 @@ use pageblock::frame::{Order, Pfn};
 use pageblock::mobility::Migratetype;
 use pageblock_recording::What;
 
-/// Names a value, or says that there is none.
+/// Formats a value, or "none".
 pub(super) fn or_none<T: Display>(value: Option<T>) -> String {
     value.map_or_else(|| "none".to_owned(), |value| value.to_string())
 }
@@ -50,7 +50,7 @@ pub(super) fn extfrag(x: &Extfrag) -> String {
     )
 }
 
-/// Names what a frame is in the model.
+/// Describes the state of a frame in the model.
 pub(super) fn state(state: Option<FrameState>) -> String {
     or_none(state.map(|state| match state {
         FrameState::Hole => "a hole".to_owned(),

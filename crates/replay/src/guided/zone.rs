@@ -1,4 +1,4 @@
-//! Blocks that leave the free lists: what a zone gives, and what compaction isolates.
+//! Blocks that leave the free lists: those that a zone yields, and those that compaction isolates.
 
 use pageblock::FrameState;
 use pageblock::alloc_flags::AllocFlags;
@@ -11,11 +11,11 @@ use super::tally::{agreement, imposed, kind};
 use super::{Guided, words};
 use crate::look_ahead::Destination;
 
-/// The flags of a request where its task's own are not known.
+/// The flags of a request if its own are not known.
 pub(super) const FLAGS: AllocFlags = AllocFlags::KSWAPD;
 
 impl Guided<'_, '_> {
-    /// Compares `mm_page_alloc_zone_locked`: which block the zone gives.
+    /// Compares `mm_page_alloc_zone_locked`: which block the zone yields.
     pub(super) fn zone_locked(
         &mut self,
         cpu: usize,
@@ -73,9 +73,9 @@ impl Guided<'_, '_> {
         self.received(cpu, at, pfn, order, mt, refill);
     }
 
-    /// Takes a block out of the free lists, wherever the model has it.
+    /// Takes a block off the free lists, wherever it is in the model.
     pub(super) fn take(&mut self, at: usize, pfn: Pfn, order: Order, mt: Migratetype) {
-        self.unplaced.remove(&pfn);
+        self.start.unplaced.remove(&pfn);
         let Some((zone, _)) = self.allocator.zone_and_cache(ZoneIndex::new(at), CpuId(0)) else {
             return;
         };
@@ -91,8 +91,7 @@ impl Guided<'_, '_> {
         }
     }
 
-    /// Drains a block that the model has on a CPU list, but the kernel in the zone: it went there without
-    /// an event.
+    /// Drains a block that is on a CPU list in the model but in the kernel's zone: it went there without an event.
     pub(super) fn free_if_cached(&mut self, at: usize, pfn: Pfn) {
         let Some(owner) = self.holder(pfn) else { return };
         let Some((zone, cache)) = self.allocator.zone_and_cache(ZoneIndex::new(at), CpuId(owner))
@@ -105,7 +104,7 @@ impl Guided<'_, '_> {
         }
     }
 
-    /// Makes a block allocated that the model has anywhere.
+    /// Makes a block allocated, whatever state it has in the model.
     pub(super) fn make_allocated(&mut self, at: usize, pfn: Pfn, order: Order) {
         for page in pfn.0..pfn.0 + (1 << order) {
             let page = Pfn(page);
@@ -129,7 +128,7 @@ impl Guided<'_, '_> {
         }
     }
 
-    /// Takes a free block for compaction's free scanner; large ones make their pageblock movable.
+    /// Takes a free block for compaction's free scanner. Large blocks make their pageblock movable.
     pub(super) fn isolate(&mut self, pfn: Pfn, order: Order, destination: Destination) {
         let Some(at) = self.zone_of(pfn) else { return };
         self.arrive(pfn, order);
@@ -147,7 +146,7 @@ impl Guided<'_, '_> {
         if order + 1 >= pageblock_order
             && zone.block_type(pfn).is_some_and(Migratetype::is_mergeable)
         {
-            // From 6.10 the rest of the pageblock comes along.
+            // From 6.10 the rest of the pageblock's free pages move too.
             let typed = if zone.policy().list_type_strict() {
                 zone.impose_reserve(pfn, Movable)
             } else {

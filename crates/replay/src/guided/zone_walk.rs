@@ -1,8 +1,8 @@
-//! Attempts that fail. A zone that has the watermark, but no block to give, refills an empty CPU list
-//! with nothing: that raises no event, but tunes the list as any refill does.
+//! Attempts that fail. A zone above the watermark that has no block to give refills an empty CPU list with nothing.
+//! That raises no event, but tunes the list as any refill does.
 //!
-//! A first attempt may not mix types (`ALLOC_NOFRAGMENT`) where a lower zone can serve instead; only
-//! when all have failed the same zones are tried again without that.
+//! A first attempt may not mix types (`ALLOC_NOFRAGMENT`) if a lower zone can serve instead. Only when all zones
+//! have failed are they tried again without that flag.
 //!
 //! Source: `get_page_from_freelist`.
 
@@ -17,31 +17,31 @@ use pageblock_recording::Other;
 
 use super::Guided;
 
-/// A request as far as its refill tells it.
+/// A request, as far as its refill shows it.
 #[derive(Clone, Copy)]
 pub(super) struct TaskRequest {
     pub(super) cpu: usize,
     pub(super) pid: u32,
     pub(super) order: Order,
     pub(super) mt: Migratetype,
-    /// The highest zone that it may use.
+    /// The highest zone that the request may use.
     pub(super) highest: ZoneKind,
 }
 
-/// What an attempt in a zone comes to.
+/// The outcome of an attempt in a zone.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Try {
-    /// The zone does not have the watermark.
+    /// The zone is below the watermark.
     Passed,
     /// A CPU list or the zone has a block.
     Serves,
-    /// Neither has.
+    /// Neither has a block.
     Fails,
 }
 
 impl Guided<'_, '_> {
-    /// Follows the attempts of a request before the one that takes a block from the zone `at`, and
-    /// gives the flags of that one.
+    /// Follows the attempts of a request before the one that takes a block from the zone `at`. Returns the flags of
+    /// that one.
     pub(super) fn walk_before_refill(&mut self, at: usize, wanted: TaskRequest) -> AllocFlags {
         let zones = self.zones_tried(at, wanted.highest);
         let first =
@@ -51,7 +51,7 @@ impl Guided<'_, '_> {
         };
         let slow = AllocFlags::KSWAPD.with(AllocFlags::WMARK_MIN);
         let passes = [first, first.without(AllocFlags::NOFRAGMENT), slow];
-        let known = if self.in_slow_path.contains(&wanted.pid) { 2 } else { 0 };
+        let known = if self.tasks.in_slow_path.contains(&wanted.pid) { 2 } else { 0 };
         for flags in passes.into_iter().skip(known) {
             for &zone in &zones {
                 match self.attempt(zone, wanted, flags, zone == at) {
@@ -64,17 +64,17 @@ impl Guided<'_, '_> {
         slow
     }
 
-    /// Notes that a task is in the slow path, where it may mix types: it has woken kswapd, or
-    /// reclaimed or compacted itself.
+    /// Notes that a task is in the slow path, where it may mix types: it has woken kswapd, or reclaimed or
+    /// compacted itself.
     pub(super) fn note_slow_path(&mut self, pid: u32, other: &Other) {
         let slow = match &*other.name {
-            // A boost wakes it too, on the fast path.
+            // A boost wakes kswapd too, from the fast path.
             "mm_vmscan_wakeup_kswapd" => !other.args.contains("gfp_flags=none"),
             "mm_vmscan_direct_reclaim_end" | "mm_compaction_end" => true,
             _ => false,
         };
         if slow {
-            self.in_slow_path.insert(pid);
+            self.tasks.in_slow_path.insert(pid);
         }
     }
 
@@ -107,7 +107,7 @@ impl Guided<'_, '_> {
         (0..zones.len()).rev().filter(tried).collect()
     }
 
-    /// Tries a zone. `refills`: its list is known to be empty.
+    /// Tries a zone. `refills`: the zone's CPU list is known to be empty.
     fn attempt(&mut self, at: usize, wanted: TaskRequest, flags: AllocFlags, refills: bool) -> Try {
         let TaskRequest { cpu, order, mt, highest, .. } = wanted;
         let Some((zone, cache)) = self.allocator.zone_and_cache(ZoneIndex::new(at), CpuId(cpu))
@@ -135,9 +135,9 @@ impl Guided<'_, '_> {
             cache.impose_alloc();
             let below_high = zone.below_high();
             let refill = |cache: &mut CpuCache| cache.refill_count(&policy, order, below_high) > 0;
-            self.limits.each([cpu, at], cache, refill);
+            self.lists.limits.each([cpu, at], cache, refill);
             let _ = cache.refill_count(&policy, order, below_high);
-            self.failed_attempts += 1;
+            self.counts.failed_attempts += 1;
         }
     }
 }

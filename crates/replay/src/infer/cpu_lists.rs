@@ -8,12 +8,12 @@ use pageblock_recording::{PageUse, PcpPage, Snapshot};
 
 use super::{Evidence, Listed, free_frames};
 
-/// Lists of higher orders than this (`PAGE_ALLOC_COSTLY_ORDER`) are those of huge pages.
+/// Lists of higher orders than this (`PAGE_ALLOC_COSTLY_ORDER`) hold huge pages.
 pub(super) const COSTLY_ORDER: Order = 3;
 
 impl Evidence {
-    /// Puts pages on the CPU lists, as many as the snapshot counts: those that no event touches fill
-    /// the middle. Gives the number of those that an event told.
+    /// Puts as many pages on the CPU lists as the snapshot counts. Pages that no event touches fill the middle.
+    /// Returns the number of pages that events told.
     pub(super) fn fill_cpu_lists(&self, snapshot: &mut Snapshot) -> usize {
         let free = free_frames(snapshot, self.touched.len());
         let mut fillers = self.fillers(snapshot);
@@ -48,7 +48,7 @@ impl Evidence {
         known
     }
 
-    /// Huge pages for so many pages that are missing, if no refill found their list empty.
+    /// Returns huge pages for a number of missing pages, if no refill found their list empty.
     fn huge_pages(&self, cpu: u16, zone: u16, missing: u64, fillers: &mut Fillers) -> Vec<PcpPage> {
         let mut blocks = Vec::new();
         let mut missing = missing;
@@ -64,7 +64,7 @@ impl Evidence {
                 let (all, mut kept) = (std::mem::take(pool), Vec::new());
                 let mut at = all.len();
                 while at > 0 {
-                    // The frames of a pool are by number.
+                    // The frames of a pool are sorted.
                     let first = at.checked_sub(pages).map(|first| all[first]);
                     let block = first.filter(|first| {
                         first.is_aligned(order) && all[at - 1].0 - first.0 == pages as u64 - 1
@@ -85,7 +85,7 @@ impl Evidence {
         blocks
     }
 
-    /// Pages that may be on CPU lists, and that no event touches.
+    /// Returns the pages that may be on CPU lists and that no event touches.
     fn fillers(&self, snapshot: &Snapshot) -> Fillers {
         let mut fillers = Fillers::new();
         for used in snapshot.used.iter().filter(|used| used.state == PageUse::KernelOrPcp) {
@@ -104,8 +104,8 @@ impl Evidence {
 /// Pages that may be on CPU lists, by zone and type.
 type Fillers = BTreeMap<(u16, Migratetype), Vec<Pfn>>;
 
-/// Pages that make a CPU's lists as long as the snapshot counts them, and how many are missing still, by zone. `room` tells
-/// which type's list of a zone may have held pages that no event touches.
+/// Returns pages that make a CPU's lists as long as the snapshot counts them, and the number still missing, by
+/// zone. `room` tells which type's list of a zone may have held pages that no event touches.
 fn middle<'p>(
     snapshot: &Snapshot,
     cpu: u16,

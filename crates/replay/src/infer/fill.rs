@@ -1,4 +1,4 @@
-//! Free memory that no event names, as many blocks as copies of buddyinfo and pagetypeinfo say.
+//! Free memory that no event names: as many blocks as copies of buddyinfo and pagetypeinfo count.
 
 use pageblock::frame::{Order, Pfn};
 use pageblock::mobility::Migratetype;
@@ -9,7 +9,7 @@ use super::{Evidence, UNKNOWN, free_blocks};
 /// The order of the largest block.
 const LARGEST: usize = 10;
 
-/// What is to be free of a zone: blocks by order, on the lists of one type or of any.
+/// The blocks of a zone that must be free: by order, on the lists of one type or of any.
 struct Wanted<'a> {
     zone: usize,
     mt: Option<Migratetype>,
@@ -17,9 +17,9 @@ struct Wanted<'a> {
 }
 
 impl Evidence {
-    /// Makes frames that no event names free until each order has as many free blocks as pagetypeinfo says of each type, and
-    /// buddyinfo of all, from the highest down; returns how many. No block is put beside a free one: it would be one of the
-    /// next order.
+    /// Makes frames free that no event names, from the highest down, until each order has as many free blocks as
+    /// pagetypeinfo counts for each type, and buddyinfo for all. Returns their number. No block is put beside a
+    /// free one, as the two would be one of the next order.
     pub(super) fn fill_free(&mut self, snapshot: &mut Snapshot, free: &mut [bool]) -> u64 {
         let (types, all) = (snapshot.pagetypeinfo.take(), snapshot.buddyinfo.take());
         let zones: Vec<_> = snapshot.zones.iter().map(|z| (z.node, z.name.clone())).collect();
@@ -51,7 +51,7 @@ impl Evidence {
         }
         let (mut filled, mut end) = (0, span.end.0);
         for order in (0..=largest).rev() {
-            // With its buddy, which stays in use; of the largest order there are no buddies.
+            // With its buddy, which stays in use; blocks of the largest order have no buddy.
             let room = 1u64 << if order == largest { order } else { order + 1 };
             for _ in have[order]..wanted.counts[order] {
                 let Some(start) = self.untouched(free, span.start.0, end, room, wanted.mt) else {
@@ -78,8 +78,8 @@ impl Evidence {
         }
     }
 
-    /// Returns the start of the highest room of so many frames, aligned to them, that no event names, in pageblocks
-    /// that can be of a type.
+    /// Returns the start of the highest aligned run of frames that no event names, in pageblocks that can have a
+    /// type.
     fn untouched(
         &self,
         free: &[bool],

@@ -1,19 +1,19 @@
-//! The start state of a recording whose snapshot comes from `/proc` while the machine ran: which pages
-//! were on CPU lists, the types of pageblocks, and the order of lists are not in it. They are inferred
-//! from what the events take first.
+//! Infers the start state of a recording whose snapshot comes from `/proc` of the running machine. Such a snapshot
+//! does not contain the pages on CPU lists, the types of pageblocks, or the order of lists. They are inferred from
+//! what the events take first.
 //!
-//! * The state is that before the first event: a page that was touched before or while the snapshot was
-//!   taken was then what its first event tells; all others are what the snapshot says.
-//! * A page that is allocated or drained before anything brought it to a CPU list was on one: the
-//!   sooner allocated the nearer to the head, the sooner drained the nearer to the tail.
-//! * A task may drain the lists of other CPUs: a page that it drains right after those of one CPU was on
-//!   a list of that CPU.
-//! * A list that a refill found empty has nothing left that no event touches.
-//! * A pageblock has the type of the list that a block of it first leaves or comes to (from 6.10 they
-//!   are the same), and that of the request that takes a block again that the same CPU freed.
-//! * A free block stands the nearer to the head of its list the sooner it is taken.
+//! * The state is that before the first event. A page that was touched before or during the snapshot was then what
+//!   its first event implies; all others are as the snapshot says.
+//! * A page that is allocated or drained before anything put it on a CPU list was on one: the sooner it is
+//!   allocated, the nearer to the head; the sooner it is drained, the nearer to the tail.
+//! * A task may drain the lists of other CPUs: a page that it drains right after those of one CPU was on a list of
+//!   that CPU.
+//! * A list that a refill found empty has no pages that no event touches.
+//! * A pageblock has the type of the list that a block of it first leaves or reaches (from 6.10 they are the same),
+//!   and the type of the request that takes a block again which the same CPU freed.
+//! * A free block is the nearer to the head of its list the sooner it is taken.
 //!
-//! What is inferred from a decision cannot judge it: such cases are counted apart.
+//! A place that is inferred from a decision cannot judge that decision; such cases are counted separately.
 
 mod cpu_lists;
 mod fill;
@@ -37,22 +37,22 @@ use crate::error::Error;
 use crate::holes;
 use crate::look_ahead::CpuListOrders;
 
-/// A start state, and what of it was inferred.
+/// A start state, and which of its parts were inferred.
 #[derive(Default)]
 pub struct Start {
-    /// The state; complete, but not exact where it was inferred.
+    /// The state: complete, but not exact where it was inferred.
     pub snapshot: Snapshot,
     /// Frames of blocks whose place on a list was inferred.
     pub inferred: Vec<Pfn>,
     /// The first frames of pageblocks whose type no event tells.
     pub guessed: Vec<Pfn>,
-    /// The first event after the limits of the CPU lists were read, where it is not the first of all.
+    /// The first event after the limits of the CPU lists were read, if it is not the very first.
     pub limits_read_before: Option<u64>,
-    /// What a reader must know.
+    /// Notes for the reader.
     pub notes: Vec<String>,
 }
 
-/// Returns the first event after the start state. A state that is inferred is that before all events.
+/// Returns the first event after the start state. An inferred state is that before all events.
 #[must_use]
 pub fn first_event(recording: &Recording, columnar: &Columnar) -> u64 {
     if recording.start.exact { columnar.windows.start_event() } else { 0 }
@@ -61,7 +61,7 @@ pub fn first_event(recording: &Recording, columnar: &Columnar) -> u64 {
 /// Returns the start state of a recording.
 ///
 /// # Errors
-/// Where the events cannot be read.
+/// If the events cannot be read.
 pub fn start(
     recording: &Recording,
     columnar: &Columnar,
@@ -93,41 +93,41 @@ pub fn start(
     Ok(evidence.conclude(recording, markers.start))
 }
 
-/// A page of a CPU list at the start.
+/// A page on a CPU list at the start.
 struct Listed {
     pfn: Pfn,
     order: Order,
     mt: Migratetype,
 }
 
-/// What a frame was before the snapshot. A table of zeros takes no memory before it is written.
+/// What a frame was before the snapshot. A table of zeros takes no memory until it is written.
 const UNKNOWN: u8 = 0;
 const IN_USE: u8 = 1;
 const FREE: u8 = 2;
 
-/// What the events tell of the state before them.
+/// What the events tell about the state before them.
 struct Evidence {
     /// Whether an event told where the frame was at the start.
     touched: Vec<bool>,
-    /// The same for events that the snapshot may be younger than: what the frame was.
+    /// What the frame was, for events that may be older than the snapshot.
     before_snapshot: Vec<u8>,
     /// The first event after the snapshot.
     snapshot_end: u64,
     counters: Counters,
     /// The event that first takes the frame from the free lists, plus one.
     taken: Vec<u64>,
-    /// The order that this was for.
+    /// The order for which it was taken.
     asked: Vec<Order>,
     /// By pageblock.
     types: Vec<Option<Migratetype>>,
-    /// By CPU: allocated from its lists, in order; drained from them, in order.
+    /// By CPU: the blocks allocated from its lists, in order, and those drained from them, in order.
     heads: BTreeMap<u16, Vec<Listed>>,
     tails: BTreeMap<u16, Vec<Listed>>,
     /// The pageblock whose type the last event of each CPU told, and its frame.
     told: BTreeMap<u16, (usize, Pfn)>,
-    /// By frame: the CPU whose list it came to last, plus one.
+    /// By frame: the CPU whose list it reached last, plus one.
     holder: Vec<u16>,
-    /// Whether the frame was freed to that list, and lies there since.
+    /// Whether the frame was freed to that list, and has been there since.
     freed: Vec<bool>,
     /// By task: the CPU whose lists it drained last.
     drains: BTreeMap<u32, u16>,
@@ -186,7 +186,7 @@ impl Evidence {
             }
             What::Extfrag(x) => {
                 let block = self.block(x.pfn);
-                // A claim reports the page under its new type first.
+                // A claim first reports the page under its new type.
                 if told == Some((block, x.pfn)) && x.change_ownership {
                     self.types[block] = Some(x.fallback_migratetype);
                 }
@@ -214,14 +214,14 @@ impl Evidence {
                 self.first(event, pfn, order, false);
                 self.hold(cpu, pfn);
                 self.lies_freed(pfn, order <= COSTLY_ORDER);
-                // What it drains now is of this CPU.
+                // What it drains now belongs to this CPU.
                 self.drains.remove(&pid);
             }
             _ => {}
         }
     }
 
-    /// Notes that a block comes to a CPU's list.
+    /// Notes that a block reaches a CPU's list.
     fn hold(&mut self, cpu: u16, pfn: Pfn) {
         if let Some(slot) = self.holder.get_mut(pfn.0 as usize) {
             *slot = cpu.saturating_add(1);
@@ -234,16 +234,16 @@ impl Evidence {
         }
     }
 
-    /// Notes that a block is allocated; tells whether it came from the list of the CPU that freed it, which is that of
-    /// its pageblock's type.
+    /// Notes that a block is allocated. Returns whether it came from a list of the CPU that freed it, whose type is
+    /// then that of the block's pageblock.
     fn reused(&mut self, cpu: u16, pfn: Pfn) -> bool {
         let at = pfn.0 as usize;
         let freed = self.freed.get_mut(at).is_some_and(std::mem::take);
         freed && self.holder[at] == cpu.saturating_add(1)
     }
 
-    /// Returns the CPU whose list a block was on that a task drains. Of a block that was there at the start
-    /// (`first`) what the task drained before tells.
+    /// Returns the CPU whose list contained a block that a task drains. For a block that was there at the start
+    /// (`first`), the task's earlier drains tell.
     fn drained(&mut self, cpu: u16, pid: u32, pfn: Pfn, first: bool) -> u16 {
         let held = self.holder.get(pfn.0 as usize).and_then(|slot| slot.checked_sub(1));
         let before = self.drains.get(&pid).copied();
@@ -256,7 +256,7 @@ impl Evidence {
         (pfn.0 >> self.pageblock_order) as usize
     }
 
-    /// Notes a pageblock's type where it was not known; tells whether it was not.
+    /// Notes a pageblock's type if it was not known. Returns whether it was not.
     fn learn(&mut self, pfn: Pfn, mt: Migratetype) -> bool {
         let block = self.block(pfn);
         match self.types.get_mut(block) {
@@ -268,8 +268,8 @@ impl Evidence {
         }
     }
 
-    /// Marks the frames of a block as free or not before this event; tells whether its first frame was
-    /// not marked before.
+    /// Marks the frames of a block as free or not before this event. Returns whether its first frame had not been
+    /// marked before.
     fn first(&mut self, event: u64, pfn: Pfn, order: Order, free: bool) -> bool {
         let start = pfn.0 as usize;
         let end = (start + (1 << order)).min(self.touched.len());
@@ -312,8 +312,8 @@ impl Evidence {
         Start { snapshot, inferred, guessed, limits_read_before: Some(read), notes: vec![told] }
     }
 
-    /// Makes a snapshot one of the state before the first event. `since` is its first marker. Returns the
-    /// first event after the kernel's counters were read.
+    /// Changes a snapshot into the state before the first event. `since` is its first marker. Returns the first
+    /// event after the kernel's counters were read.
     fn go_back(&self, snapshot: &mut Snapshot, since: u64) -> u64 {
         let mut free = free_frames(snapshot, self.touched.len());
         for (pfn, state) in self.before_snapshot.iter().enumerate() {
@@ -340,8 +340,8 @@ impl Evidence {
         read
     }
 
-    /// Sets every pageblock's type: where no event tells, movable unless only the kernel uses it.
-    /// Tells which these are.
+    /// Sets every pageblock's type. If no event tells it, the pageblock is movable unless only the kernel uses it.
+    /// Returns the pageblocks without such an event.
     fn guess_types(&mut self, snapshot: &Snapshot) -> Vec<Pfn> {
         let mut kernel = vec![false; self.types.len()];
         let mut movable = vec![false; self.types.len()];
@@ -374,7 +374,7 @@ impl Evidence {
         self.types.get(self.block(pfn)).copied().flatten().unwrap_or(Movable)
     }
 
-    /// Orders the free lists, and gives the blocks whose place is inferred.
+    /// Orders the free lists. Returns the blocks whose place is inferred.
     fn order_lists(&self, snapshot: &mut Snapshot) -> Vec<Pfn> {
         let taken = |pfn: Pfn, order: Order| {
             let start = pfn.0 as usize;
@@ -402,7 +402,7 @@ impl Evidence {
     }
 }
 
-/// Returns the frames that lie in free blocks.
+/// Returns the frames in free blocks.
 fn free_frames(snapshot: &Snapshot, frames: usize) -> Vec<bool> {
     let mut free = vec![false; frames];
     for block in &snapshot.free {
@@ -412,7 +412,7 @@ fn free_frames(snapshot: &Snapshot, frames: usize) -> Vec<bool> {
     free
 }
 
-/// Returns the blocks that free frames form: buddies that are both free are one.
+/// Returns the blocks that free frames form: free buddies are merged.
 fn free_blocks(snapshot: &Snapshot, free: &[bool]) -> Vec<FreeBlock> {
     let max_order = Geometry::default().max_order;
     let mut blocks = Vec::new();

@@ -1,5 +1,5 @@
-//! The moment at which the kernel's counters were read, between the two markers of a snapshot from
-//! `/proc`: the one at which the free pages that events count are those that the snapshot names.
+//! Finds the moment at which the kernel's counters were read, between the two markers of a snapshot from `/proc`:
+//! the moment when the free pages by the events equal those that the snapshot names.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +8,7 @@ use pageblock_recording::{Snapshot, What};
 
 use crate::look_ahead::CpuListOrders;
 
-/// What events change of the counters.
+/// The changes of the counters by events.
 #[derive(Clone, Copy)]
 struct Change {
     event: u64,
@@ -33,7 +33,7 @@ impl Counters {
         Self { orders, changes: Vec::new(), direct: BTreeMap::new() }
     }
 
-    /// Reports whether CPUs have lists of an order.
+    /// Returns whether CPUs have lists of an order.
     pub(super) fn lists(&self, order: Order) -> bool {
         self.orders.has(order)
     }
@@ -64,9 +64,8 @@ impl Counters {
         }
     }
 
-    /// Returns the first event after the counters were read, and how much longer each CPU's lists had
-    /// become by then, by zone. `free` are the free pages of each zone before the first event; `since` is the
-    /// first marker.
+    /// Returns the first event after the counters were read, and by how much each CPU's lists had grown by then, by
+    /// zone. `free` are the free pages of each zone before the first event; `since` is the first marker.
     pub(super) fn listed_when_read(
         &self,
         snapshot: &Snapshot,

@@ -1,7 +1,7 @@
-//! The rest of free blocks of which the events take a part.
+//! The rest of free blocks, if events take only a part of them.
 //!
-//! The kernel takes the smallest block that suits. A block that a request left alone while it took a larger one, and
-//! that a later request takes, was as large itself: what no event names of it was free too.
+//! The kernel takes the smallest block that suits. So a block that a request left alone when it took a larger one,
+//! and that a later request takes, was as large itself: the frames of it that no event names were free too.
 
 use std::collections::BTreeMap;
 
@@ -11,18 +11,18 @@ use pageblock_recording::{FreeBlock, Snapshot};
 
 use super::{Evidence, UNKNOWN, free_blocks};
 
-/// When a block is first taken from, and for a request of which order.
+/// When a block is first taken from, and the order of that request.
 type Taken = (u64, Order);
 
 impl Evidence {
-    /// Marks as free what was the rest of free blocks.
+    /// Marks the rest of free blocks as free.
     pub(super) fn free_rest_of_blocks(&self, snapshot: &Snapshot, free: &mut [bool]) {
         let mut blocks: Vec<(Taken, FreeBlock)> = free_blocks(snapshot, free)
             .into_iter()
             .filter_map(|block| Some((self.first_taken(block.pfn, block.order)?, block)))
             .collect();
         blocks.sort_unstable_by_key(|&(taken, block)| (taken, block.pfn));
-        // The largest block that was taken so far, by list and by the order that was asked for.
+        // The largest block taken so far, by list and by requested order.
         let mut largest: BTreeMap<(u16, Migratetype), [Order; ORDER_LIMIT as usize + 1]> =
             BTreeMap::new();
         for ((event, asked), FreeBlock { zone, order, pfn, .. }) in blocks {
@@ -41,14 +41,14 @@ impl Evidence {
         }
     }
 
-    /// Returns when a block is first taken from.
+    /// Returns when a block is first taken from, and for which order.
     fn first_taken(&self, pfn: Pfn, order: Order) -> Option<Taken> {
         let frames = pfn.0 as usize..(pfn.0 + pages(order)) as usize;
         let taken = self.taken.get(frames.clone())?.iter().zip(&self.asked[frames]);
         taken.filter(|&(&event, _)| event > 0).map(|(&event, &asked)| (event, asked)).min()
     }
 
-    /// Tells whether all of a block can have been free until an event.
+    /// Returns whether all of a block can have been free until an event.
     fn was_free(
         &self,
         snapshot: &Snapshot,

@@ -1,12 +1,12 @@
-//! The start state of a capture that has none: what its events name, and nothing else.
+//! The start state of a capture without a snapshot: what its events name, and nothing else.
 //!
-//! * What an event first takes from a zone was free, what it first allocates or drains from a CPU list was on that
-//!   list, what it first frees was in use.
-//! * Where only requests and frees were recorded, what is first allocated was free in the zone: an allocation that
-//!   came from a CPU list had come from there.
-//! * A free block that was left while a larger one was taken was as large, also where no event names all of it.
-//! * Other frames that no event names are left out, as if they were in use; but if there is a copy of the machine's
-//!   buddyinfo, as many of them are free, by order, as it says, and by order and type as its pagetypeinfo says.
+//! * A block that an event first takes from a zone was free; one that it first allocates or drains from a CPU list
+//!   was on that list; one that it first frees was in use.
+//! * If only requests and frees were recorded, a block that is first allocated was free in the zone: an allocation
+//!   from a CPU list had come from there.
+//! * A free block that was left when a larger one was taken was as large itself, even if no event names all of it.
+//! * Frames that no event names are treated as in use. If there is a copy of the machine's buddyinfo, as many of
+//!   them are free, by order, as it counts, and by order and type as its pagetypeinfo counts.
 //! * Without the machine's zoneinfo the zones are those of x86-64, from the lowest to the highest frame named. They
 //!   have no watermarks, as most of the machine's free memory is unknown; the limits of CPU lists are those of a
 //!   zone of that size.
@@ -35,7 +35,7 @@ const DMA32_END: u64 = 1 << 20;
 /// Zones begin and end with a block of the largest order.
 const ZONE_ALIGN: Order = 10;
 
-/// What a replay can name: 16 TiB.
+/// The number of frames that a replay can name: 16 TiB.
 const FRAMES: u64 = 1 << 32;
 
 /// What the events name.
@@ -44,7 +44,7 @@ struct Named {
     /// By zone of x86-64: the lowest frame and the one after the highest.
     frames: BTreeMap<ZoneKind, (u64, u64)>,
     cpus: u16,
-    /// Requests and frees, and events of what zones give and take.
+    /// Requests and frees; and events of what zones yield and get back.
     requests: u64,
     zone_events: u64,
     outside: Option<Pfn>,
@@ -80,11 +80,11 @@ fn zone_of(pfn: Pfn) -> ZoneKind {
     }
 }
 
-/// Gives a recording without a start state the zones and CPUs that its events name, unless it has them, and every
-/// recording the limits of CPU lists that its kernel does not print.
+/// Gives a recording without a start state the zones and CPUs that its events name, unless it has them, and gives
+/// every recording the limits of CPU lists that its kernel does not print.
 ///
 /// # Errors
-/// Where the events cannot be read, or name a frame that is in none of the zones.
+/// If the events cannot be read, or name a frame outside all zones.
 pub fn complete(recording: &mut Recording, columnar: &Columnar) -> Result<(), Error> {
     if recording.start_known {
         unprinted_limits(recording);
@@ -114,8 +114,8 @@ pub fn complete(recording: &mut Recording, columnar: &Columnar) -> Result<(), Er
     Ok(())
 }
 
-/// Adds the limits between which a kernel tunes the size of its CPU lists, as it computes them: some versions tune, and
-/// print only the size of the moment.
+/// Adds the limits between which a kernel tunes the size of its CPU lists, as the kernel computes them: some
+/// versions tune the size, but print only the present one.
 fn unprinted_limits(recording: &mut Recording) {
     const FRACTION: &str = "proc/sys/vm/percpu_pagelist_high_fraction";
     let fixed = recording.settings.get(FRACTION).is_some_and(|text| text.trim() != "0");
@@ -132,7 +132,7 @@ fn add_limits(Snapshot { zones, pcpinfo, .. }: &mut Snapshot, policy: &Policy) {
         let sizes =
             tuning::pcp_sizes(policy, zone.managed, zone.wmark.low, cpus, Geometry::default());
         let tuned = sizes.high_min..=sizes.high_max;
-        // A list that was never used has the limit that it was made with, until its first free.
+        // A list that was never used keeps its initial limit until its first free.
         let is_tuned = info.high == 0 || tuned.contains(&info.high);
         if sizes.high_min < sizes.high_max && is_tuned {
             (info.high_min, info.high_max) = (Some(sizes.high_min), Some(sizes.high_max));
@@ -176,7 +176,7 @@ fn lists(recording: &Recording, cpus: u16) -> Vec<PcpInfo> {
     lists
 }
 
-/// Returns the start state that the events tell.
+/// Returns the start state that the events imply.
 pub(super) fn start(
     recording: &Recording,
     columnar: &Columnar,
@@ -196,7 +196,7 @@ pub(super) fn start(
                 }
                 ref what => {
                     evidence.push(event, record.cpu, record.pid, what);
-                    // A list has pages of its type's pageblocks, but for a few that were stolen.
+                    // A list has pages of its type's pageblocks, except for a few that were stolen.
                     if let What::Alloc { pfn: Some(pfn), mt, .. } = *what {
                         evidence.learn(pfn, mt);
                     }
@@ -238,8 +238,7 @@ fn conclude(mut evidence: Evidence, recording: &Recording) -> Start {
     Start { snapshot, inferred, guessed, limits_read_before: None, notes: vec![told] }
 }
 
-/// Gives the pageblocks of each free block the type that the events tell of the first of them: a block is on one
-/// list.
+/// Gives all pageblocks of each free block the type that the events tell for the first: a block is on one list.
 fn give_one_type(evidence: &mut Evidence, free: &[FreeBlock]) {
     for block in free.iter().filter(|block| block.order > evidence.pageblock_order) {
         let last = Pfn(block.pfn.0 + (1 << block.order) - 1);
@@ -252,7 +251,7 @@ fn give_one_type(evidence: &mut Evidence, free: &[FreeBlock]) {
     }
 }
 
-/// Returns the frames that were in use: what a movable pageblock has is movable.
+/// Returns the frames that were in use. Content of a movable pageblock counts as movable.
 fn used(evidence: &Evidence) -> Vec<UsedRange> {
     let mut ranges: Vec<UsedRange> = Vec::new();
     for (pfn, &was) in evidence.before_snapshot.iter().enumerate() {
@@ -285,7 +284,7 @@ mod tests {
         let mut start = Snapshot { zones: vec![zone], pcpinfo: lists, ..Snapshot::default() };
         add_limits(&mut start, &Policy::parse("debian-6.12").unwrap());
         let limits: Vec<_> = start.pcpinfo.iter().map(|i| (i.high_min, i.high_max)).collect();
-        // What an administrator set is kept.
+        // A size that an administrator set is kept.
         assert_eq!(limits, [(Some(79), Some(160)), (Some(79), Some(160)), (None, None)]);
     }
 }

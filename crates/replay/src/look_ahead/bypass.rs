@@ -1,8 +1,8 @@
 //! Pages of a batch that bypassed a CPU list because its trylock failed (`free_unref_folios`). A batch first
-//! reports all its pages freed, then each that reaches the list; one that does not goes straight to the
-//! buddy lists at that point, without a report.
+//! reports all its pages as freed, then each page that reaches the list. A page that does not goes to the buddy
+//! lists at that point, without a report.
 //!
-//! A page freed just before a batch, but not in it, looks the same, until it is seen to leave a CPU list.
+//! A page that was freed just before a batch, but not in it, looks the same until it is seen to leave a CPU list.
 
 use std::collections::BTreeMap;
 
@@ -15,26 +15,26 @@ const BATCH: usize = 31;
 /// A page that a task freed.
 type Freed = (u64, Pfn, Order);
 
-/// What a task freed in a row.
+/// The pages that a task freed in a row.
 #[derive(Default)]
 struct Row {
-    /// Until the first reaches a list.
+    /// The pages freed before the first one reaches a list.
     freed: Vec<Freed>,
-    /// The event with which the last one did.
+    /// The event at which the last one reached a list.
     reached: Option<u64>,
 }
 
-/// A page that may have gone past the lists.
+/// A page that may have bypassed the lists.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct PossibleBypass {
     /// The event of its free.
     pub(super) freed: u64,
-    /// The event before which it went.
+    /// The event before which it reached the buddy lists.
     pub(super) before: u64,
     pub(super) order: Order,
 }
 
-/// Finds such pages.
+/// Finds pages that may have bypassed a list.
 #[derive(Default)]
 pub(super) struct BypassFinder {
     rows: BTreeMap<u32, Row>,
@@ -72,12 +72,12 @@ impl BypassFinder {
         }
     }
 
-    /// Ends the doubt about a page, and returns it.
+    /// Removes the doubt about a page, and returns it.
     pub(super) fn settle(&mut self, pfn: Pfn) -> Option<PossibleBypass> {
         if self.doubts.is_empty() { None } else { self.doubts.remove(&pfn) }
     }
 
-    /// Returns what is still in doubt.
+    /// Returns the pages that are still in doubt.
     pub(super) fn rest(&mut self) -> BTreeMap<Pfn, PossibleBypass> {
         std::mem::take(&mut self.doubts)
     }

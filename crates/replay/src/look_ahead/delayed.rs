@@ -1,60 +1,60 @@
-//! Reports that come late: a task can be interrupted between reporting that it frees a block and
-//! putting it on its CPU's list, or between taking a block from a list and reporting it. The trace
-//! point and the list's lock themselves end with a place where it may.
+//! Late reports: a task can be interrupted between reporting that it frees a block and putting it on its CPU's
+//! list, or between taking a block from a list and reporting it. Both the tracepoint and the release of the list's
+//! lock are places where that can happen.
 //!
-//! Lists are stacks, so what other tasks did meanwhile tells: a block that was on the list is taken
-//! before those under it, and given back after them.
+//! Lists are stacks, so what other tasks did meanwhile shows it: a block that was on the list is taken before those
+//! below it, and drained after them.
 
 use std::collections::BTreeMap;
 
 use pageblock::frame::{Order, Pfn};
 use pageblock::mobility::Migratetype;
 
-/// Tasks that are watched while others run; the oldest are given up.
+/// The number of interrupted tasks that are watched; the oldest are dropped.
 const MOST_ASIDE: usize = 24;
 
-/// Frees that are doubtful after their task came back; the oldest are then taken to be prompt.
+/// The number of frees still in doubt after their task came back; the oldest then count as prompt.
 const MOST_DOUBTS: usize = 64;
 
-/// Blocks that are watched for one task.
+/// The number of blocks that are watched per task.
 const MOST_ABOVE: usize = 128;
 
 /// The event of a free, and its block.
 type Freed = (u64, Pfn, Order);
 
-/// A block that was freed while a task stood aside.
+/// A block that was freed while a task was interrupted.
 #[derive(Clone, Copy)]
 struct Above {
     pfn: Pfn,
     order: Order,
-    /// The type of its list, as far as known.
+    /// The type of its list, if known.
     mt: Option<Migratetype>,
 }
 
-/// A task that others run instead of, on the same CPU.
+/// A task that was interrupted, while others run on its CPU.
 struct Aside {
     pid: u32,
     cpu: u16,
-    /// The first event of the others.
+    /// The first event of the other tasks.
     since: u64,
-    /// The block that the task had freed just before: its event, frame and order.
+    /// The block that the task had freed just before: event, frame and order.
     freed: Option<Freed>,
-    /// The task that ran instead last.
+    /// The last other task.
     other: u32,
-    /// Lists of this CPU that gave a block from below, by order and type.
+    /// Lists of this CPU that yielded a block from below, by order and type.
     gave: Vec<(Order, Migratetype)>,
     /// Lists of this CPU that were empty.
     empty: Vec<(Order, Migratetype)>,
     above: Vec<Above>,
-    /// Lists that gave some of the blocks above back to the zone.
+    /// Lists that drained some of the blocks above.
     drained: Vec<(Order, Migratetype)>,
-    /// Where the task ran next, once it has.
+    /// The CPU on which the task ran next, once it has.
     resumed: Option<u16>,
 }
 
 impl Aside {
-    /// Tells whether the block that the task had freed came to the list only afterwards, now that it
-    /// left it.
+    /// Returns whether the block that the task had freed reached the list only afterwards, now that it left the
+    /// list.
     fn freed_delayed(
         &self,
         how: LeftBy,
@@ -74,8 +74,8 @@ impl Aside {
         }
     }
 
-    /// Tells whether such blocks are on the list for sure. `delayed` are those whose own frees are
-    /// doubtful.
+    /// Returns whether such blocks are certainly on the list. The frees of `delayed` blocks are in doubt
+    /// themselves.
     fn has_above(&self, (order, mt): (Order, Migratetype), delayed: &[Pfn]) -> bool {
         let on_list = |above: &&Above| (above.order, above.mt) == (order, Some(mt));
         self.above.iter().filter(on_list).any(|above| !delayed.contains(&above.pfn))
@@ -87,14 +87,14 @@ impl Aside {
 pub(super) enum LeftBy {
     /// A request took it.
     Taken,
-    /// It went back to the zone.
+    /// It was drained to the zone.
     Drained,
 }
 
-/// What an event that takes a block tells of events before it.
+/// What an event that takes a block tells about earlier events.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum LateReport {
-    /// The block's free, at this event, reached its list late.
+    /// The free of the block, at this event, reached its list late.
     FreedLate(u64),
     /// The block was taken before this event.
     TakenBefore(u64),
@@ -102,16 +102,16 @@ pub(super) enum LateReport {
     MaybeTakenBefore(u64),
 }
 
-/// Finds the late reports among all.
+/// Finds the late reports.
 #[derive(Default)]
 pub(super) struct DelayedFinder {
-    /// The task that each CPU last ran, and its event if that freed a block.
+    /// By CPU: the last task, and its event if that freed a block.
     last: BTreeMap<u16, (u32, Option<Freed>)>,
     aside: Vec<Aside>,
     doubts: Vec<Aside>,
-    /// The task of this event, back after others, if it is.
+    /// The task of this event, if it came back after others.
     back: Option<Aside>,
-    /// The type of each pageblock of the start snapshot, plus one; 0 where it is not known.
+    /// The type of each pageblock of the start snapshot, plus one; 0 if it is not known.
     types: Vec<u8>,
     pageblock_order: Order,
 }
@@ -123,22 +123,22 @@ impl DelayedFinder {
         Self { types, pageblock_order, ..Self::default() }
     }
 
-    /// Sets the type of a frame's pageblock: the list that its pages are freed to. A frame outside the start
-    /// snapshot, which only damage can name, has none.
+    /// Sets the type of a frame's pageblock: the list to which its pages are freed. A frame outside the start
+    /// snapshot, which only damage can name, has no type.
     pub(super) fn block_type(&mut self, pfn: Pfn, mt: Migratetype) {
         if let Some(slot) = self.types.get_mut((pfn.0 >> self.pageblock_order) as usize) {
             *slot = mt as u8 + 1;
         }
     }
 
-    /// Sets the type of all pageblocks of a block, or of the one that it lies in.
+    /// Sets the type of all pageblocks of a block, or of the pageblock that contains it.
     pub(super) fn range_type(&mut self, pfn: Pfn, order: Order, mt: Migratetype) {
         for block in 0..1u64 << order.saturating_sub(self.pageblock_order) {
             self.block_type(Pfn(pfn.0 + (block << self.pageblock_order)), mt);
         }
     }
 
-    /// Follows any event, before its kind is looked at.
+    /// Follows any event, before its kind is considered.
     pub(super) fn event(&mut self, event: u64, cpu: u16, pid: u32) {
         self.keep_doubt();
         let last = self.last.insert(cpu, (pid, None));
@@ -182,7 +182,7 @@ impl DelayedFinder {
         });
     }
 
-    /// Returns the type of a frame's pageblock, as far as known.
+    /// Returns the type of a frame's pageblock, if known.
     pub(super) fn type_of(&self, pfn: Pfn) -> Option<Migratetype> {
         let block = (pfn.0 >> self.pageblock_order) as usize;
         let place = self.types.get(block).copied().unwrap_or(0);
@@ -223,23 +223,23 @@ impl DelayedFinder {
         }
     }
 
-    /// Follows the refill of a list: it was empty.
+    /// Follows the refill of a list, which was empty.
     pub(super) fn refilled(&mut self, cpu: u16, pid: u32, pfn: Pfn, order: Order, mt: Migratetype) {
         self.forget(pfn);
         let list = (order, mt);
         for aside in self.aside.iter_mut().filter(|aside| aside.cpu == cpu) {
-            // What a task does first it may have begun before.
+            // A task may have begun its first operation before.
             if std::mem::replace(&mut aside.other, pid) == pid && !aside.empty.contains(&list) {
                 aside.empty.push(list);
             }
-            // These are behind what was on the list, but on it.
+            // These are behind the blocks that were on the list, but on it.
             if aside.above.len() < MOST_ABOVE {
                 aside.above.push(Above { pfn, order, mt: None });
             }
         }
     }
 
-    /// Follows a block that left a list; returns what that tells of earlier events.
+    /// Follows a block that left a list. Returns what that tells about earlier events.
     pub(super) fn left(
         &mut self,
         how: LeftBy,
@@ -321,7 +321,7 @@ mod tests {
         finder.left(how, 0, pid, pfn, LIST)
     }
 
-    /// One frame number must not decide how much memory is taken.
+    /// A single frame number must not decide how much memory is taken.
     #[test]
     fn frames_that_the_machine_lacks_have_no_type() {
         let mut finder = finder();

@@ -1,4 +1,4 @@
-//! What was found out about each freed page.
+//! The destination of each freed page.
 
 use std::collections::BTreeMap;
 
@@ -8,18 +8,18 @@ use super::bypass::PossibleBypass;
 use super::tick::Ticks;
 use super::untraced::Untraced;
 
-/// What becomes of a freed page.
+/// Where a freed page goes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Destination {
     /// It goes to the CPU list at once.
     Listed,
     /// It goes to the CPU list with its batch.
     Batched,
-    /// It goes to the buddy lists at once, though its order has a CPU list.
+    /// It goes to the buddy lists at once, although its order has a CPU list.
     Direct,
-    /// A freed page: it stays with the compaction that freed it. See [`Destination::Sought`] for others.
+    /// For a freed page: it stays with the compaction that freed it. See [`Destination::Sought`] for others.
     Kept,
-    /// It goes to a CPU list when its task is next seen, on the CPU that it is then on.
+    /// It goes to a CPU list when its task is next seen, on that task's CPU at the time.
     Delayed,
     /// It goes to a list as part of a block whose last page is freed later.
     Part,
@@ -28,15 +28,15 @@ pub enum Destination {
 }
 
 impl Destination {
-    /// A page that compaction isolates: its fast search found it on the list, and moved what it
-    /// passed over behind it (`fast_isolate_freepages`).
+    /// For a page that compaction isolates: its fast search found it on the list, and moved the blocks that it
+    /// passed behind it (`fast_isolate_freepages`).
     #[allow(non_upper_case_globals, reason = "reads as a variant")]
     pub const Sought: Self = Self::Kept;
-    /// A block that refills a list: the bulk allocator does it.
+    /// For a block that refills a list: the bulk allocator refills it.
     #[allow(non_upper_case_globals, reason = "reads as a variant")]
     pub const ForBulk: Self = Self::Kept;
 
-    /// Encodes it in four bits.
+    /// Encodes the destination in four bits.
     fn to_bits(self) -> u8 {
         match self {
             Self::Listed => 0,
@@ -62,43 +62,43 @@ impl Destination {
     }
 }
 
-/// Where all freed pages of a recording go: four bits an event.
+/// The destinations of all freed pages of a recording: four bits per event.
 #[derive(Default)]
 pub struct LookAhead {
     pub(super) isolation: bool,
     bits: Vec<u8>,
-    /// Blocks that were taken before an event, and reported after it.
+    /// By event: blocks that were taken before it, and reported after it.
     pub(super) taken: BTreeMap<u64, Vec<Taken>>,
     pub(super) ticks: Ticks,
     pub(super) reclaim_ends: BTreeMap<u64, u8>,
     pub(super) reserves: BTreeMap<u64, Pfn>,
     pub(super) freed_delayed: u64,
     pub(super) untraced: Untraced,
-    /// The same of CPU lists: the bulk allocator takes pages without an event.
+    /// Pages that left CPU lists silently, as the bulk allocator takes pages without an event.
     pub(super) untraced_listed: Untraced,
-    /// Pages of batches that bypassed a CPU list before an event.
+    /// By event: pages of batches that bypassed a CPU list before it.
     pub(super) bypassed: BTreeMap<u64, Vec<(Pfn, Order)>>,
 }
 
-/// A block that a task had taken from a list before another ran, and reported afterwards.
+/// A block that a task had taken from a list before another task ran, and reported afterwards.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Taken {
     /// The task.
     pub pid: u32,
     /// The block.
     pub pfn: Pfn,
-    /// Whether the lists tell; else it may have been taken afterwards too.
+    /// Whether the lists prove it; if not, it may also have been taken afterwards.
     pub sure: bool,
 }
 
 impl LookAhead {
-    /// Tells whether the recording shows what compaction isolates.
+    /// Returns whether the recording shows what compaction isolates.
     #[must_use]
     pub fn has_isolation(&self) -> bool {
         self.isolation
     }
 
-    /// Returns where the page goes that the event of this index frees, or ends the batch of.
+    /// Returns the destination of the page that the event of this index frees, or whose batch it ends.
     #[must_use]
     pub fn destination(&self, event: u64) -> Destination {
         let byte = self.bits.get((event / 2) as usize).copied().unwrap_or(0);
@@ -125,7 +125,7 @@ impl LookAhead {
         self.bypassed.get(&event).map_or(&[], Vec::as_slice)
     }
 
-    /// Returns when pages left the free lists without an event, where isolation is not recorded.
+    /// Returns when pages left the free lists without an event, if isolation is not recorded.
     #[must_use]
     pub fn untraced(&self) -> &Untraced {
         &self.untraced
@@ -137,13 +137,13 @@ impl LookAhead {
         &self.untraced_listed
     }
 
-    /// Returns the node whose kswapd does not reclaim any longer after this event.
+    /// Returns the node whose kswapd stopped reclaiming after this event.
     #[must_use]
     pub fn reclaim_end(&self, event: u64) -> Option<u8> {
         self.reclaim_ends.get(&event).copied()
     }
 
-    /// Returns a frame of the pageblock that the allocation of this event made a highatomic reserve.
+    /// Returns a frame of the pageblock that the allocation of this event added to the highatomic reserve.
     #[must_use]
     pub fn reserve(&self, event: u64) -> Option<Pfn> {
         self.reserves.get(&event).copied()

@@ -1,5 +1,5 @@
-//! When kswapd stops reclaiming. It clears the zones' marks as it leaves `balance_pgdat`, and reports
-//! only later, if at all, that it sleeps: what it does last before tells when.
+//! Finds when kswapd stops reclaiming. It clears the zones' marks when it leaves `balance_pgdat`, and reports only
+//! later, if at all, that it sleeps. Its last activity before that tells when.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +8,7 @@ use pageblock_recording::{Record, What};
 /// A run of kswapd.
 struct Run {
     node: u8,
-    /// The last event of what it does while it reclaims.
+    /// The last event of its reclaim.
     last: u64,
 }
 
@@ -50,7 +50,7 @@ impl KswapdFinder {
                 let waits = self.runs.iter().find(|(_, run)| of_node(run)).map(|(&pid, _)| pid);
                 waits.into_iter().for_each(|pid| self.end(pid));
             }
-            // So does kswapd on its way to sleep.
+            // kswapd raises it too, on its way to sleep.
             "mm_compaction_wakeup_kcompactd" => {}
             _ => {
                 if let Some(run) = self.runs.get_mut(&record.pid) {

@@ -1,13 +1,13 @@
-//! What becomes of each freed page, found by looking ahead: the recording says that a page is freed,
-//! but not when it reaches a list, nor which.
+//! Finds the destination of each freed page by looking ahead: the recording says that a page is freed, but not when
+//! it reaches a list, or which.
 //!
 //! * A page that is freed in a batch reaches its CPU list with the later `mm_page_free_batched`.
-//! * A page whose next event takes it from the buddy lists, without a drain between, never was on a
-//!   CPU list: its trylock failed, so it went straight to the zone.
-//! * From 6.10 compaction reports a free of target pages that it keeps. Those that it has left it frees
-//!   in one go before it ends. Without a probe on isolation the replay tells which pages it may keep.
-//! * From 7.2 pages in a row that are freed one by one, as those of a stack, reach a list as larger
-//!   blocks (`__free_contig_range`).
+//! * A page whose next event takes it from the buddy lists, without a drain in between, never was on a CPU list:
+//!   the trylock failed, so it went straight to the zone.
+//! * From 6.10 compaction reports a free of target pages that it keeps. It frees the remaining ones all at once
+//!   before it ends. Without a probe on isolation the replay decides which pages it may keep.
+//! * From 7.2 consecutive pages that are freed one by one, such as those of a stack, reach a list as larger blocks
+//!   (`__free_contig_range`).
 
 mod bypass;
 mod delayed;
@@ -33,17 +33,17 @@ pub use self::tick::{PERIOD_US, Ticks};
 pub use self::untraced::Untraced;
 use self::untraced::UntracedFinder;
 
-/// The last free of each frame's block, until something else happens to it: the index of the event
-/// plus one, 0 where nothing is pending; the same of the event that ended its batch; whether the task
-/// that freed it compacts, and may keep it. A tuple of zeros is one of zero bytes, so that the table
-/// takes no memory for frames that no event has.
+/// The last free of each frame's block, until something else happens to it: the index of the event plus one (0 if
+/// nothing is pending), the index of the event that ended its batch plus one, and whether the freeing task compacts
+/// and may keep it. A tuple of zeros consists of zero bytes, so the table takes no memory for frames without
+/// events.
 type Pending = (u64, u64, bool);
 
-/// Finds what becomes of each freed page, in one pass.
+/// Finds the destination of each freed page, in one pass.
 pub struct LookAheadFinder {
     /// The event under way.
     now: u64,
-    /// The last event that says that compaction may have isolated free pages.
+    /// The last event showing that compaction may have isolated free pages.
     last_isolation: u64,
     look_ahead: LookAhead,
     pending: Vec<Pending>,
@@ -52,14 +52,14 @@ pub struct LookAheadFinder {
     compacting: BTreeSet<u32>,
     /// The blocks that each task isolated since its last scan of a pageblock: event and pages.
     isolated: BTreeMap<u32, Vec<(u64, u64)>>,
-    /// The task that isolated each free page last, plus one: where the recording has this, compaction
-    /// keeps no other page.
+    /// The task that last isolated each free page, plus one. If the recording has this, compaction keeps no other
+    /// page.
     isolated_by: Vec<u32>,
-    /// The block that each task took from another type's list just now, whole.
+    /// The block that each task just took from another type's list, as a whole.
     stolen: BTreeMap<u32, (Pfn, Order)>,
-    /// Frees by tasks that compact, as long as it is not known that the recording has isolation.
+    /// Frees by compacting tasks, until it is known that the recording has isolation.
     unproven: Vec<u64>,
-    /// What each task freed in one go just now of what it had isolated: events and blocks.
+    /// The blocks that each task just freed at once from those it had isolated: events and blocks.
     released: BTreeMap<u32, Vec<(u64, Pfn, Order)>>,
     delayed: DelayedFinder,
     untraced: UntracedFinder,
@@ -68,14 +68,14 @@ pub struct LookAheadFinder {
     ticks: TickFinder,
     kswapd: KswapdFinder,
     reserve: ReserveFinder,
-    /// The blocks that each CPU refilled a list with just now: the task and the events.
+    /// The blocks with which each CPU just refilled a list: the task and the events.
     refills: BTreeMap<u16, (u32, Vec<u64>)>,
 }
 
 /// The orders that have CPU lists.
 #[derive(Clone, Copy, Debug)]
 pub struct CpuListOrders {
-    /// All up to this one.
+    /// All orders up to this one.
     pub up_to: Order,
     /// And this one.
     pub and: Option<Order>,
@@ -88,9 +88,8 @@ impl CpuListOrders {
 }
 
 impl LookAheadFinder {
-    /// Creates a finder for the frames of the start snapshot. `compaction_keeps`: whether the kernel's
-    /// compaction reports a free of pages that it keeps (6.10 and later). `workers`: the kernel's tasks
-    /// that work for one CPU.
+    /// Creates a finder for the frames of the start snapshot. `compaction_keeps`: the kernel's compaction reports a
+    /// free of pages that it keeps (6.10 and later). `workers`: the kernel's tasks that work for one CPU.
     #[must_use]
     pub fn new(
         start: &Snapshot,
@@ -132,7 +131,7 @@ impl LookAheadFinder {
         }
     }
 
-    /// Takes the event of index `event`. Events come in order.
+    /// Follows the event of index `event`. Events come in order.
     pub fn push(&mut self, event: u64, record: &Record) {
         self.ticks.event(record);
         self.kswapd.event(event, record);
@@ -160,7 +159,7 @@ impl LookAheadFinder {
             }
             What::ZoneLocked { pfn, order, .. } => self.settle(*pfn, *order, Destination::Direct),
             What::Extfrag(x) => {
-                // A claim from 6.10 on names the block that it takes, not the one that it found.
+                // From 6.10 a claim names the block that it takes, not the one that it found.
                 let found = !self.compaction_keeps
                     || !x.change_ownership
                     || x.pfn.is_aligned(self.orders.and.unwrap_or(0));
@@ -213,7 +212,7 @@ impl LookAheadFinder {
         }
     }
 
-    /// Follows `mm_page_free`: where the block goes is not known yet.
+    /// Follows `mm_page_free`. The destination of the block is not known yet.
     fn free(&mut self, event: u64, pid: u32, pfn: Pfn, order: Order) {
         self.settle(pfn, order, Destination::Kept);
         let compacting = self.may_keep(pid, pfn);
@@ -231,7 +230,7 @@ impl LookAheadFinder {
         }
     }
 
-    /// Releases what compaction has left of the blocks that it isolated.
+    /// Releases the blocks that compaction isolated and did not use.
     fn release(&mut self, pid: u32) {
         for (event, pfn, order) in self.released.remove(&pid).unwrap_or_default() {
             self.look_ahead.set(event, Destination::Listed);
@@ -243,7 +242,7 @@ impl LookAheadFinder {
         }
     }
 
-    /// Tells whether a task may keep a page that it reports free.
+    /// Returns whether a task may keep a page that it reports free.
     fn may_keep(&self, pid: u32, pfn: Pfn) -> bool {
         let isolated = self.isolated_by.get(pfn.0 as usize) == Some(&pid.wrapping_add(1));
         self.compaction_keeps
@@ -347,8 +346,8 @@ impl LookAheadFinder {
         self.look_ahead.taken.entry(since).or_default().push(Taken { pid, pfn, sure });
     }
 
-    /// Follows a scan of a pageblock, which took the last `taken` pages that its task isolated; those
-    /// before were found by the fast search.
+    /// Follows a scan of a pageblock, which took the last `taken` pages that its task isolated. The fast search
+    /// found the earlier ones.
     fn scanned(&mut self, pid: u32, mut taken: u64) {
         for (event, pages) in self.isolated.remove(&pid).unwrap_or_default().into_iter().rev() {
             if taken >= pages {
@@ -359,7 +358,7 @@ impl LookAheadFinder {
         }
     }
 
-    /// Joins the pages of a block that leaves a CPU list: if they were freed one by one, they reached it
+    /// Joins the pages of a block that leaves a CPU list: if they were freed one by one, they reached the list
     /// together.
     fn join(&mut self, pfn: Pfn, order: Order) {
         let start = pfn.0 as usize;
@@ -410,15 +409,15 @@ impl LookAheadFinder {
         }
     }
 
-    /// Tells whether a page that bypassed its CPU list may since have left the free lists without an event: only
-    /// compaction takes pages so, and not from unmovable pageblocks.
+    /// Returns whether a page that bypassed its CPU list may have left the free lists since without an event. Only
+    /// compaction takes pages in this way, and not from unmovable pageblocks.
     fn may_be_isolated(&self, pfn: Pfn, doubt: PossibleBypass) -> bool {
         !self.look_ahead.isolation
             && self.last_isolation > doubt.before
             && self.delayed.type_of(pfn) != Some(Migratetype::Unmovable)
     }
 
-    /// Pages in use at the end, and without an event since their free, were isolated.
+    /// Settles pages that are in use at the end without an event since their free: they were isolated.
     fn settle_used(&mut self, end: Option<&Snapshot>) {
         let doubts = self.bypassed.rest();
         for used in end.map(|end| end.used.as_slice()).unwrap_or_default() {
@@ -434,8 +433,8 @@ impl LookAheadFinder {
         }
     }
 
-    /// Returns what was found. Pages without a later event are where the end snapshot has them; without one,
-    /// on their CPU list.
+    /// Returns the destinations. Pages without a later event are where the end snapshot has them; without an end
+    /// snapshot, on their CPU list.
     #[must_use]
     pub fn finish(mut self, end: Option<&Snapshot>) -> LookAhead {
         for (pfn, order) in std::mem::take(&mut self.stolen).into_values() {

@@ -1,6 +1,6 @@
-//! Which allocations made their pageblock a highatomic reserve. It raises no event: from 6.10 a page
-//! that goes back to the zone shows its block's type, and the last high-order allocation that could
-//! not wait in that block made it so.
+//! Finds the allocations that added their pageblock to the highatomic reserve, which raises no event. From 6.10 a
+//! page that returns to the zone shows its pageblock's type; the last high-order allocation in that pageblock that
+//! could not sleep added it.
 
 use std::collections::BTreeMap;
 
@@ -12,7 +12,7 @@ use pageblock_recording::{Record, Snapshot, What};
 #[derive(Clone, Copy, Default)]
 struct Block {
     reserved: bool,
-    /// The last allocation that may have reserved it, plus one.
+    /// The last allocation that may have reserved the pageblock, plus one.
     by: u64,
 }
 

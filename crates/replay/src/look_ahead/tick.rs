@@ -1,24 +1,24 @@
-//! When the CPU lists' limits decay: once a second, at the same time on all CPUs (`vmstat_update`,
-//! whose timer is rounded to full seconds). It raises an event only where it makes a list give pages
-//! back: a worker's drain without a free before it.
+//! Finds when the limits of CPU lists decay: once a second, at the same time on all CPUs (`vmstat_update`, whose
+//! timer is rounded to full seconds). This raises an event only if it makes a list drain: a worker's drain without
+//! a free before it.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use pageblock_recording::{Record, What};
 
-/// A second, in the recorder's microseconds.
+/// A second, in microseconds of the recorder's clock.
 pub const PERIOD_US: u64 = 1_000_000;
 
-/// A worker that drains at another time does something else.
+/// A worker that drains further from the common time does something else.
 const MOST_APART_US: u64 = 100_000;
 
-/// Drains that are looked at.
+/// The number of drains that are considered.
 const MOST: usize = 4096;
 
 #[derive(Default)]
 pub(super) struct TickFinder {
     workers: BTreeSet<u32>,
-    /// The task of each CPU's last event, where that was no free.
+    /// The task of each CPU's last event, if that was not a free.
     last: BTreeMap<u16, u32>,
     /// When lists of a CPU were seen to decay.
     seen: Vec<(u16, u64)>,
@@ -27,28 +27,28 @@ pub(super) struct TickFinder {
 /// When the limits of CPU lists decay.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Ticks {
-    /// The time within each second; `None` where it is not known.
+    /// The time within each second; `None` if it is not known.
     phase: Option<u64>,
-    /// When a CPU was seen to be early or late, by second.
+    /// Times when a CPU was seen to be early or late, by second.
     seen: BTreeMap<(u16, u64), u64>,
     workers: BTreeSet<u32>,
 }
 
 impl Ticks {
-    /// Tells whether the times are known.
+    /// Returns whether the times are known.
     #[must_use]
     pub fn are_known(&self) -> bool {
         self.phase.is_some()
     }
 
-    /// Tells whether a task works for one CPU, as the one whose lists decay does.
+    /// Returns whether a task works for one CPU, as the one does that decays the CPU's lists.
     #[must_use]
     pub fn is_worker(&self, pid: u32) -> bool {
         self.workers.contains(&pid)
     }
 
-    /// Returns the number of the second in which a CPU's lists have decayed last at a time; `None` where
-    /// the times are not known.
+    /// Returns the number of the second in which a CPU's lists last decayed before a time; `None` if the times are
+    /// not known.
     #[must_use]
     pub fn second(&self, cpu: u16, now: u64) -> Option<u64> {
         let phase = self.phase?;
@@ -77,8 +77,7 @@ impl TickFinder {
         }
     }
 
-    /// Returns the times of all ticks; the time within the second is the one that the others are nearest
-    /// to.
+    /// Returns the times of all ticks. The time within the second is the one to which the others are nearest.
     pub(super) fn finish(&self) -> Ticks {
         let apart = |a: u64, b: u64| {
             let d = (a % PERIOD_US).abs_diff(b % PERIOD_US);

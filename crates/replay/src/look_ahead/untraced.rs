@@ -1,6 +1,5 @@
-//! Free pages that leave the free lists without an event of their own, as those do that compaction
-//! isolates: they are free, and the next that is seen of them is that they are freed, or that they are
-//! in use at the end.
+//! Free pages that leave the free lists without an event of their own, such as those that compaction isolates: they
+//! are free, and next they are seen to be freed, or to be in use at the end.
 
 use pageblock::frame::{Order, Pfn};
 use pageblock_recording::Snapshot;
@@ -8,35 +7,35 @@ use pageblock_recording::Snapshot;
 /// When pages left the free lists silently.
 #[derive(Default)]
 pub struct Untraced {
-    /// The page, the first event before which it may have left, and the first before which it had;
+    /// The page, the first event before which it may have left, and the first event before which it must have left;
     /// sorted.
     stays: Vec<(Pfn, u64, u64)>,
 }
 
 impl Untraced {
-    /// Tells whether a page may have left the free lists silently just before this event.
+    /// Returns whether a page may have left the free lists silently just before this event.
     fn page(&self, pfn: Pfn, event: u64) -> bool {
         let after = self.stays.partition_point(|&(page, from, _)| (page, from) <= (pfn, event));
         let last = after.checked_sub(1).map(|at| self.stays[at]);
         last.is_some_and(|(page, _, to)| page == pfn && event < to)
     }
 
-    /// Tells the same of all pages of a block.
+    /// Returns whether all pages of a block may have left silently just before this event.
     #[must_use]
     pub fn block(&self, pfn: Pfn, order: Order, event: u64) -> bool {
         (pfn.0..pfn.0 + (1 << order)).all(|page| self.page(Pfn(page), event))
     }
 }
 
-/// Finds them in one pass.
+/// Finds such pages in one pass.
 pub(super) struct UntracedFinder {
-    /// Since which event each page is on the free lists, plus one; 0: it is not.
+    /// By page: the event since which it is on the free lists, plus one; 0 if it is not.
     since: Vec<u64>,
     found: Untraced,
 }
 
 impl UntracedFinder {
-    /// Creates a finder for other lists than those that the start snapshot has blocks on.
+    /// Creates a finder for other lists than those with the start snapshot's free blocks.
     pub(super) fn without(start: &Snapshot) -> Self {
         Self { since: vec![0; start.end_pfn().0 as usize], found: Untraced::default() }
     }
@@ -55,17 +54,17 @@ impl UntracedFinder {
         &mut self.since[start..end]
     }
 
-    /// Notes a block that comes to the free lists.
+    /// Notes a block that reaches the free lists.
     pub(super) fn put(&mut self, event: u64, pfn: Pfn, order: Order) {
         self.frames(pfn, order).fill(event + 1);
     }
 
-    /// Notes a block that leaves them, as an event says.
+    /// Notes a block that leaves them with an event.
     pub(super) fn take(&mut self, pfn: Pfn, order: Order) {
         self.frames(pfn, order).fill(0);
     }
 
-    /// Notes a page that was free between two events, and left the lists meanwhile.
+    /// Notes a page that was free between two events, and left the lists in between.
     pub(super) fn stayed(&mut self, pfn: Pfn, from: u64, to: u64) {
         self.found.stays.push((pfn, from, to));
     }
@@ -80,7 +79,7 @@ impl UntracedFinder {
         }
     }
 
-    /// Returns what was found. At the end only the blocks of the end snapshot are free.
+    /// Returns such pages. At the end only the blocks of the end snapshot are free.
     pub(super) fn finish(mut self, end: Option<&Snapshot>) -> Untraced {
         if let Some(end) = end {
             for block in &end.free {

@@ -1,8 +1,8 @@
-//! Draws: replays that begin with free lists in another order, which tell what is chance.
+//! Draws: replays that start with free lists in another order, which show what is due to chance.
 //!
-//! Where the same demand meets a list with another head, one decision is another, and from Linux 6.10 on a claim looks at the
-//! first block of each list only (`find_suitable_fallback`, `__rmqueue_claim`). So the counts of one replay are one draw of
-//! many.
+//! If the same demand meets a list with another head, a decision differs, and from Linux 6.10 on a claim looks only
+//! at the first block of each list (`find_suitable_fallback`, `__rmqueue_claim`). So the counts of one replay are
+//! one draw among many.
 
 use pageblock::alloc::Allocator;
 use pageblock::frame::Order;
@@ -11,13 +11,13 @@ use pageblock::mobility::Migratetype;
 use rand_pcg::Pcg64Mcg;
 use rand_pcg::rand_core::{Rng, SeedableRng};
 
-/// Lists of smaller blocks are turned over soon enough by the demand itself.
+/// The demand itself soon turns over the lists of smaller blocks.
 const LOWEST_ORDER: Order = 3;
 
-/// The most blocks by which a list is rotated.
+/// The largest number of blocks by which a list is rotated.
 const MOST: u32 = 15;
 
-/// Rotates the free lists of every zone. Seed 0 leaves them as they are.
+/// Rotates the free lists of every zone. Seed 0 leaves them unchanged.
 pub(super) fn rotate_lists(allocator: &mut Allocator<'_>, seed: u64) {
     if seed == 0 {
         return;

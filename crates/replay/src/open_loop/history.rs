@@ -9,10 +9,10 @@ use super::placement::Placement;
 use crate::history::{Moments, builder};
 use crate::watch::Watch;
 
-/// The name of all who made fallbacks: demands do not say whose they are.
+/// The name of all causes of fallbacks: demands do not say whose they are.
 const ANYONE: &str = "(a free replay does not know)";
 
-/// A history being made.
+/// A history under construction.
 pub(super) struct FreeHistory {
     builder: HistoryBuilder,
     moments: Moments,
@@ -37,7 +37,7 @@ impl FreeHistory {
 }
 
 impl Replay<'_, '_> {
-    /// Keeps the history of the machine's memory from now on.
+    /// Starts to keep the history of the machine's memory.
     pub(super) fn record_history(&mut self, columnar: &Columnar, start: &Snapshot) {
         self.tally.tally.record_fallbacks();
         let builder = builder(self.allocator, start);

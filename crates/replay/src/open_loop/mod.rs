@@ -1,7 +1,7 @@
-//! Free replay: the demands of a recording under any policy, from the same start.
+//! Free replay: the demands of a recording under any policy, from the same start state.
 //!
-//! The loop is open. What reclaim and compaction did in the recording, they do here: the same pages
-//! are freed, and as many taken. Only the allocator decides anew.
+//! The loop is open. Reclaim and compaction do what they did in the recording: the same pages are freed, and as
+//! many are taken. Only the allocator decides by itself.
 
 mod draw;
 mod history;
@@ -29,7 +29,7 @@ pub use self::start::start;
 use crate::demand::{Demand, Instead, SINGLE, Timed};
 use crate::watch::Watch;
 
-/// A free replay under way.
+/// A free replay in progress.
 pub struct Replay<'a, 'm> {
     allocator: &'a mut Allocator<'m>,
     tally: Watch,
@@ -39,34 +39,34 @@ pub struct Replay<'a, 'm> {
     /// By zone: the boost when kswapd's run or the second began.
     boosts: Vec<u64>,
     outcome: Outcome,
-    /// Where the search for a page to isolate last ended, and the pageblock where the recorded one did.
+    /// Where the search for a page to isolate last ended, and the pageblock where the recorded search did.
     scanner: Option<Pfn>,
     isolated: Pfn,
-    /// Where the search for a page to move to last ended, and up to where pages were moved away: both
-    /// scanners of a run of compaction, which go towards each other.
+    /// Where the search for a page to move to last ended, and up to where pages were moved away: the two scanners
+    /// of a run of compaction, which approach each other.
     targets: Pfn,
     evacuated: Pfn,
-    /// The history of its memory, if it was asked for.
+    /// The history of its memory, if requested.
     history: Option<Box<FreeHistory>>,
 }
 
-/// What a replay counts beside the events.
+/// The counts of a replay, beside those of events.
 #[derive(Clone, Copy, Default)]
 struct Outcome {
     /// Requests that the fast path did not serve.
     slow: u64,
-    /// Requests that got the frame that the recorded kernel gave.
+    /// Requests that got the same frame as in the recording.
     same_frame: u64,
-    /// Requests, failed in the recording, that the policy would serve.
+    /// Requests that failed in the recording, and that the policy would serve.
     rescued: u64,
-    /// Frees of blocks whose allocation is not known, and which nothing stood for.
+    /// Frees of frames whose allocation was not recorded, and for which no unnamed block was left.
     unknown_frees: u64,
     /// Pages that compaction took in the recording, and for which no free page was found.
     not_isolated: u64,
 }
 
 impl<'a, 'm> Replay<'a, 'm> {
-    /// Creates a replay from the state that the allocator is in, which is that of the recording's start.
+    /// Creates a replay from the allocator's state, which must be that of the recording's start.
     #[must_use]
     pub fn new(allocator: &'a mut Allocator<'m>) -> Self {
         let placement = Placement::of(allocator);
@@ -123,13 +123,13 @@ impl<'a, 'm> Replay<'a, 'm> {
                 if !self.instead.relocate(pfn, to) {
                     self.placement.move_away(self.allocator, pfn, to);
                 } else if let Some(to) = to {
-                    // Nothing moves here: what is freed next is the target.
+                    // Nothing moves here: the target is freed next.
                     self.placement.rename(to, pfn);
                 }
             }
             Demand::Isolate { pfn, order } => self.isolate(pfn, order),
             Demand::Bulk { pages } => {
-                // The bulk allocator ends with the first page that it does not get.
+                // A bulk request ends with the first page that it does not get.
                 for _ in 0..pages {
                     let Some(placed) = self.alloc(cpu, 0, Gfp::GFP_KERNEL, false) else { break };
                     self.placement.place_unknown(placed);
@@ -151,7 +151,7 @@ impl<'a, 'm> Replay<'a, 'm> {
         }
     }
 
-    /// Begins or ends a run of kswapd. The boosts that it began with are gone at its end.
+    /// Begins or ends a run of kswapd. The boosts with which a run began are gone at its end.
     fn kswapd(&mut self, node: u8, running: bool) {
         self.allocator.set_kswapd_running(NodeId(node), running);
         self.end_boosts(|zone| zone.node() == NodeId(node));
@@ -162,7 +162,7 @@ impl<'a, 'm> Replay<'a, 'm> {
         }
     }
 
-    /// Takes back what is left of the noted boosts of some zones.
+    /// Removes the rest of the noted boosts of some zones.
     fn end_boosts(&mut self, of: impl Fn(&Zone<'_>) -> bool) {
         for at in 0..self.boosts.len() {
             if let Some((zone, _)) = self.allocator.zone_and_cache(ZoneIndex::new(at), CpuId(0))
@@ -174,8 +174,8 @@ impl<'a, 'm> Replay<'a, 'm> {
         }
     }
 
-    /// Does the vmstat work of a CPU. Boosts that the recorded kernel did not have, so that its kswapd did
-    /// not run for them, are taken back within a second or two.
+    /// Does the vmstat work of a CPU. Boosts that the recorded kernel did not have, so that its kswapd did not run
+    /// for them, are removed within a second or two.
     fn tick(&mut self, cpu: usize) {
         let ticked = self.allocator.vmstat_tick(CpuId(cpu), &mut self.tally);
         debug_assert!(ticked.is_ok(), "{ticked:?}");
@@ -221,13 +221,14 @@ impl<'a, 'm> Replay<'a, 'm> {
         served
     }
 
-    /// What reclaim freed in the recording is free here too, so only the allocator's own resorts are
-    /// left: lower watermarks, the CPU lists, the reserve. Where the recorded kernel found memory
-    /// above its watermarks, this policy may use what is below them: it cannot reclaim.
+    /// Serves a request that the fast path did not serve. Memory that reclaim freed in the recording is free here
+    /// too, so only the allocator's own resorts are left: lower watermarks, the CPU lists, the reserve. Where the
+    /// recorded kernel found memory above its watermarks, this policy may use what is below them, as it cannot
+    /// reclaim.
     fn alloc_slow(&mut self, cpu: usize, request: &Request) -> Option<Pfn> {
         let gfp = request.gfp;
         if matches!(self.allocator.policy().fair, Fair::AllZones | Fair::LocalNode) {
-            // Those kernels begin a new fair round here, and only here.
+            // Those kernels start a new fair round here, and only here.
             let _ = self.allocator.reset_fair_batches(CpuId(cpu), request);
         }
         let mut flags = AllocFlags::WMARK_MIN;
@@ -263,8 +264,8 @@ impl<'a, 'm> Replay<'a, 'm> {
         attempt(self, unlimited)
     }
 
-    /// Tries a request that failed in the recording. What the task would have done with it is known of huge pages only
-    /// ([`Instead`]); all else is given back at once.
+    /// Tries a request that failed in the recording. Only for huge pages is it known what the task would have done
+    /// with it ([`Instead`]); all others are freed at once.
     fn alloc_again(
         &mut self,
         cpu: usize,
@@ -289,7 +290,7 @@ impl<'a, 'm> Replay<'a, 'm> {
         self.allocator.geometry().pageblock_order
     }
 
-    /// A recorded block is not in its use any more; returns for how many of its pages huge pages stood.
+    /// Ends the use of a recorded block. Returns the number of its pages for which huge pages stood.
     fn release(&mut self, cpu: Option<usize>, pfn: Pfn, order: Order) -> u32 {
         let mut gone = Vec::new();
         let pages = self.instead.release(pfn, order, &mut gone);
@@ -299,7 +300,7 @@ impl<'a, 'm> Replay<'a, 'm> {
         pages
     }
 
-    /// Frees what a request got that failed in the recording.
+    /// Frees the block of a request that failed in the recording.
     fn give_back(&mut self, cpu: Option<usize>, block: Pfn, order: Order) {
         self.placement.end_request(block, order);
         self.free_block(cpu, block, order);
@@ -342,8 +343,8 @@ impl<'a, 'm> Replay<'a, 'm> {
         }
     }
 
-    /// Compaction takes the pages that it took in the recording where they are free here, and in
-    /// movable blocks; else as many, the highest free pages of movable blocks below.
+    /// Takes pages for compaction: the recorded ones if they are free here and in movable pageblocks; otherwise as
+    /// many of the highest free pages of movable pageblocks below.
     fn isolate(&mut self, pfn: Pfn, order: Order) {
         self.placement.forget(pfn, order);
         for page in pfn.0..pfn.0 + (1 << order) {
@@ -356,8 +357,8 @@ impl<'a, 'm> Replay<'a, 'm> {
         }
     }
 
-    /// Compaction moves away what is in its way: movable pages, also where the recording had none that
-    /// it could move there. What it moved in the recording follows page by page.
+    /// Moves the pages away that are in compaction's way: movable pages, even where the recording had none that it
+    /// could move. Pages that it moved in the recording follow one by one.
     fn evacuate(&mut self, cpu: usize, start: Pfn, pages: u32) {
         if start < self.evacuated {
             self.targets = Pfn(u64::MAX);
@@ -381,17 +382,17 @@ impl<'a, 'm> Replay<'a, 'm> {
         }
     }
 
-    /// Like the kernel's, the search does not go back up while it goes down in the recording.
+    /// Finds a page to isolate. Like the kernel's, the search does not go back up while the recorded one goes down.
     fn isolate_page(&mut self, pfn: Pfn) -> Option<Pfn> {
         let at = self.allocator.zone_of(pfn)?;
         let (zone, _) = self.allocator.zone_and_cache(at, CpuId(0))?;
-        // Block by block it goes down, in a block up.
+        // From one pageblock to the next it goes down, within a pageblock up.
         let block = pfn.align_down(zone.geometry().pageblock_order);
         if block > self.isolated {
             self.scanner = None;
         }
         self.isolated = block;
-        // Compaction fills movable pageblocks only.
+        // Compaction fills only movable pageblocks.
         let suits = zone.block_type(pfn) == Some(Migratetype::Movable);
         let page = if suits && zone.free_block_of(pfn).is_some() {
             pfn

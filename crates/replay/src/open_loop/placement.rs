@@ -1,4 +1,4 @@
-//! Where the blocks of a recording are in a replay.
+//! Maps the blocks of a recording to frames of a replay.
 
 use pageblock::FrameState;
 use pageblock::alloc::Allocator;
@@ -10,26 +10,26 @@ use pageblock_measure::value::blocks::{BlockCensus, BlockSummary, TypeCounts};
 
 use crate::demand::assumed_type;
 
-/// The frame in the replay for each frame of the recording, and what each frame was requested as.
+/// The frame in the replay for each frame of the recording, and the type with which each was requested.
 pub(super) struct Placement {
-    /// By recorded frame: the frame here plus one; 0 where the recorded frame is free.
+    /// By recorded frame: the frame here plus one; 0 if the recorded frame is free.
     of: Vec<u32>,
-    /// By frame here: the recorded frame plus one; 0 where it is free, or not known.
+    /// By frame here: the recorded frame plus one; 0 if it is free or not known.
     recorded: Vec<u32>,
-    /// By frame here: the requested type plus one; 0 where it is free.
+    /// By frame here: the requested type plus one; 0 if it is free.
     requested: Vec<u8>,
     /// Pages allocated in bulk, whose recorded frames are not known.
     unknown: Vec<Pfn>,
 }
 
-/// Where a block is.
+/// The place of a block.
 pub(super) enum Placed {
     Block(Pfn),
     Pages(Vec<Pfn>),
 }
 
 impl Placement {
-    /// Creates a placement: at the start every block in use is where the recording has it.
+    /// Creates a placement in which every block in use is where the recording has it.
     pub(super) fn of(allocator: &Allocator<'_>) -> Self {
         let end = allocator.zones().iter().map(|z| z.span().end.0).max().unwrap_or(0) as usize;
         let mut placement = Self {
@@ -65,9 +65,9 @@ impl Placement {
         }
     }
 
-    /// Compaction moved a page away from a recorded frame to another. Here it moves what is at that
-    /// frame, if that can be moved: the two pages change places before. If nothing there can, it moves
-    /// nothing: the page stays where it is, and what is freed is the target.
+    /// Follows a move by compaction from one recorded frame to another. Here it moves the content of that frame, if
+    /// that can be moved: the two pages exchange places first. If it cannot be moved, nothing moves: the page stays
+    /// where it is, and the target is freed.
     pub(super) fn move_away(&mut self, allocator: &Allocator<'_>, pfn: Pfn, to: Option<Pfn>) {
         let Some(here) = self.frame_of(pfn) else { return };
         if here == pfn || !is_movable(allocator, here) {
@@ -86,7 +86,7 @@ impl Placement {
         }
     }
 
-    /// A page has another recorded frame from now on.
+    /// Gives a page another recorded frame.
     pub(super) fn rename(&mut self, from: Pfn, to: Pfn) {
         if let Some(here) = self.frame_of(from) {
             self.of[from.0 as usize] = 0;
@@ -94,8 +94,7 @@ impl Placement {
         }
     }
 
-    /// Tells whether compaction that empties this frame finds a page to move here, and found none in the
-    /// recording.
+    /// Returns whether compaction, emptying this frame, finds a page to move here but found none in the recording.
     pub(super) fn is_in_the_way(&self, allocator: &Allocator<'_>, pfn: Pfn) -> bool {
         self.content_of(pfn).is_some()
             && is_movable(allocator, pfn)
@@ -111,7 +110,7 @@ impl Placement {
         }
     }
 
-    /// Returns where a recorded frame's page is here.
+    /// Returns the frame here of a recorded frame's page.
     pub(super) fn frame_of(&self, recorded: Pfn) -> Option<Pfn> {
         self.of.get(recorded.0 as usize)?.checked_sub(1).map(|here| Pfn(u64::from(here)))
     }
@@ -127,13 +126,13 @@ impl Placement {
         self.requested.get_mut(start..end).unwrap_or_default().fill(mt as u8 + 1);
     }
 
-    /// A block here that has no recorded frame is free again.
+    /// Notes that a block here without a recorded frame is free again.
     pub(super) fn end_request(&mut self, here: Pfn, order: Order) {
         self.requested[here.0 as usize..][..1 << order].fill(0);
     }
 
-    /// Returns the type that the page in a frame here, not known as movable, was requested as: where that is not known, the one that it
-    /// most likely was.
+    /// Returns the type with which the page in a frame here, not known to be movable, was requested; if that is not
+    /// known, the most likely one.
     pub(super) fn requested(&self, here: Pfn, block: Migratetype) -> Migratetype {
         let known = self.requested.get(here.0 as usize).and_then(|mt| mt.checked_sub(1));
         known
@@ -141,7 +140,7 @@ impl Placement {
             .unwrap_or_else(|| assumed_type(false, block))
     }
 
-    /// A recorded frame is allocated that was not known to be free: what it was is left in place.
+    /// Notes that a recorded frame is allocated that was not known to be free. Its old content stays in place.
     pub(super) fn forget(&mut self, recorded: Pfn, order: Order) {
         let start = recorded.0 as usize;
         let end = (start + (1 << order)).min(self.of.len());
@@ -161,8 +160,7 @@ impl Placement {
         self.unknown.pop()
     }
 
-    /// Returns where a recorded block that is freed is, as one block or as pages; `None` where nothing of it
-    /// is known.
+    /// Returns where a recorded block that is freed is, as one block or as pages; `None` if nothing of it is known.
     pub(super) fn take(
         &mut self,
         allocator: &mut Allocator<'_>,
@@ -218,15 +216,15 @@ impl Placement {
     }
 }
 
-/// Whether a frame has a page of its own that compaction can move.
+/// Returns whether a frame holds a separate page that compaction can move.
 fn is_movable(allocator: &Allocator<'_>, pfn: Pfn) -> bool {
     let zone = allocator.zone_of(pfn).map(|at| &allocator.zones()[at.index()]);
     let state = zone.and_then(|zone| zone.state(pfn));
     matches!(state, Some(FrameState::Allocated { order: 0, movable: true }))
 }
 
-/// Makes the frames one allocated block of this order: a larger block is split, pages that were
-/// allocated before the recording are joined. Tells whether they are one.
+/// Makes the frames one allocated block of this order: splits a larger block, joins pages that were allocated
+/// before the recording. Returns whether they are one block.
 fn as_block(allocator: &mut Allocator<'_>, pfn: Pfn, order: Order) -> bool {
     let Some(at) = allocator.zone_of(pfn) else { return false };
     let max = allocator.geometry().max_order;
@@ -251,7 +249,7 @@ fn as_block(allocator: &mut Allocator<'_>, pfn: Pfn, order: Order) -> bool {
         .is_some_and(|(zone, _)| zone.impose_allocated(pfn, order, movable).is_ok())
 }
 
-/// Returns the highest free page of a movable pageblock at or below the one of a frame.
+/// Returns the highest free page of a movable pageblock at or below a frame.
 pub(super) fn free_page_below(zone: &Zone<'_>, pfn: Pfn) -> Option<Pfn> {
     let pageblock_order = zone.geometry().pageblock_order;
     let pages = zone.geometry().pageblock_pages() as usize;

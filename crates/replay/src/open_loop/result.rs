@@ -13,7 +13,7 @@ use crate::recorded::end_state;
 pub struct Replayed {
     /// The run, for tables.
     pub run: Run,
-    /// What is compared with the recording.
+    /// The figures that are compared with the recording.
     pub outcome: Outcome,
 }
 

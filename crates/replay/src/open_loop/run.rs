@@ -10,11 +10,11 @@ use crate::infer;
 use crate::machine::{Machine, recorded_preset};
 use crate::verify::{cpu_list_orders, find_look_ahead, guide};
 
-/// Returns the demands of a recording: those of the cache folder if they are there and were made of this
-/// columnar form, else new ones. `progress` is called with the events done and their number.
+/// Returns the demands of a recording: those in the cache folder if they were made from this columnar form,
+/// otherwise new ones. `progress` is called with the number of events done and their total.
 ///
 /// # Errors
-/// Where the events cannot be read, or the file not written.
+/// If the events cannot be read, or the file cannot be written.
 pub fn demands(
     recording: &Recording,
     columnar: &Columnar,
@@ -56,12 +56,12 @@ pub fn demands(
     })
 }
 
-/// Replays the demands of a recording under a policy. Seed 0 begins with the free lists in the recorded order, another with
-/// rotated ones: how far the counts of several seeds lie apart is chance. `progress` is called with the demands done and
-/// their number; where it gives `false`, the replay stops, and there is no run.
+/// Replays the demands of a recording under a policy. Seed 0 starts with the free lists in the recorded order,
+/// other seeds with rotated ones: the spread of the counts over several seeds is chance. `progress` is called with
+/// the number of demands done and their total. If it returns `false`, the replay stops without a run.
 ///
 /// # Errors
-/// Where the demands cannot be read, or the recording's machine cannot be modelled.
+/// If the demands cannot be read, or the recording's machine cannot be modelled.
 pub fn replay(
     recording: &Recording,
     demands: &Demands,
@@ -72,7 +72,7 @@ pub fn replay(
     serve(recording, demands, None, (name, policy), seed, progress)
 }
 
-/// Replays the demands of a recording like [`replay`], and keeps the history of the machine's memory.
+/// [`replay`] that also keeps the history of the machine's memory.
 ///
 /// # Errors
 /// As [`replay`].

@@ -1,4 +1,4 @@
-//! The start of a replay: the recorded state, under a policy that may tune itself otherwise.
+//! The start of a replay: the recorded state, under a policy that may tune itself differently.
 
 use pageblock::alloc::Allocator;
 use pageblock::ids::{CpuId, ZoneIndex};
@@ -10,12 +10,12 @@ use crate::error::Error;
 use crate::machine::{Machine, TableMemory};
 use crate::open_loop::draw::rotate_lists;
 
-/// Builds an allocator in the state of a snapshot. Watermarks and CPU-list limits are the recorded ones
-/// where the policy computes them as the recorded kernel did, else what the policy gives. Free lists begin in the recorded
-/// order with seed 0, with another seed rotated.
+/// Builds an allocator in the state of a snapshot. Watermarks and CPU-list limits are the recorded ones if the
+/// policy computes them as the recorded kernel did; otherwise they follow from the policy. With seed 0 the free
+/// lists start in the recorded order, with other seeds they are rotated.
 ///
 /// # Errors
-/// Where the snapshot contradicts itself.
+/// If the snapshot contradicts itself.
 pub fn start<'m>(
     machine: &Machine,
     recorded: &Policy,
@@ -46,12 +46,12 @@ fn cache_switches(policy: &Policy) -> impl PartialEq + use<> {
     (pcp_orders, pcp_high, pcp_batch, percpu_pagelist_high_fraction, watermark_switches_low(policy))
 }
 
-/// Sizes CPU lists: those of 5.13 and later follow the low watermark.
+/// Sizes CPU lists. Those of 5.13 and later depend on the low watermark.
 fn watermark_switches_low(policy: &Policy) -> (u32, u32) {
     (policy.min_free_kbytes, policy.watermark_scale_factor)
 }
 
-/// Sets min_free_kbytes: the recorded one, as the minimum watermarks tell it, unless the policy sets it.
+/// Sets min_free_kbytes: the recorded value, derived from the minimum watermarks, unless the policy sets it.
 fn set_watermarks(allocator: &mut Allocator<'_>, policy: &Policy) {
     let zones = || allocator.zones().iter();
     let recorded: u64 = zones().map(|z| z.watermarks().min).sum::<u64>() * tuning::KBYTES_PER_PAGE;

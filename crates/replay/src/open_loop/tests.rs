@@ -14,8 +14,7 @@ use super::*;
 
 const PAGES: u64 = 2048;
 
-/// Runs a test on a machine of one CPU and one zone, whose free blocks are these; the rest of it is
-/// reserved.
+/// Runs a test on a machine of one CPU and one zone with these free blocks; the rest of the zone is reserved.
 fn on_machine(free: &[(u64, Order, Migratetype)], test: impl FnOnce(&mut Replay<'_, '_>)) {
     let span = FrameRange { start: Pfn(0), end: Pfn(PAGES) };
     let zone =
@@ -43,7 +42,7 @@ fn push(replay: &mut Replay<'_, '_>, demand: Demand) {
     replay.push(Timed { t_ms: 0, cpu: 0, demand });
 }
 
-/// A movable page of the recording; gives where it is here.
+/// Allocates a movable page of the recording. Returns its frame here.
 fn alloc(replay: &mut Replay<'_, '_>, pfn: u64) -> Pfn {
     let gfp = Gfp::GFP_HIGHUSER_MOVABLE;
     push(
@@ -108,7 +107,8 @@ fn compaction_moves_pages_that_the_recording_did_not_have_there() {
     });
 }
 
-/// Both attempts of a fault and the single pages after it are one huge page where there is one, until the last of these is freed.
+/// Both attempts of a fault and the single pages after it are one huge page if there is one, until the last of them
+/// is freed.
 #[test]
 fn a_huge_page_that_the_recording_did_not_get_is_had_instead_of_single_pages() {
     on_machine(&[(512, 9, Movable), (1024, 9, Movable)], |replay| {
@@ -135,7 +135,7 @@ fn a_huge_page_that_the_recording_did_not_get_is_had_instead_of_single_pages() {
     });
 }
 
-/// What the recorded kernel had only at the second attempt is had at the first.
+/// A huge page that the recorded kernel got only at the second attempt is got at the first.
 #[test]
 fn a_fault_that_is_served_in_the_end_has_one_huge_page() {
     on_machine(&[(512, 9, Movable), (1024, 9, Movable)], |replay| {
@@ -149,7 +149,7 @@ fn a_fault_that_is_served_in_the_end_has_one_huge_page() {
     });
 }
 
-/// A fault that got a huge page takes single pages where there is none.
+/// A fault that got a huge page takes single pages if there is none.
 #[test]
 fn single_pages_are_had_instead_of_a_huge_page() {
     on_machine(&[(512, 8, Movable), (1024, 8, Movable)], |replay| {
