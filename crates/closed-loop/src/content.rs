@@ -1,30 +1,31 @@
-//! What a request is for, as its flags tell it.
+//! The purpose of a request, inferred from its flags.
 
 use pageblock::frame::Order;
 use pageblock::mobility::Migratetype;
 use pageblock::request::Gfp;
 
-/// What memory is used for.
+/// The use of memory.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Use {
-    /// A file's page or folio: on an LRU list, reclaimable and migratable.
+    /// A page or folio of a file: on an LRU list, reclaimable and migratable.
     File,
-    /// A mapping's page, or shared memory: migratable.
+    /// A page of a mapping, or shared memory: migratable.
     Anon,
-    /// The kernel's, a huge page, or one of a block device with metadata: it stays where it is.
+    /// Kernel memory, a huge page, or a block device's page with metadata: it stays where it is.
     Fixed,
 }
 
-/// The largest order of a folio that is followed, below that of a huge page.
+/// The largest order of a folio that is followed. It is below that of a huge page.
 const MAX_FOLIO_ORDER: Order = 8;
 
-/// The flags of a request for pages that are read ahead (`readahead_gfp_mask`).
+/// The flags of a request for readahead pages (`readahead_gfp_mask`).
 const READ_AHEAD: Gfp = Gfp(Gfp::NORETRY.0 | Gfp::NOWARN.0);
 
 impl Use {
-    /// Returns what a request is for. A block device's page for metadata must not fail (`grow_buffers`); it is on an LRU list,
-    /// but the file system's journal holds it, so that it is neither reclaimed nor migrated. A file's page is requested to be written (`__GFP_WRITE`), by read-ahead, or by a
-    /// file system that must not be entered again; a mapping's has none of these.
+    /// Returns the purpose of a request. A block device's page for metadata must not fail (`grow_buffers`). It is
+    /// on an LRU list, but the file system's journal holds it, so it is neither reclaimed nor migrated. A file's
+    /// page is requested to be written (`__GFP_WRITE`), by readahead, or by a file system that must not be
+    /// re-entered; a mapping's page has none of these flags.
     pub(crate) fn of(order: Order, gfp: Gfp) -> Self {
         let movable = gfp.migratetype() == Some(Migratetype::Movable);
         if order > MAX_FOLIO_ORDER || !movable || gfp.has(Gfp::NOFAIL) {

@@ -1,6 +1,7 @@
-//! The flusher: dirty pages of files are written, oldest first.
+//! The flusher writes dirty file pages, oldest first.
 //!
-//! The disk keeps up with the recorded writers at least: a kernel lets nobody dirty more pages than its limits allow.
+//! The disk is at least as fast as the recorded writers: a kernel lets nobody dirty more pages than its limits
+//! allow.
 //!
 //! Source: `wb_workfn`, `wb_over_bg_thresh`, `wakeup_flusher_threads` (fs/fs-writeback.c), `balance_dirty_pages`
 //! (mm/page-writeback.c).
@@ -15,12 +16,12 @@ use pageblock_vm::writeback::DirtyLimits;
 /// Nanoseconds in a hundredth of a second.
 const CENTISECOND_NS: u64 = 10_000_000;
 
-/// Dirty pages by the index in their file, oldest first, with the nanosecond at which each was dirtied. Pages that are gone
-/// or another page meanwhile are skipped.
+/// Dirty pages by their index in the file, oldest first, with the nanosecond at which each was dirtied. Entries of
+/// pages that are gone or were replaced are skipped.
 pub(crate) struct Flusher {
     file: SpaceId,
     dirty: VecDeque<(u32, u64)>,
-    /// Up to when it has worked.
+    /// The time up to which it has worked.
     at: u64,
     write_ns: u64,
     /// Pages to write because reclaim asked for it.
@@ -32,19 +33,21 @@ impl Flusher {
         Self { file, dirty: VecDeque::new(), at: 0, write_ns, wanted: 0 }
     }
 
-    /// A page was dirtied.
+    /// Notes that a page was dirtied.
     pub(crate) fn push(&mut self, index: u32, now: u64) {
         self.dirty.push_back((index, now));
     }
 
-    /// Writes until a time: above the background limit, what reclaim asks for, and what has been dirty for too long.
+    /// Writes until a time: pages above the background limit, pages that reclaim asked for, and pages that have
+    /// been dirty for too long.
     pub(crate) fn until(&mut self, vm: &mut Vm<'_, Watch>, now: u64) {
         if vm.take_flusher_wanted() {
             self.wanted = self.dirty.len();
         }
         let expire = u64::from(vm.kernel().sysctl.dirty_expire_centisecs) * CENTISECOND_NS;
         let DirtyLimits { background, limit } = vm.dirty_limits();
-        // Writers are held at this number of pages: half-way between the limit and where it begins to hold them.
+        // Writers are throttled at this number of pages: half-way between the limit and the point where throttling
+        // begins.
         let setpoint = ((background + limit) / 2 + limit) / 2;
         while let Some(&(index, since)) = self.dirty.front() {
             let dirty = vm.nr_dirty().0;

@@ -23,9 +23,10 @@ use crate::flusher::Flusher;
 use crate::names::{Content, Names};
 use crate::pace::Pace;
 
-/// Nanoseconds after which a task that only waits in the slow path gives up: the recording shows that its request ended.
+/// Nanoseconds after which a task that only waits in the slow path gives up, because the recording shows that its
+/// request ended.
 const PATIENCE_NS: u64 = 1_000_000_000;
-/// Steps after which a task that never waits does.
+/// Steps after which a task in the slow path gives up if it never waits.
 const STEPS: u32 = 1 << 20;
 
 /// A closed-loop replay under way.
@@ -35,29 +36,29 @@ pub(crate) struct Machine<'m> {
     flusher: Flusher,
     names: Names,
     instead: Instead,
-    /// All pages of files, and of mappings.
+    /// The pages of all files and mappings.
     files: Indexes,
     mappings: Indexes,
-    /// By frame: the type that a block of the kernel was requested as, plus one.
+    /// By frame: the type that a kernel block was requested as, plus one.
     pub(crate) requested: Vec<u8>,
     pub(crate) mismatch: TypeMismatch,
     pub(crate) counts: Counts,
 }
 
-/// What a replay counts beside the events.
+/// The counts of a replay, beside those of events.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Counts {
     /// Requests that the fast path did not serve.
     pub(crate) slow: u64,
-    /// Requests that got the frame that the recorded kernel gave.
+    /// Requests that got the same frame as in the recording.
     pub(crate) same_frame: u64,
-    /// Requests, failed in the recording, that this machine serves.
+    /// Requests that failed in the recording, and that this machine serves.
     pub(crate) rescued: u64,
-    /// Frees of what is not known, and which nothing stood for.
+    /// Frees of frames whose allocation was not recorded, and for which no unnamed block was left.
     pub(crate) unknown_frees: u64,
 }
 
-/// The indexes of a file or mapping, given to one page after the other.
+/// The indices of a file or mapping, given to one page after the other.
 struct Indexes {
     space: SpaceId,
     used: Vec<bool>,
@@ -69,15 +70,15 @@ impl Indexes {
         Self { space, used: vec![false; len], next: 0 }
     }
 
-    /// Returns the first of as many indexes in a row as a block of an order has pages, which no name stands for, and
-    /// which have no page; `None` if there are no more as many.
+    /// Returns the first of as many consecutive indices as a block of an order has pages, none of which is named or
+    /// has a page; `None` if there are too few left.
     fn take(&mut self, vm: &mut Vm<'_, Watch>, order: Order) -> Option<u32> {
         let (pages, mut free) = (1 << order, 0);
         for _ in 0..2 * self.used.len() {
             let at = self.next;
             self.next = (at + 1) % self.used.len();
             let holds = matches!(vm.spaces().slot(self.space, at as u32), Slot::Page(_));
-            // A row does not go on from the last index to the first.
+            // A run of indices does not wrap around.
             let before = if at == 0 { 0 } else { free };
             free = if self.used[at] || holds { 0 } else { before + 1 };
             if free == pages {
@@ -92,14 +93,15 @@ impl Indexes {
         None
     }
 
-    /// Nothing names the index any more.
+    /// Notes that nothing names the index any more.
     fn forget(&mut self, index: u32) {
+        debug_assert!(self.used[index as usize], "index {index} is not named");
         self.used[index as usize] = false;
     }
 }
 
 impl<'m> Machine<'m> {
-    /// Returns a machine in the state of a snapshot, which the allocator is in.
+    /// Returns a machine in the state of a snapshot. The allocator must be in that state.
     pub(crate) fn new(
         allocator: Allocator<'m>,
         kernel: &'m Kernel,
@@ -133,7 +135,7 @@ impl<'m> Machine<'m> {
         machine
     }
 
-    /// Gives every page that is in use at the start its owner.
+    /// Gives every page that is allocated at the start an owner.
     fn own_all(&mut self, start: &Snapshot) {
         for used in &start.used {
             let on_list = match used.state {
@@ -150,7 +152,7 @@ impl<'m> Machine<'m> {
                 }
             }
         }
-        // What a snapshot does not name is the kernel's.
+        // Frames that a snapshot does not name belong to the kernel.
         for pfn in (0..self.requested.len() as u64).map(Pfn) {
             if let Some(FrameState::Allocated { order, movable }) = self.state(pfn)
                 && self.vm.pages().get(pfn).kind() == Owner::None
@@ -171,7 +173,7 @@ impl<'m> Machine<'m> {
         self.vm.allocator().zones()[zone.index()].block_type(pfn)
     }
 
-    /// Gives a block its owner, and names it by a recorded frame.
+    /// Gives a block an owner, and names it by a recorded frame.
     fn name(
         &mut self,
         recorded: Pfn,
@@ -203,6 +205,7 @@ impl<'m> Machine<'m> {
     fn own(&mut self, here: Pfn, order: Order, mt: Migratetype) {
         self.vm.own(here, order, Owner::Driver, 0);
         let start = here.0 as usize;
+        debug_assert_eq!(self.requested[start], 0, "block {here} has an owner");
         self.requested[start..start + (1 << order)].fill(mt as u8 + 1);
     }
 
@@ -249,7 +252,7 @@ impl<'m> Machine<'m> {
                 }
             }
             Demand::Bulk { pages } => {
-                // As in the open loop, it ends with the first page that it does not get.
+                // As in the open loop, a bulk request ends with the first page that it does not get.
                 for _ in 0..pages {
                     let Some(here) = self.alloc(cpu, 0, Gfp::GFP_KERNEL) else { break };
                     self.own(here, 0, Migratetype::Unmovable);
@@ -262,7 +265,7 @@ impl<'m> Machine<'m> {
                     self.disown(cpu, block, self.huge());
                 }
             }
-            // Reclaim and compaction are decided here.
+            // This machine decides reclaim and compaction itself.
             Demand::Evacuate { .. } | Demand::Drain { .. } | Demand::Kswapd { .. } => {}
         }
     }
@@ -291,7 +294,7 @@ impl<'m> Machine<'m> {
     fn alloc(&mut self, cpu: usize, order: Order, gfp: Gfp) -> Option<Pfn> {
         let request = Request::new(order, gfp);
         if gfp.migratetype().is_none() || order > self.vm.allocator().geometry().max_order {
-            // No allocator serves it.
+            // No allocator can serve such a request.
             return None;
         }
         let served = self.vm.try_alloc(cpu, &request).or_else(|| {
@@ -335,8 +338,8 @@ impl<'m> Machine<'m> {
         None
     }
 
-    /// Tries a request that failed in the recording. What the task would have done with it is known of huge pages only
-    /// ([`Instead`]); all else is given back at once.
+    /// Tries a request that failed in the recording. Only for huge pages is it known what the task would have done
+    /// with it ([`Instead`]); all others are freed at once.
     fn alloc_again(
         &mut self,
         cpu: usize,
@@ -357,7 +360,7 @@ impl<'m> Machine<'m> {
         self.vm.allocator().geometry().pageblock_order
     }
 
-    /// A recorded block is not in its use any more; returns for how many of its pages huge pages stood.
+    /// Ends the use of a recorded block. Returns the number of its pages for which huge pages stood.
     fn release(&mut self, cpu: usize, pfn: Pfn, order: Order) -> u32 {
         let mut gone = Vec::new();
         let pages = self.instead.release(pfn, order, &mut gone);
@@ -369,11 +372,12 @@ impl<'m> Machine<'m> {
 
     fn disown(&mut self, cpu: usize, pfn: Pfn, order: Order) {
         let start = pfn.0 as usize;
+        debug_assert_ne!(self.requested[start], 0, "block {pfn} has no owner");
         self.requested[start..start + (1 << order)].fill(0);
         self.vm.disown(cpu, pfn);
     }
 
-    /// A name ends without a free: the page of a file stays until it is reclaimed.
+    /// Removes a name without a free: a file's page stays until it is reclaimed.
     fn leave(&mut self, content: Content) {
         match content {
             Content::File(index) => self.files.forget(index),
@@ -381,7 +385,7 @@ impl<'m> Machine<'m> {
         }
     }
 
-    /// Frees what a recorded block stands for, unless reclaim decides on that.
+    /// Frees what a recorded block stands for, unless reclaim decides about it.
     fn free(&mut self, cpu: usize, pfn: Pfn, order: Order, reclaimed: bool) {
         let mut known = false;
         let mut frame = pfn.0;
@@ -417,7 +421,8 @@ impl<'m> Machine<'m> {
         }
     }
 
-    /// Frees a page of a file whose recorded frame is the first of a folio, and the folio, if it still is one.
+    /// Frees a page of a file whose recorded frame is the first of a folio, together with the folio if it still is
+    /// one.
     fn free_folio(&mut self, cpu: usize, index: u32, order: Order) {
         if self.vm.free_folio(cpu, self.files.space, index, order) {
             self.files.forget(index);
@@ -442,8 +447,8 @@ impl<'m> Machine<'m> {
         self.vm.unmap_page(cpu, indexes.space, index);
     }
 
-    /// Frees the block of the kernel that begins with a frame, of at most so many pages: a larger one is split. Returns its
-    /// pages.
+    /// Frees the kernel block that starts at a frame, at most a number of pages: a larger block is split. Returns
+    /// the number of pages freed.
     fn free_fixed(&mut self, cpu: usize, here: Pfn, most: u64) -> u64 {
         let of = |pfn: Pfn| {
             let page = self.vm.pages().get(pfn);
@@ -455,6 +460,7 @@ impl<'m> Machine<'m> {
         let Some((head, order)) = block else { return 1 };
         let fits = |order: &Order| here.is_aligned(*order) && 1 << order <= most;
         let into = (0..=order).rev().find(fits).unwrap_or(0);
+        debug_assert!(here.is_aligned(into) && 1 << into <= most, "{most} pages from {here}");
         self.vm.split_owned(head, into);
         self.disown(cpu, here, into);
         1 << into

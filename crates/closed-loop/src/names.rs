@@ -1,4 +1,4 @@
-//! Where the memory is that a recording names by frames.
+//! Maps the frames that a recording names to memory of this machine.
 
 use pageblock::frame::{Order, Pfn};
 
@@ -19,7 +19,12 @@ const FILE: u32 = 2 << 30;
 const ANON: u32 = 3 << 30;
 
 impl Content {
-    const fn encode(self) -> u32 {
+    fn encode(self) -> u32 {
+        debug_assert!(
+            matches!(self, Self::Fixed(Pfn(value)) if value < u64::from(FIXED))
+                || matches!(self, Self::File(value) | Self::Anon(value) if value < FIXED),
+            "{self:?} does not fit beside its tag"
+        );
         match self {
             Self::Fixed(pfn) => FIXED | pfn.0 as u32,
             Self::File(index) => FILE | index,
@@ -38,22 +43,23 @@ impl Content {
     }
 }
 
-/// What each recorded frame stands for.
+/// By recorded frame: what it stands for.
 pub(crate) struct Names {
     of: Vec<u32>,
-    /// Frames that the recorded compaction holds: their next free is its own.
+    /// Frames that the recorded compaction holds: the next free of each is its own.
     held: Vec<bool>,
-    /// Memory whose recorded frame is not known: pages of bulk requests, and what compaction moved out of sight.
+    /// Memory whose recorded frame is not known: pages of bulk requests, and pages that compaction moved to
+    /// unrecorded frames.
     unnamed: Vec<Content>,
 }
 
 impl Names {
-    /// Returns no names, for frames below `end`.
+    /// Returns an empty map for frames below `end`.
     pub(crate) fn new(end: usize) -> Self {
         Self { of: vec![0; end], held: vec![false; end], unnamed: Vec::new() }
     }
 
-    /// Names what a request got.
+    /// Names the memory that a request got.
     pub(crate) fn set(&mut self, recorded: Pfn, content: Content) {
         if let Some(slot) = self.of.get_mut(recorded.0 as usize) {
             *slot = content.encode();
@@ -68,29 +74,30 @@ impl Names {
         }
     }
 
-    /// Takes the name off what a recorded frame stands for.
+    /// Removes the name of a recorded frame, and returns what it stood for.
     pub(crate) fn take(&mut self, recorded: Pfn) -> Option<Content> {
         Content::decode(std::mem::take(self.of.get_mut(recorded.0 as usize)?))
     }
 
-    /// Keeps what has no name.
+    /// Keeps memory that has no name.
     pub(crate) fn keep_unnamed(&mut self, content: Content) {
         self.unnamed.push(content);
     }
 
-    /// Takes something without a name, the latest first.
+    /// Takes unnamed memory, the latest first.
     pub(crate) fn take_unnamed(&mut self) -> Option<Content> {
         self.unnamed.pop()
     }
 
-    /// The recorded compaction took a free block.
+    /// Notes that the recorded compaction took a free block.
     pub(crate) fn hold(&mut self, recorded: Pfn, order: Order) {
         let start = recorded.0 as usize;
         let end = (start + (1 << order)).min(self.held.len());
         self.held.get_mut(start..end).unwrap_or_default().fill(true);
     }
 
-    /// The recorded compaction moved a page: what it stands for is named by the new frame, and the old one is compaction's.
+    /// Notes that the recorded compaction moved a page: the new frame names its memory, and compaction holds the
+    /// old one.
     pub(crate) fn rename(&mut self, from: Pfn, to: Option<Pfn>) {
         let content = self.take(from);
         self.hold(from, 0);
@@ -101,7 +108,7 @@ impl Names {
         }
     }
 
-    /// Tells whether the recorded compaction held a frame, which it gives back now.
+    /// Returns whether the recorded compaction held a frame, which it releases now.
     pub(crate) fn release(&mut self, recorded: Pfn) -> bool {
         self.held.get_mut(recorded.0 as usize).is_some_and(std::mem::take)
     }

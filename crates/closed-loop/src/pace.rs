@@ -1,22 +1,23 @@
-//! How fast the recorded machine reclaimed and wrote: the only times in a closed loop that are not the recording's clock.
+//! The speed at which the recorded machine reclaimed and wrote: the only times in a closed loop that are not from
+//! the recording's clock.
 
 use pageblock::request::Gfp;
 use pageblock_replay::Error;
 use pageblock_replay::demand::{Demand, Demands};
 use pageblock_vm::work::Work;
 
-/// Nanoseconds to reclaim a page on a CPU of 2018, and to migrate one, as `pageblock-simulate` charges them.
+/// Nanoseconds to reclaim and to migrate a page on a CPU of 2018, as `pageblock-simulate` charges them.
 const RECLAIM_NS: u64 = 260;
 const MIGRATE_NS: u64 = 2_114;
 const SCAN_NS: u64 = 60;
 const COMPACT_SCAN_NS: u64 = 14;
-/// A step takes at least so long.
+/// The least time of a step.
 const LEAST_NS: u64 = 100;
 
-/// Nanoseconds to write a page where a recording has too few writes to tell: a disk of 400 MB/s.
+/// Nanoseconds to write a page if a recording has too few writes to measure: a disk of 400 MB/s.
 const WRITE_NS: u64 = 10_000;
 
-/// How many times slower than that a machine is, and how fast its files were written.
+/// How many times slower than that CPU a machine is, and how fast its files were written.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Pace {
     /// In sixteenths.
@@ -26,8 +27,9 @@ pub(crate) struct Pace {
 }
 
 impl Pace {
-    /// Measures the recorded kswapd: the time of its runs over the pages that reclaim freed in them; a recording without is
-    /// taken to be as fast as a CPU of 2018. A disk is as fast as pages of files were requested to be written.
+    /// Measures the recorded kswapd: the time of its runs divided by the pages that reclaim freed in them. A
+    /// recording without such runs counts as a CPU of 2018. The disk is as fast as file pages were requested to be
+    /// written.
     pub(crate) fn of(demands: &Demands) -> Result<Self, Error> {
         let (mut since, mut busy_ms, mut pages) = (None, 0u64, 0u64);
         let (mut first, mut last, mut written) = (None, 0u32, 0u64);
@@ -57,7 +59,7 @@ impl Pace {
         Ok(Self::measured((busy_ms, pages), (writing_ms, written)))
     }
 
-    /// Takes milliseconds and pages of reclaim and of writes.
+    /// Adds milliseconds and pages of reclaim and of writes.
     fn measured(reclaim: (u64, u64), writes: (u64, u64)) -> Self {
         let a_page = |(ms, pages): (u64, u64)| (ms * 1_000_000).checked_div(pages);
         let reclaim_ns = a_page(reclaim).unwrap_or(RECLAIM_NS);

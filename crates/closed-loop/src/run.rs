@@ -10,20 +10,20 @@ use pageblock_replay::open_loop::{Replayed, describe, start};
 use crate::machine::Machine;
 use crate::pace::Pace;
 
-/// The most frames of a machine: 256 GiB of pages of 4 KiB. Each takes some 40 bytes, used or not.
+/// The largest number of frames: 256 GiB of pages of 4 KiB. Each frame takes some 40 bytes, used or not.
 const MOST_FRAMES: u64 = 1 << 26;
 
-/// Frames of a machine beside its pages: a hole below 4 GiB, and sixteen frames a page.
+/// Frames allowed beyond a machine's pages: a hole below 4 GiB, and sixteen frames per page.
 const HOLE_FRAMES: u64 = 1 << 20;
 const FRAMES_A_PAGE: u64 = 16;
 
-/// Returns the most frames of a machine with a recording's pages.
+/// Returns the largest number of frames for a machine with a recording's pages.
 fn most_of(recording: &Recording) -> u64 {
     let pages: u64 = recording.start.zones.iter().map(|zone| zone.managed).sum();
     pages.saturating_mul(FRAMES_A_PAGE).saturating_add(HOLE_FRAMES)
 }
 
-/// Returns why a recording has no closed loop, if it has none.
+/// Returns the reason why a recording cannot be replayed in a closed loop, if there is one.
 #[must_use]
 pub fn obstacle(recording: &Recording) -> Option<&'static str> {
     if recording.requests_only {
@@ -37,12 +37,13 @@ pub fn obstacle(recording: &Recording) -> Option<&'static str> {
     }
 }
 
-/// Replays the demands of a recording on a machine with a kernel, whose free lists begin in the recorded order with seed 0, with
-/// another seed rotated ([`open_loop::replay`](pageblock_replay::open_loop::replay)). `progress` is called with the demands done and their number;
-/// where it gives `false`, the replay stops, and there is no run. The recording has no [`obstacle`].
+/// Replays the demands of a recording on a machine with a kernel. Its free lists start in the recorded order with
+/// seed 0, rotated with other seeds ([`open_loop::replay`](pageblock_replay::open_loop::replay)). `progress` is
+/// called with the number of demands done and their total; if it returns `false`, the replay stops without a run.
+/// The recording must have no [`obstacle`].
 ///
 /// # Errors
-/// Where the demands cannot be read, or the recording's machine cannot be modelled.
+/// If the demands cannot be read, or the recording's machine cannot be modelled.
 pub fn replay(
     recording: &Recording,
     demands: &Demands,

@@ -1,7 +1,7 @@
-//! Settings tried on the demand of a recording: its requests are served again, by an allocator with other settings.
+//! Tries settings on the demand of a recording: an allocator with other settings serves its requests again.
 //!
-//! The loop is open: what reclaim and compaction did, they do again. So what a setting makes the allocator decide shows, and
-//! what it makes kswapd free does not.
+//! The loop is open: reclaim and compaction do what they did in the recording. This shows what a setting changes in
+//! the allocator's decisions, but not what it makes kswapd free.
 
 use pageblock::frame::ORDER_LIMIT;
 use pageblock::policy::{Boost, Nofragment, Policy, WmarkGap};
@@ -17,41 +17,42 @@ use serde::Serialize;
 use crate::error::Error;
 use crate::remedy::Verdict;
 
-/// What settings did to the demand of a recording.
+/// The effect of settings on the demand of a recording.
 #[derive(Clone, Debug, Serialize)]
 pub struct DemandTrials {
     /// The recording.
     pub recording: String,
-    /// Its requests and frees.
+    /// The number of its requests and frees.
     pub requests: u64,
     /// The order of a pageblock.
     pub pageblock_order: u8,
-    /// The recorded settings first.
+    /// The rows; the first has the recorded settings.
     pub rows: Vec<DemandTrial>,
 }
 
-/// What a setting did.
+/// The effect of one setting.
 #[derive(Clone, Debug, Serialize)]
 pub struct DemandTrial {
-    /// The setting, such as `vm.watermark_boost_factor=0`; of the first row `as recorded`.
+    /// The setting, such as `vm.watermark_boost_factor=0`; the first row is `as recorded`.
     pub setting: String,
-    /// Whether it helps, by the events that mix pageblocks and the large blocks that are free at the end.
+    /// Whether the setting helps, judged by the events that mix pageblocks and by the large blocks that are free at
+    /// the end.
     pub verdict: Verdict,
-    /// Requests that took a block of another type's pageblock, and left a mixed one.
+    /// Requests that took a block from a pageblock of another type and left it mixed.
     pub fragmenting: u64,
     /// Requests that the fast path did not serve.
     pub slow: u64,
     /// Requests that failed.
     pub failed: u64,
-    /// Free blocks of a pageblock's order at the end; a larger one counts as several.
+    /// Free blocks of the pageblock order at the end; a larger block counts as several.
     pub free_blocks: u64,
-    /// Why the row says little, if it does.
+    /// The reason why the row says little, if there is one.
     pub limits: Option<&'static str>,
 }
 
 const RECLAIM: &str = "reclaim is as recorded: what the setting makes kswapd free is not in it";
 
-/// A policy, how it is set, and what its trial cannot show.
+/// A policy, the setting that yields it, and what its trial cannot show.
 type Variant = (String, Policy, Option<&'static str>);
 
 /// Returns a policy with a change.
@@ -80,7 +81,7 @@ fn variants(own: &Policy) -> Vec<Variant> {
     all
 }
 
-/// Returns the settings that need to know what the recorded machine had.
+/// Returns the settings that depend on the recorded machine's values.
 fn of_machine(own: &Policy, recording: &Recording) -> Vec<Variant> {
     let mut all = Vec::new();
     let min: u64 = recording.start.zones.iter().map(|zone| zone.wmark.min).sum();
@@ -99,8 +100,8 @@ fn of_machine(own: &Policy, recording: &Recording) -> Vec<Variant> {
     all
 }
 
-/// Tries settings on the demand of a recording. `progress` is told the setting, how many requests are done and how many there
-/// are, and says whether to go on; `None` if it does not.
+/// Tries settings on the demand of a recording. `progress` is called with the setting, the number of requests done,
+/// and their total, and returns whether to go on; the result is `None` if it does not.
 ///
 /// # Errors
 /// If the recording cannot be replayed.
@@ -149,7 +150,7 @@ fn row(setting: &str, run: &Run, limits: Option<&'static str>) -> DemandTrial {
     }
 }
 
-/// The change in percent below which two replays are taken to be equal.
+/// The change, in percent, below which two replays count as equal.
 const NOISE: u64 = 5;
 
 /// Compares a setting with the recorded one.

@@ -1,10 +1,10 @@
-//! Why remedies cannot be tried.
+//! The reasons why remedies cannot be tried.
 
 use pageblock::frame::Pfn;
 use pageblock::setup::SetupError;
 use pageblock::zone::FrameError;
 
-/// Why there is no trial.
+/// The reason why there is no trial.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
@@ -14,13 +14,13 @@ pub enum Error {
     /// The recording cannot be replayed.
     #[error(transparent)]
     Replay(#[from] pageblock_replay::Error),
-    /// The preset of a kernel is no kernel.
+    /// The name is a preset of the allocator, not a kernel.
     #[error(transparent)]
     Kernel(#[from] pageblock_kernel::KernelError),
-    /// The kernel is not known, whose rules compaction follows.
+    /// The kernel, whose rules compaction follows, is not known.
     #[error("no version of the kernel: expected proc/version beside the other files")]
     NoVersion,
-    /// Pages are not of 4 KiB.
+    /// The page size is not 4 KiB.
     #[error("pages of {0} KiB: remedies can be tried on machines with pages of 4 KiB only")]
     PageSize(u64),
     /// The order is larger than the kernel's largest.
@@ -31,15 +31,15 @@ pub enum Error {
         /// The largest one.
         largest: u8,
     },
-    /// What frames are used for contradicts the zones.
+    /// The use of frames contradicts the zones.
     #[error("frame {pfn}: {source}; the copies are of different machines or moments")]
     Contradiction {
         /// The frame.
         pfn: Pfn,
-        /// Why.
+        /// The contradiction.
         source: FrameError,
     },
-    /// No allocator can be made for the machine.
+    /// The machine cannot be modelled.
     #[error("the machine cannot be modelled: {0}")]
     Setup(#[from] SetupError),
 }

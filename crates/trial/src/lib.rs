@@ -1,8 +1,9 @@
-//! Remedies for fragmented memory, tried on the state of a machine before they are advised.
+//! Tries remedies for fragmented memory on the state of a machine, before they are advised.
 //!
-//! [`State`] is what every frame of a machine is used for, from which allocators are built. [`remedies()`] tries what is
-//! often advised on such allocators: by the allocator's own code and its own compaction, never by counting alone. What a
-//! state cannot tell, as it shows no demand, is said to be unknown; [`demand`] judges it by a recording.
+//! [`State`] is the use of every frame of a machine, from which allocators are built. [`remedies()`] tries common
+//! advice on such allocators, with the allocator's own code and its own compaction, never by counting alone. A
+//! state shows no demand; what cannot be told without it is reported as unknown, and [`demand`] judges it by a
+//! recording.
 #![forbid(unsafe_code)]
 
 pub mod demand;

@@ -1,4 +1,4 @@
-//! An allocator in the state of a machine, and what remedies do to it.
+//! An allocator in the state of a machine, and the effect of remedies on it.
 
 use std::cell::Cell;
 
@@ -17,12 +17,14 @@ use crate::error::Error;
 use crate::remedy::{OrderGain, Span};
 use crate::state::{DROPPED, State, Use};
 
-/// What is assumed where a state does not tell.
+/// The assumptions where a state leaves something open.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Assumed {
-    /// What may move does not; a folio above order 0 ends a run; nothing on per-CPU lists becomes free.
+    /// Worst case: pages that may move do not; a folio above order 0 ends a run; nothing on per-CPU lists becomes
+    /// free.
     Worst,
-    /// What may move does; per-CPU lists are drained, and their pages stand where they hold the fewest blocks.
+    /// Best case: pages that may move do; per-CPU lists are drained, and their pages are where they block the
+    /// fewest pageblocks.
     Best,
 }
 
@@ -35,16 +37,16 @@ pub(crate) struct Trial<'m> {
     frames: Frames,
     rules: Compaction,
     extfrag_threshold: i64,
-    /// Pages that were moved.
+    /// The number of pages that were moved.
     pub(crate) moved: u64,
 }
 
-/// What frames are used for while memory is compacted.
+/// The use of frames while memory is compacted.
 struct Frames {
     uses: Vec<u8>,
     assumed: Assumed,
     moves_folios: bool,
-    /// A folio was met that may end the run.
+    /// The scanner met a folio that may end the run.
     ends: Cell<bool>,
 }
 
@@ -73,7 +75,7 @@ impl Content for Frames {
 }
 
 impl State {
-    /// Builds an allocator in this state, and does something to it.
+    /// Builds an allocator in this state, and runs `act` on it.
     pub(crate) fn with<T>(
         &self,
         assumed: Assumed,
@@ -101,13 +103,14 @@ impl State {
         }))
     }
 
-    /// Does the same under both assumptions.
+    /// Runs a trial under both assumptions.
     pub(crate) fn try_both<T>(&self, act: impl Fn(&mut Trial<'_>) -> T) -> Result<[T; 2], Error> {
         Ok([self.with(Assumed::Worst, &act)?, self.with(Assumed::Best, &act)?])
     }
 }
 
-/// Makes pages of unknown use free, where they alone hold a pageblock, those of the fewest first.
+/// Frees pages of unknown use in pageblocks that they alone keep from being free, starting with the pageblocks that
+/// have the fewest.
 fn free_listed(uses: &mut [u8], mut pages: u64, pageblock: usize) {
     let unknown = |block: &[u8]| -> Option<u64> {
         let stays = block.iter().any(|&used| matches!(Use::of(used), Use::Stays | Use::Absent));
@@ -130,7 +133,7 @@ fn free_listed(uses: &mut [u8], mut pages: u64, pageblock: usize) {
     }
 }
 
-/// Brings a zone into the state that frames are in: free frames are merged as far as they are buddies.
+/// Brings a zone into the state of the frames. Free buddies are merged.
 fn impose(zone: &mut Zone<'_>, uses: &[u8]) -> Result<(), Error> {
     let span = zone.span();
     let largest = zone.geometry().max_order;
@@ -161,7 +164,7 @@ fn impose(zone: &mut Zone<'_>, uses: &[u8]) -> Result<(), Error> {
 }
 
 impl Trial<'_> {
-    /// Returns the free blocks of an order; a larger one counts as several.
+    /// Returns the number of free blocks of an order; a larger block counts as several.
     pub(crate) fn free_blocks(&self, order: Order) -> u64 {
         let of = |zone: &Zone<'_>| -> u64 {
             (order..=zone.geometry().max_order).map(|o| zone.nr_free(o) << (o - order)).sum()
@@ -169,12 +172,12 @@ impl Trial<'_> {
         self.allocator.zones().iter().map(of).sum()
     }
 
-    /// Returns how many zones there are.
+    /// Returns the number of zones.
     pub(crate) fn zones(&self) -> &[Zone<'_>] {
         self.allocator.zones()
     }
 
-    /// Returns the largest fragmentation score of a node, for proactive compaction.
+    /// Returns the largest fragmentation score of any node, for proactive compaction.
     pub(crate) fn score(&self) -> u64 {
         let zones = self.allocator.zones();
         let of_node = |zone: &Zone<'_>| {
@@ -184,7 +187,7 @@ impl Trial<'_> {
         zones.iter().map(of_node).max().unwrap_or(0)
     }
 
-    /// Frees what `drop_caches` frees. Returns the pages.
+    /// Frees what `drop_caches` frees. Returns the number of pages.
     pub(crate) fn drop_caches(&mut self) -> u64 {
         let mut dropped = 0;
         for pfn in 0..self.frames.uses.len() {
@@ -201,8 +204,8 @@ impl Trial<'_> {
         dropped
     }
 
-    /// Compacts every zone as far as possible, as `compact_memory` does: what is freed last stays on the CPU's lists until they
-    /// are drained.
+    /// Compacts every zone as far as possible, as `compact_memory` does. The blocks freed last stay on the CPU's
+    /// lists until they are drained.
     pub(crate) fn compact_memory(&mut self) {
         for at in 0..self.allocator.zones().len() {
             let goal = Goal { mode: Mode::Sync, ignore_hints: true, ..self.goal(at, None) };
@@ -211,14 +214,14 @@ impl Trial<'_> {
         self.drain();
     }
 
-    /// Drains the CPU lists, at best.
+    /// Drains the CPU lists, in the best case only.
     fn drain(&mut self) {
         if self.frames.assumed == Assumed::Best {
             self.allocator.drain_all(&mut ());
         }
     }
 
-    /// Compacts every zone as kcompactd does by itself, until the score is so low.
+    /// Compacts every zone as kcompactd does by itself, until the score falls to a value.
     pub(crate) fn compact_proactively(&mut self, low: u64) {
         for at in 0..self.allocator.zones().len() {
             let goal = Goal { proactive: Some(low), ignore_hints: true, ..self.goal(at, None) };
@@ -227,13 +230,14 @@ impl Trial<'_> {
         self.drain();
     }
 
-    /// Compacts for a request of an order, zone by zone from the highest down, until there is a block. Tells whether there is.
+    /// Compacts for a request of an order, from the highest zone down, until a block is free. Returns whether one
+    /// is.
     pub(crate) fn compact_for(&mut self, order: Order) -> bool {
         let pageblock = self.allocator.geometry().pageblock_order;
         for at in (0..self.allocator.zones().len()).rev() {
             let goal = Goal {
                 order: Some(order),
-                // Huge pages and larger blocks are asked for by users, smaller ones by the kernel.
+                // Users ask for huge pages and larger blocks, the kernel for smaller ones.
                 migratetype: if order >= pageblock { Movable } else { Unmovable },
                 whole_zone: false,
                 direct: Some(order),
@@ -264,7 +268,7 @@ impl Trial<'_> {
         }
     }
 
-    /// Runs a compaction to its end. Tells whether it captured a block or a block of its order is free.
+    /// Runs a compaction to its end. Returns whether it captured a block or a block of its order is free.
     fn run(&mut self, goal: Goal) -> bool {
         let mut state = ZoneCompact::new(&self.allocator.zones()[goal.zone]);
         let mut compactor = Compactor::new(goal, self.rules);
@@ -291,7 +295,7 @@ impl Trial<'_> {
     }
 }
 
-/// Returns free blocks of orders before and after, from two trials: at the worst, and at the best.
+/// Returns the free blocks of orders before and after, from a worst-case and a best-case trial.
 pub(crate) fn gains(orders: &[Order], [worst, best]: [[&[u64]; 2]; 2]) -> Vec<OrderGain> {
     let change = |[before, after]: [&[u64]; 2], at: usize| after[at] as i64 - before[at] as i64;
     let gain = |at: usize| OrderGain {

@@ -1,4 +1,4 @@
-//! What is often advised, tried on a state one by one.
+//! Tries common advice on a state, one remedy after the other.
 
 use pageblock::frame::Order;
 use pageblock::policy::Policy;
@@ -12,39 +12,42 @@ use crate::machine::{Trial, gains};
 use crate::remedy::{Confidence, Cost, Effect, OrderGain, Remedy, Span, Verdict};
 use crate::state::State;
 
-/// What became of the remedies.
+/// The outcome of all remedies.
 #[derive(Clone, Debug, Serialize)]
 pub struct Trials {
     /// The kernel's version.
     pub version: String,
-    /// The preset whose rules are taken for it.
+    /// The preset whose rules are used for it.
     pub preset: String,
-    /// The order that matters beside that of a pageblock, and where it comes from.
+    /// The order that matters beside the pageblock order, and its source.
     pub order: u8,
     /// See `order`.
     pub order_from: String,
     /// The order of a pageblock.
     pub pageblock_order: u8,
-    /// The share of free memory below a pageblock that stands where `pagetypeinfo` says, in percent; null without it.
+    /// The share of free memory in blocks below a pageblock that is where `pagetypeinfo` says, in percent; null
+    /// without that file.
     pub types_agree: Option<u64>,
-    /// What compaction of all memory gives at every order.
+    /// The gain of compacting all memory, at every order.
     pub compaction: Vec<OrderGain>,
     /// The remedies.
     pub remedies: Vec<Remedy>,
 }
 
-/// The agreement with `pagetypeinfo` from which the guessed types of pageblocks are good, and from which they will do, percent.
+/// The agreement with `pagetypeinfo`, in percent, from which the guessed pageblock types are good, and from which
+/// they are acceptable.
 const GOOD: u64 = 95;
 const FAIR: u64 = 80;
 /// The factors by which watermarks are raised.
 const SCALE_FACTOR: u64 = 100;
 const MIN_FREE_TIMES: u64 = 2;
 
-/// Tries what is often advised on a state. `order` is the one that requests need; without it the one that failed most often in
-/// the kernel's log, or that of a pageblock. `watch` is called after each trial, and says whether to stop.
+/// Tries common advice on a state. `order` is the order that requests need; without it, the order that failed most
+/// often in the kernel's log, or the pageblock order. `watch` is called after each trial, and returns whether to
+/// stop.
 ///
 /// # Errors
-/// If the order is none of this kernel's, the state contradicts itself, or the caller asked to stop.
+/// If this kernel has no such order, the state contradicts itself, or the caller asked to stop.
 pub fn remedies(
     state: &State,
     order: Option<u8>,
@@ -80,7 +83,7 @@ pub fn remedies(
     })
 }
 
-/// Returns the order that matters beside that of a pageblock, and where it comes from.
+/// Returns the order that matters beside the pageblock order, and its source.
 fn order_of(state: &State, given: Option<u8>) -> Result<(u8, String), Error> {
     let largest = state.largest_order();
     if let Some(order) = given {
@@ -89,7 +92,7 @@ fn order_of(state: &State, given: Option<u8>) -> Result<(u8, String), Error> {
         }
         return Ok((order, "--order".to_owned()));
     }
-    // Failures of order 0 are no matter of larger blocks.
+    // Failures of order 0 do not concern larger blocks.
     let failed = state.failed.iter().find(|&&(order, _)| order > 0 && order <= u32::from(largest));
     Ok(match failed {
         Some(&(order, count)) => (order as u8, format!("{count} failures in the kernel's log")),
@@ -103,7 +106,7 @@ struct Judge<'a> {
     order: Order,
 }
 
-/// What one trial gave.
+/// The outcome of one trial.
 struct Outcome {
     blocks: Vec<u64>,
     moved: u64,
@@ -111,7 +114,7 @@ struct Outcome {
 }
 
 impl Judge<'_> {
-    /// Returns the orders that are looked at.
+    /// Returns the orders to count.
     fn orders(&self) -> Vec<Order> {
         let mut orders = vec![self.order, self.state.pageblock_order()];
         orders.sort_unstable();
@@ -119,7 +122,7 @@ impl Judge<'_> {
         orders
     }
 
-    /// Tries something under both assumptions, and counts the blocks of some orders.
+    /// Runs a trial under both assumptions, and counts the free blocks of some orders.
     fn attempt(
         &self,
         orders: &[Order],
@@ -137,7 +140,7 @@ impl Judge<'_> {
         Ok((gains(orders, [[&before, &worst.blocks], [&before_best, &best.blocks]]), cost))
     }
 
-    /// Makes the row of a remedy that was tried.
+    /// Returns the row of a remedy that was tried.
     fn row(
         &self,
         name: &str,
@@ -164,7 +167,8 @@ impl Judge<'_> {
         }
     }
 
-    /// Returns how sure a trial is: by how close its bounds are, and how well the types of pageblocks are known.
+    /// Returns the confidence in a trial, from the distance of its bounds and from how well the types of pageblocks
+    /// are known.
     fn confidence(&self, effect: &Effect) -> Confidence {
         let close = effect.orders.iter().all(|gain| {
             let gained = gain.after.at_most.abs_diff(gain.before);
@@ -205,7 +209,7 @@ impl Judge<'_> {
         ))
     }
 
-    /// What a request of the order does by itself.
+    /// Returns the row for what a request of the order does by itself.
     fn request(&self) -> Result<Remedy, Error> {
         let order = self.order;
         let served = self.state.try_both(|trial| {
@@ -369,7 +373,7 @@ impl Judge<'_> {
         self.marks(&format!("vm.min_free_kbytes={value}"), now, &self.state.kernel.allocator, value)
     }
 
-    /// Returns what is set, or what the watermarks tell.
+    /// Returns the setting, or what the watermarks imply it to be.
     fn min_free_kbytes(&self) -> u64 {
         let of_marks = || {
             let min: u64 = self.state.snapshot.zones.iter().map(|zone| zone.wmark.min).sum();
@@ -428,7 +432,7 @@ fn not_here(name: &str, why: &str) -> Remedy {
     }
 }
 
-/// Returns the row of a remedy that a state does not tell about.
+/// Returns the row of a remedy that a state cannot judge.
 fn not_judged(name: &str, why: String) -> Remedy {
     Remedy { verdict: Verdict::NotJudged, why, ..not_here(name, "") }
 }

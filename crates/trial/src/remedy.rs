@@ -1,23 +1,23 @@
-//! What a trial says of a remedy.
+//! The result of a remedy's trial.
 
 use serde::Serialize;
 
-/// What became of a remedy in its trial.
+/// The outcome of a remedy in its trial.
 #[derive(Clone, Debug, Serialize)]
 pub struct Remedy {
-    /// Its name.
+    /// The remedy's name.
     pub name: String,
-    /// What applies it; null where there is nothing to type.
+    /// The command that applies it; null if there is none.
     pub command: Option<String>,
     /// Whether it helps.
     pub verdict: Verdict,
-    /// What it gives; null where that was not judged.
+    /// The gain; null if that was not judged.
     pub effect: Option<Effect>,
-    /// What it costs.
+    /// The cost.
     pub cost: Cost,
-    /// How sure that is; null where nothing was judged.
+    /// The confidence in the gain; null if nothing was judged.
     pub confidence: Option<Confidence>,
-    /// Why.
+    /// The reason for the verdict.
     pub why: String,
 }
 
@@ -27,11 +27,11 @@ pub struct Remedy {
 pub enum Verdict {
     /// Larger blocks become free.
     Gains,
-    /// It may or may not gain something.
+    /// It may gain something, or nothing.
     MayGain,
     /// It gains nothing.
     GainsNothing,
-    /// It makes matters worse.
+    /// It makes things worse.
     Worse,
     /// The state does not tell.
     NotJudged,
@@ -39,10 +39,10 @@ pub enum Verdict {
     NotHere,
 }
 
-/// What a remedy gives.
+/// The gain of a remedy.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 pub struct Effect {
-    /// Free blocks by order: a larger one counts as several.
+    /// Free blocks by order; a larger block counts as several.
     pub orders: Vec<OrderGain>,
 }
 
@@ -51,11 +51,12 @@ pub struct Effect {
 pub struct OrderGain {
     /// The order.
     pub order: u8,
-    /// Before.
+    /// The number before the remedy.
     pub before: u64,
-    /// After.
+    /// The number after it.
     pub after: Span,
-    /// What the remedy changes, at the worst and at the best: what is assumed of the state is the same before and after.
+    /// The change that the remedy makes, between the worst and the best case. The assumptions are the same before
+    /// and after.
     pub change: [i64; 2],
 }
 
@@ -68,18 +69,18 @@ pub struct Span {
     pub at_most: u64,
 }
 
-/// What a remedy costs. Pages.
+/// The cost of a remedy, in pages.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize)]
 pub struct Cost {
     /// Pages that are moved.
     pub moved: Span,
-    /// Pages of the page cache that are lost.
+    /// Pages that the page cache loses.
     pub dropped: u64,
-    /// Pages that are kept free from now on.
+    /// Pages that are kept free from then on.
     pub kept_free: u64,
 }
 
-/// How sure a trial is.
+/// The confidence in a trial.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Confidence {
@@ -87,12 +88,12 @@ pub enum Confidence {
     Low,
     /// Some was assumed.
     Medium,
-    /// The bounds are close, and what they rest on was read.
+    /// The bounds are close, and their inputs were read.
     High,
 }
 
 impl Span {
-    /// Makes a span of two numbers in any order.
+    /// Returns the span between two numbers in either order.
     #[must_use]
     pub fn of(a: u64, b: u64) -> Self {
         Self { at_least: a.min(b), at_most: a.max(b) }

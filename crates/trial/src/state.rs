@@ -1,4 +1,4 @@
-//! The state of a machine's memory: what every frame is used for, its zones, and its kernel.
+//! The state of a machine's memory: the use of every frame, its zones, and its kernel.
 
 use std::cell::RefCell;
 use std::path::Path;
@@ -15,7 +15,7 @@ use pageblock_replay::machine::{Machine, preset_of};
 use crate::error::Error;
 use crate::types;
 
-/// What a frame is used for, as far as compaction asks.
+/// The use of a frame, as compaction distinguishes it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(u8)]
 pub(crate) enum Use {
@@ -23,15 +23,15 @@ pub(crate) enum Use {
     Absent,
     /// On a free list.
     Free,
-    /// It moves, unless it is pinned.
+    /// Movable, unless it is pinned.
     Moves,
-    /// It may move.
+    /// Possibly movable.
     MayMove,
     /// Part of a folio above order 0.
     Folio,
     /// The kernel's, or free on a per-CPU list.
     Unknown,
-    /// It does not move.
+    /// Not movable.
     Stays,
 }
 
@@ -69,26 +69,27 @@ impl Use {
 pub struct State {
     /// The kernel's version.
     pub version: String,
-    /// The preset whose rules are taken for it.
+    /// The preset whose rules are used for it.
     pub preset: &'static str,
-    /// The orders of the failures in the kernel's log, and how often each failed, most often first.
+    /// The orders of the failures in the kernel's log, with their counts, most frequent first.
     pub failed: Vec<(u32, u64)>,
-    /// The share of free memory below a pageblock that stands where `pagetypeinfo` says, in percent; `None` without it.
+    /// The share of free memory in blocks below a pageblock that is where `pagetypeinfo` says, in percent; `None`
+    /// without that file.
     pub agreement: Option<u64>,
     /// Pages on per-CPU lists.
     pub on_cpu_lists: u64,
-    /// Whether folios above order 0 are moved, and may end a run.
+    /// Folios above order 0 are moved, and may end a run.
     pub moves_folios: bool,
     pub(crate) machine: Machine,
-    /// The zones, the types of pageblocks and the limits of CPU lists; no pages.
+    /// The zones, the types of pageblocks and the limits of CPU lists, without pages.
     pub(crate) snapshot: Snapshot,
-    /// By frame.
+    /// The use of each frame.
     pub(crate) uses: Vec<u8>,
     pub(crate) kernel: Kernel,
     pub(crate) sysctls: Sysctls,
 }
 
-/// The settings that remedies change; `None` where this kernel has none, or it was not read.
+/// The settings that remedies change; `None` if this kernel lacks the setting, or it was not read.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(crate) struct Sysctls {
     pub(crate) min_free_kbytes: Option<u64>,
@@ -99,7 +100,7 @@ pub(crate) struct Sysctls {
     pub(crate) extfrag_threshold: Option<u64>,
 }
 
-/// Writes what frames are used for into a table by frame.
+/// Writes the use of frames into a table.
 struct Writer {
     at: u64,
     rules: Rules,
@@ -121,8 +122,9 @@ impl Sink for Writer {
 }
 
 impl State {
-    /// Reads the state of the machine below a root: `/`, a copied tree, or a recording (its start). `begin` is told how many
-    /// frames will be read, `watch` how many were, and says whether to stop.
+    /// Reads the state of the machine below a root: `/`, a copied tree, or a recording (its start). `begin` is
+    /// called with the number of frames to read. `watch` is called with the number read so far, and returns whether
+    /// to stop.
     ///
     /// # Errors
     /// If the use of frames or the zones cannot be read, the machine cannot be modelled, or the caller asked to stop.
@@ -191,7 +193,7 @@ impl Sysctls {
         }
     }
 
-    /// Returns a kernel with these settings; what was not read has its default.
+    /// Returns a kernel with these settings. A setting that was not read has its default.
     fn set_in(self, mut kernel: Kernel) -> Kernel {
         let set = |to: &mut u32, value: Option<u64>| {
             if let Some(value) = value.and_then(|value| u32::try_from(value).ok()) {
@@ -234,7 +236,7 @@ fn zone_of(zone: &Zone) -> ZoneSnapshot {
     }
 }
 
-/// Guesses the type of every pageblock, and returns how well that agrees with `pagetypeinfo`, in percent.
+/// Guesses the type of every pageblock. Returns how well the types agree with `pagetypeinfo`, in percent.
 fn guess_types(snapshot: &mut Snapshot, source: &Source, uses: &[u8]) -> Option<u64> {
     let pageblock = 1_u64 << source.sizes.pageblock;
     let (mut agreed, mut all) = (0, 0);

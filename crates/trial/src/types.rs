@@ -1,8 +1,8 @@
-//! The types of pageblocks, which no file tells one by one: `pagetypeinfo` has their numbers.
+//! The types of pageblocks. No file has them one by one; `pagetypeinfo` has their numbers.
 //!
-//! As many pageblocks as it says are taken to be not movable: those with the most pages that stay, of which pages of unknown
-//! use may be some. Whether they are, what `pagetypeinfo` says of free memory decides. Where that leaves some, they are
-//! pageblocks that are free as a whole.
+//! As many pageblocks as it counts are taken to be unmovable: those with the most pages that stay. Pages of unknown
+//! use may be such pages; whether they are is decided by what `pagetypeinfo` says about free memory. Any that
+//! remain are pageblocks that are entirely free.
 
 use std::cmp::Reverse;
 
@@ -11,7 +11,7 @@ use pageblock_recording::{PageTypeInfo, ZoneName};
 
 use crate::state::Use;
 
-/// What a pageblock has, in pages.
+/// The content of a pageblock, in pages.
 #[derive(Clone, Copy, Default)]
 struct Content {
     free: u32,
@@ -23,8 +23,8 @@ struct Content {
 /// The types of a zone's pageblocks.
 pub(crate) struct Guess {
     pub(crate) types: Vec<Migratetype>,
-    /// The free pages in blocks below a pageblock that stand in pageblocks of the kind that `pagetypeinfo` says, movable or
-    /// not, and all of them; 0 without it.
+    /// The free pages, in blocks below a pageblock, that are in pageblocks of the kind that `pagetypeinfo` says
+    /// (movable or not), and all such free pages; 0 without that file.
     pub(crate) agree: u64,
     pub(crate) pages: u64,
 }
@@ -49,17 +49,17 @@ impl Content {
     }
 }
 
-/// A ranking of pageblocks: the lowest rank is the least movable.
+/// A ranking of pageblocks, the least movable first.
 type Rank = fn(&Content) -> (Reverse<u32>, bool, Reverse<u32>);
 
-/// Pages of unknown use are the kernel's, or they are free on a per-CPU list and say nothing.
+/// Pages of unknown use belong to the kernel; or they are free on a per-CPU list and say nothing.
 const RANKS: [Rank; 2] = [
     |block| (Reverse(block.stays + block.unknown), block.moves > 0, Reverse(0)),
     |block| (Reverse(block.stays), block.moves > 0, Reverse(block.unknown)),
 ];
 
-/// Guesses the types of a zone's pageblocks, whose frames are `uses`. Without `types` a pageblock is movable unless only the
-/// kernel uses it.
+/// Guesses the types of a zone's pageblocks, whose frames are `uses`. Without `types` a pageblock is movable unless
+/// only the kernel uses it.
 pub(crate) fn guess(
     uses: &[u8],
     pageblock: u64,
@@ -85,7 +85,7 @@ const fn is_movable(mt: Migratetype) -> bool {
     matches!(mt, Movable | Cma)
 }
 
-/// Takes so many pageblocks to be not movable, in the order of a ranking, lowest first where they are equal.
+/// Makes a number of pageblocks unmovable, in the order of a ranking; of equal ones the lowest first.
 fn ranked(contents: &[Content], mut others: u64, rank: Rank) -> Vec<Migratetype> {
     let mut types = vec![Movable; contents.len()];
     let mut order: Vec<usize> = (0..contents.len()).collect();
@@ -99,7 +99,7 @@ fn ranked(contents: &[Content], mut others: u64, rank: Rank) -> Vec<Migratetype>
     types
 }
 
-/// Returns the free pages below a pageblock: those in movable pageblocks, and all.
+/// Returns the free pages in blocks below a pageblock: those in movable pageblocks, and all.
 fn free_told(pageblock: u64, zone: &ZoneName, types: &PageTypeInfo) -> (u64, u64) {
     let small = pageblock.ilog2() as usize;
     let (mut movable, mut all) = (0, 0);
@@ -111,7 +111,7 @@ fn free_told(pageblock: u64, zone: &ZoneName, types: &PageTypeInfo) -> (u64, u64
     (movable, all)
 }
 
-/// Compares guessed types with what is told of free memory.
+/// Compares guessed types with the recorded free memory.
 fn agreeing(
     types: Vec<Migratetype>,
     contents: &[Content],
@@ -129,7 +129,7 @@ fn agreeing(
 mod tests {
     use super::*;
 
-    /// Of four pageblocks two are not movable: those with the most pages that stay.
+    /// Two of four pageblocks are unmovable: those with the most pages that stay.
     #[test]
     fn pageblocks_with_the_most_pages_that_stay_are_not_movable() {
         let block = |stays: usize, moves: usize| {
@@ -181,7 +181,7 @@ mod tests {
         };
         assert_eq!(guessed(types(1, 4)), (vec![Movable, Unmovable], 5, 5));
         assert_eq!(guessed(types(4, 1)), (vec![Unmovable, Movable], 5, 5));
-        // Where neither fits, it shows.
+        // If neither fits, the result shows it.
         assert_eq!(guessed(types(0, 5)), (vec![Movable, Unmovable], 4, 5));
     }
 }
