@@ -44,6 +44,11 @@ impl Compactor {
                 LastMigrated::Moved => self.last_migrated,
             };
         }
+        debug_assert_eq!(
+            self.batch_pages as u64,
+            self.batch.iter().map(|&(_, order)| pages(order)).sum::<u64>(),
+            "the batch has other pages than are counted"
+        );
         self.scanned.isolated += self.batch_pages as u64;
         let no_room = self.move_isolated(allocator, state, content, cpu, observer);
         if self.rules.last_migrated == LastMigrated::Moved && self.scanned.moved > 0 {
@@ -84,10 +89,12 @@ impl Compactor {
                 no_room = true;
                 break;
             };
+            debug_assert!(pages(order) <= left as u64, "a page that was not isolated");
             left -= 1 << order;
             let moved = content.migrate(from, to, self.goal.mode);
             *(if moved { &mut self.scanned.moved } else { &mut self.scanned.failed }) +=
                 pages(order);
+            // The unused target is kept for the next page (`compaction_free`).
             if !moved && self.rules.keep_target {
                 content.hold(to, order, true);
                 self.targets.push_next(to, order);
@@ -99,6 +106,7 @@ impl Compactor {
                 panic!("freeing frame {freed} after migration: {error}");
             }
         }
+        debug_assert!(no_room || self.batch.is_empty(), "isolated content was left behind");
         self.batch.clear();
         self.batch_pages = 0;
         no_room
@@ -145,7 +153,7 @@ impl Compactor {
         }
     }
 
-    /// Tells whether the scanners have met or passed each other.
+    /// Returns whether the scanners have met or passed each other.
     pub(super) const fn have_met(&self, pageblock: Order) -> bool {
         match self.rules.meeting {
             Meeting::ByFrame => self.free_pfn <= self.migrate_pfn,
@@ -153,7 +161,7 @@ impl Compactor {
         }
     }
 
-    /// Tells whether compaction is over after `migrate_pages` found no free page (`-ENOMEM`).
+    /// Returns whether compaction is over after `migrate_pages` found no free page (`-ENOMEM`).
     // Linux: from 4.1 to 4.7 too, as the free scanner goes on to the end without taking anything.
     fn ends_without_room(&self, pageblock: Order) -> bool {
         match self.rules.without_room {
@@ -172,6 +180,7 @@ impl Compactor {
         observer: &mut O,
     ) {
         let (Some(order), Some(last)) = (self.goal.order, self.last_migrated) else { return };
+        // These versions drain once, at the end of the zone's compaction.
         if self.rules.drain_lists == DrainLists::AtEnd {
             return;
         }
@@ -200,6 +209,7 @@ impl Compactor {
                 panic!("freeing the unused target {pfn}: {error}");
             }
         }
+        debug_assert!(self.targets.is_empty(), "targets are still held");
         if let Some(highest) = highest
             && self.rules.free_scanner_goes_back
         {

@@ -25,14 +25,17 @@ impl Deferral {
         self.considered = 0;
         self.shift = (self.shift + 1).min(MAX_SHIFT);
         self.order_failed = self.order_failed.min(order);
+        debug_assert!(self.order_failed <= order, "a failed order is not deferred");
     }
 
     /// Counts an attempt for an order. Returns whether it is skipped.
     pub fn is_deferred(&mut self, order: Order) -> bool {
+        // Smaller orders have not failed.
         if order < self.order_failed {
             return false;
         }
         self.considered = (self.considered + 1).min(1 << self.shift);
+        debug_assert!(self.considered <= 1 << self.shift && self.shift <= MAX_SHIFT);
         self.considered < 1 << self.shift
     }
 
@@ -44,10 +47,11 @@ impl Deferral {
         }
         if order >= self.order_failed {
             self.order_failed = order + 1;
+            debug_assert!(order < self.order_failed, "an order that succeeded is still deferred");
         }
     }
 
-    /// Tells whether the longest deferral is over, so that old hints are worthless.
+    /// Returns whether the longest deferral is over, so that old hints are worthless.
     #[must_use]
     pub fn is_restarting(&self, order: Order) -> bool {
         order >= self.order_failed && self.shift == MAX_SHIFT && self.considered >= 1 << MAX_SHIFT

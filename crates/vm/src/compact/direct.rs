@@ -140,6 +140,7 @@ impl DirectCompact {
         {
             return Err(CompactResult::Deferred);
         }
+        // Asked after the deferral, which counts the attempt: the caller of `try_to_compact_pages` asks that first.
         if !self.permitted {
             return Err(CompactResult::Skipped);
         }
@@ -189,6 +190,7 @@ impl DirectCompact {
             match result {
                 CompactResult::Success => vm.compact[zone].deferral.succeed(order, false),
                 CompactResult::Complete | CompactResult::PartialSkipped
+                    // Asynchronous compaction skips too much for its failure to say that the zone is hopeless.
                     if self.priority != CompactPriority::Async =>
                 {
                     vm.compact[zone].deferral.defer(order);
@@ -203,7 +205,7 @@ impl DirectCompact {
         if ends { CompactStep::Done(self.result, Contention::None) } else { CompactStep::More }
     }
 
-    /// Tells whether a zone has a block of the order at its low watermark.
+    /// Returns whether a zone has a block of the order at its low watermark.
     fn meets_low<O: Observer>(&self, vm: &Vm<'_, O>, zone: usize) -> bool {
         let cma = self.goal.migratetype == Migratetype::Movable;
         let flags = if cma { AllocFlags::CMA } else { AllocFlags(0) };

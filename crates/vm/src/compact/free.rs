@@ -51,6 +51,7 @@ impl Compactor {
         let low = Pfn(self.migrate_pfn).align_up(order).0;
         let (mut found, mut stride) = (Vec::new(), 1);
         let visited = self.rules.skip_hints != SkipHints::NothingFound;
+        // Asynchronous compaction prefers few looks to a complete search.
         if self.goal.mode == Mode::Async {
             stride = MAX_STRIDE;
         }
@@ -85,12 +86,12 @@ impl Compactor {
         }
     }
 
-    /// Tells whether a pageblock is scanned for targets.
+    /// Returns whether a pageblock is scanned for targets.
     pub(super) fn is_target(&self, zone: &Zone<'_>, block: Pfn) -> bool {
         (self.goal.ignore_hints || !zone.skip(block)) && self.may_fill(zone, block)
     }
 
-    /// Tells whether content may be migrated to a pageblock (`suitable_migration_target`).
+    /// Returns whether content may be migrated to a pageblock (`suitable_migration_target`).
     pub(super) fn may_fill(&self, zone: &Zone<'_>, block: Pfn) -> bool {
         let order = match zone.state(block) {
             Some(FrameState::Free { order, .. }) => Some(order),
@@ -102,6 +103,7 @@ impl Compactor {
             CompactTarget::RejectPageblock => pageblock,
             CompactTarget::RejectOrder => self.goal.order.unwrap_or(pageblock),
         };
+        // Large free blocks stay whole: compaction is meant to make more of them.
         if order.is_some_and(|order| order >= too_large) {
             return false;
         }
@@ -159,10 +161,16 @@ impl Compactor {
                     continue;
                 }
             };
+            // `__isolate_free_page` would refuse, and ends the scan of the pageblock.
             if !may_take(zone, order, &self.rules) {
                 return (pfn, taken);
             }
             if zone.isolate_free_page(Pfn(pfn)).is_some() {
+                debug_assert_eq!(
+                    zone.state(Pfn(pfn)),
+                    Some(FrameState::Allocated { order, movable: true }),
+                    "a target is not held"
+                );
                 found.push((Pfn(pfn), order));
                 taken += 1usize << order;
                 self.scanned.free_taken += pages(order) - 1;
@@ -201,7 +209,7 @@ impl Compactor {
     }
 }
 
-/// Tells whether the watermark of `__isolate_free_page` allows a block to be taken.
+/// Returns whether the watermark of `__isolate_free_page` allows a block to be taken.
 pub(super) fn may_take(zone: &Zone<'_>, order: Order, rules: &Compaction) -> bool {
     let (mark, flags) = match rules.isolate_mark {
         IsolateMark::Low => (zone.watermarks().low, AllocFlags(0)),

@@ -27,7 +27,7 @@ struct Wanted {
 }
 
 impl Compactor {
-    /// Tells whether this compaction sets hints: one that ignores them sets them from 4.15 on (2583d6713267), here if
+    /// Returns whether this compaction sets hints: one that ignores them sets them from 4.15 on (2583d6713267), here if
     /// hints say what was scanned.
     fn sets_hints(&self) -> bool {
         !self.goal.ignore_hints || self.rules.skip_hints != SkipHints::NothingFound
@@ -161,12 +161,15 @@ fn reset_block<C: Content>(zone: &mut Zone<'_>, pfn: Pfn, wanted: Wanted, conten
     let block = pfn.align_down(pageblock);
     let first = block.max(zone.span().start);
     let whole = matches!(zone.state(first), Some(FrameState::Allocated { order, .. }) if order >= pageblock);
+    // A block of a whole pageblock has neither content to move away nor room.
     if whole {
         return false;
     }
+    // Both ends were found, and the hint is clear already.
     if wanted.content && wanted.room && !zone.skip(first) {
         return true;
     }
+    // The free scanner must not start at an unmovable pageblock.
     if !wanted.content && zone.block_type(first) != Some(Movable) {
         return false;
     }

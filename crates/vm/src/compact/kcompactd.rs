@@ -78,7 +78,7 @@ pub fn fragmentation_score<'z, 'm: 'z>(zones: impl Iterator<Item = &'z Zone<'m>>
 }
 
 impl Kcompactd {
-    /// Tells whether it compacts for a request, which is a stall for memory.
+    /// Returns whether it compacts for a request, which is a stall for memory.
     #[must_use]
     pub fn is_stalled(&self) -> bool {
         self.run.as_ref().is_some_and(|run| run.order.is_some())
@@ -95,6 +95,7 @@ impl<O: Observer> Vm<'_, O> {
         thread.order = thread.order.max(order);
         let highest = thread.highest.map_or(highest, |zone| zone.min(highest));
         thread.highest = Some(highest);
+        // The thread compares the raised order when its round ends.
         if thread.run.is_some() {
             return;
         }
@@ -158,6 +159,7 @@ impl<O: Observer> Vm<'_, O> {
         if rule == Proactive::Off || proactiveness == 0 {
             return Daemon::Sleep;
         }
+        // Only a wait that no request interrupted leads to a proactive check (`kcompactd`).
         if waited {
             let (low, high) = proactive_marks(proactiveness.into(), rule);
             let score = self.fragmentation_score(node);

@@ -41,6 +41,7 @@ impl Compactor {
             self.scanned.passed_blocks += 1;
             let block = Pfn(self.migrate_pfn).align_down(pageblock);
             let end = block.0 + pages(pageblock);
+            // The scanners have met: above this is the free scanner's part of the zone.
             if end > self.free_pfn {
                 self.migrate_pfn = end.max(self.migrate_pfn);
                 return;
@@ -58,6 +59,10 @@ impl Compactor {
                 }
                 continue;
             }
+            debug_assert!(
+                (block.0..end).contains(&self.migrate_pfn),
+                "the scanner left its pageblock"
+            );
             let taken = self.isolate_block(zone, content, end);
             if let Some(first) = taken {
                 self.note_source(zone, block, first, from_start);
@@ -101,7 +106,7 @@ impl Compactor {
         elsewhere
     }
 
-    /// Tells whether a pageblock is scanned (`suitable_migration_source`).
+    /// Returns whether a pageblock is scanned (`suitable_migration_source`).
     fn is_source(&self, zone: &Zone<'_>, block: Pfn) -> bool {
         if self.goal.mode != Mode::Async || self.goal.direct.is_none() {
             return true;

@@ -57,7 +57,7 @@ pub enum Mode {
 
 /// The content of an embedder's pages.
 pub trait Content {
-    /// Tells whether the content of the block in use that begins with a frame can be migrated now. Only blocks of order
+    /// Returns whether the content of the block in use that begins with a frame can be migrated now. Only blocks of order
     /// 0 are asked for, from 6.9 also larger ones below the wanted order (`moves_folios`).
     fn is_movable(&self, pfn: Pfn, mode: Mode) -> bool;
 
@@ -376,7 +376,7 @@ impl Compactor {
         self.has_block(zone, order, at_block).then_some(CompactResult::Success)
     }
 
-    /// Tells whether the zone meets the watermark that success requires.
+    /// Returns whether the zone meets the watermark that success requires.
     fn meets_mark(&self, zone: &Zone<'_>, order: Order) -> bool {
         let (low, block) = (zone.watermarks().low, pages(order));
         let Goal { highest, flags, .. } = self.goal;
@@ -390,7 +390,7 @@ impl Compactor {
         }
     }
 
-    /// Tells whether the request would find a block, on its own list or by claiming a pageblock.
+    /// Returns whether the request would find a block, on its own list or by claiming a pageblock.
     fn has_block(&mut self, zone: &Zone<'_>, order: Order, at_block: bool) -> bool {
         let mt = self.goal.migratetype;
         if self.rules.finish_block == FinishBlock::OwnList {

@@ -56,7 +56,7 @@ pub fn extfrag_for_order(zone: &Zone<'_>, order: Order) -> u64 {
     ((free - usable) * 100).checked_div(free).unwrap_or(0)
 }
 
-/// Tells whether a zone should be compacted (`compaction_suitable`). `mark` and `flags` are the request's.
+/// Returns whether a zone should be compacted (`compaction_suitable`). `mark` and `flags` are the request's.
 #[must_use]
 pub fn suitable(
     zone: &Zone<'_>,
@@ -92,7 +92,7 @@ pub fn suitable(
     Suitable::Continue
 }
 
-/// Tells whether a zone should be compacted, without the request's watermark: the pages for the move must be free
+/// Returns whether a zone should be compacted, without the request's watermark: the pages for the move must be free
 /// even if there is a block.
 fn suitable_zone(
     zone: &Zone<'_>,
@@ -112,7 +112,7 @@ fn suitable_zone(
 }
 
 impl<O: Observer> Vm<'_, O> {
-    /// Tells whether a zone should be compacted for an order, by its min watermark.
+    /// Returns whether a zone should be compacted for an order, by its min watermark.
     pub(crate) fn compaction_suitable(
         &self,
         zone: usize,
@@ -131,7 +131,7 @@ impl<O: Observer> Vm<'_, O> {
         )
     }
 
-    /// Tells whether compaction would be suitable in some zone if part of the reclaimable pages were free
+    /// Returns whether compaction would be suitable in some zone if part of the reclaimable pages were free
     /// (`compaction_zonelist_suitable`).
     pub(crate) fn compaction_zonelist_suitable(&self, cpu: usize, request: &Request) -> bool {
         let Ok(mut zones) = self.allocator.zones_for(CpuId(cpu), request) else { return false };
@@ -148,7 +148,7 @@ impl<O: Observer> Vm<'_, O> {
         })
     }
 
-    /// Tells whether kcompactd should compact a zone; under `defrag_mode` only whole blocks count.
+    /// Returns whether kcompactd should compact a zone; under `defrag_mode` only whole blocks count.
     pub(crate) fn kcompactd_suitable(
         &self,
         zone: usize,
@@ -167,7 +167,7 @@ impl<O: Observer> Vm<'_, O> {
         self.compaction_suitable_above(zone, order, high, highest)
     }
 
-    /// Tells whether a zone without a free block should be compacted, if a mark that includes the boost has to hold
+    /// Returns whether a zone without a free block should be compacted, if a mark that includes the boost has to hold
     /// (`compaction_suitable` from 6.15).
     pub(crate) fn compaction_suitable_above(
         &self,

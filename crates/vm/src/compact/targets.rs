@@ -48,6 +48,7 @@ impl Targets {
         let mut at =
             (order..NR_PAGE_ORDERS as Order).find(|&at| !self.lists[usize::from(at)].is_empty())?;
         let pfn = Pfn(self.lists[usize::from(at)].pop_front()?.into());
+        debug_assert!(at >= order, "a target of order {at} for order {order}");
         self.pages -= 1 << at;
         content.hold(pfn, at, false);
         while at > order {
@@ -64,6 +65,7 @@ impl Targets {
 
     /// Takes any block, those of the lowest orders first.
     pub(super) fn take_any(&mut self) -> Option<(Pfn, Order)> {
+        debug_assert_eq!(self.pages == 0, self.lists.iter().all(VecDeque::is_empty));
         let (order, list) = (0..).zip(&mut self.lists).find(|(_, list)| !list.is_empty())?;
         let pfn = list.pop_front()?;
         self.pages -= 1 << order;

@@ -133,7 +133,7 @@ impl<O: Observer> Vm<'_, O> {
         usize::from(buffer.present) == PAGES
     }
 
-    /// Tells whether a buffer is in memory.
+    /// Returns whether a buffer is in memory.
     #[must_use]
     pub fn has_buffer(&self, id: BufferId) -> bool {
         let buffer = self.fs.buffers.buffers.get(id as usize);

@@ -63,7 +63,7 @@ pub(super) struct Vectors {
 impl Vectors {
     pub(super) const NONE: Self = Self { active: NIL, shadow: NIL, extents: false };
 
-    /// Tells whether the inode is part of the next checkpoint.
+    /// Returns whether the inode is part of the next checkpoint.
     pub(super) const fn is_pinned(&self) -> bool {
         self.active != NIL
     }
@@ -97,7 +97,7 @@ pub(super) struct Cil {
 }
 
 impl<O: Observer> Vm<'_, O> {
-    /// Tells whether the log's memory is modelled.
+    /// Returns whether the log's memory is modelled.
     const fn has_log(&self) -> bool {
         self.config.checkpoint_bytes > 0
     }
@@ -146,7 +146,7 @@ impl<O: Observer> Vm<'_, O> {
         (vectors.active, vectors.shadow) = (shadow, active);
     }
 
-    /// Tells whether a checkpoint is due and none is being written.
+    /// Returns whether a checkpoint is due and none is being written.
     #[must_use]
     pub const fn checkpoint_is_due(&self) -> bool {
         self.has_log()

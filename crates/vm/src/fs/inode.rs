@@ -186,13 +186,13 @@ impl Inodes {
         self.inodes.len() as u32
     }
 
-    /// Tells whether no file was ever created.
+    /// Returns whether no file was ever created.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.inodes.is_empty()
     }
 
-    /// Tells whether the file of this number exists.
+    /// Returns whether the file of this number exists.
     #[must_use]
     pub fn exists(&self, id: InodeId) -> bool {
         self.inodes.get(id as usize).is_some_and(|i| i.exists)

@@ -32,7 +32,7 @@ impl Pool {
         self.pages.len() as u64
     }
 
-    /// Tells whether the pool has no pages.
+    /// Returns whether the pool has no pages.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.pages.is_empty()

@@ -151,7 +151,7 @@ impl<O: Observer> Vm<'_, O> {
         (after..load.len()).find(best).or_else(|| (0..load.len()).find(best)).unwrap_or(0)
     }
 
-    /// Tells whether the pages at a place should be collapsed: it is possible, one was used recently, and not too many
+    /// Returns whether the pages at a place should be collapsed: it is possible, one was used recently, and not too many
     /// are missing.
     fn should_collapse(&self, place: Place) -> bool {
         let order = HPAGE_PMD_ORDER;
@@ -165,7 +165,7 @@ impl<O: Observer> Vm<'_, O> {
             && self.can_collapse(place)
     }
 
-    /// Tells whether the pages at a place can be collapsed: at least one is present, and none is huge, off its list,
+    /// Returns whether the pages at a place can be collapsed: at least one is present, and none is huge, off its list,
     /// under writeback, or in swap.
     // Linux: from 4.8 up to 64 pages are read back from swap.
     fn can_collapse(&self, place: Place) -> bool {

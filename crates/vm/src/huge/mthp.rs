@@ -15,7 +15,7 @@ use crate::vm::Vm;
 /// The smallest order (`THP_ORDERS_ALL_ANON` excludes order 1).
 const SMALLEST: Order = 2;
 
-/// Tells whether a fault may use a size.
+/// Returns whether a fault may use a size.
 fn allows(huge: &Huge, order: Order, madvised: bool) -> bool {
     let thp_allows = match huge.thp_enabled {
         ThpEnabled::Always => true,

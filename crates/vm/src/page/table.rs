@@ -56,7 +56,7 @@ impl Owner {
         Self::None,
     ];
 
-    /// Tells whether such pages are on LRU lists, and so can be reclaimed or migrated.
+    /// Returns whether such pages are on LRU lists, and so can be reclaimed or migrated.
     #[must_use]
     pub const fn is_lru(self) -> bool {
         matches!(self, Self::Anon | Self::File)
@@ -89,7 +89,7 @@ impl PageFlags {
     /// A slab that belongs to a CPU (`frozen`).
     pub const FROZEN: Self = Self(512);
 
-    /// Tells whether every bit of `bits` is set.
+    /// Returns whether every bit of `bits` is set.
     #[must_use]
     pub const fn has(self, bits: Self) -> bool {
         self.0 & bits.0 == bits.0
@@ -142,7 +142,7 @@ impl Page {
         self.tag >> 4
     }
 
-    /// Tells whether every one of the flags is set.
+    /// Returns whether every one of the flags is set.
     #[must_use]
     pub const fn has(&self, flags: PageFlags) -> bool {
         self.flags.has(flags)
@@ -225,7 +225,7 @@ impl PageTable {
         self.entries.len()
     }
 
-    /// Tells whether there is no frame.
+    /// Returns whether there is no frame.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.entries.is_empty()

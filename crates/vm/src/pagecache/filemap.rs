@@ -73,7 +73,7 @@ impl<O: Observer> Vm<'_, O> {
         self.pagecache.lru.add(&mut self.pages, pfn, At::Head);
     }
 
-    /// Tells whether all indexes of a block of a mapping are empty.
+    /// Returns whether all indexes of a block of a mapping are empty.
     #[must_use]
     pub fn has_room(&self, space: SpaceId, index: u32, order: Order) -> bool {
         let spaces = &self.pagecache.spaces;

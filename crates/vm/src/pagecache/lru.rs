@@ -87,7 +87,7 @@ impl Lruvec {
         &self.lists[list as usize]
     }
 
-    /// Tells whether refaulted pages were activated since reclaim last scanned the lists.
+    /// Returns whether refaulted pages were activated since reclaim last scanned the lists.
     pub(crate) const fn is_refaulting(&self) -> bool {
         self.activations != self.activations_seen
     }
@@ -133,7 +133,7 @@ impl Lruvec {
         }
     }
 
-    /// Tells whether kswapd writes the dirty pages of files that it meets.
+    /// Returns whether kswapd writes the dirty pages of files that it meets.
     pub(crate) const fn is_tail_dirty(&self) -> bool {
         self.tail_dirty
     }

@@ -108,18 +108,18 @@ impl Space {
         self.len
     }
 
-    /// Tells whether it has no slot.
+    /// Returns whether it has no slot.
     #[must_use]
     pub const fn is_empty(&self) -> bool {
         self.len == 0
     }
 
-    /// Tells whether its process was killed by the OOM killer.
+    /// Returns whether its process was killed by the OOM killer.
     pub(crate) const fn is_killed(&self) -> bool {
         self.killed
     }
 
-    /// Tells whether the OOM killer may kill its process.
+    /// Returns whether the OOM killer may kill its process.
     pub(crate) fn is_killable(&self) -> bool {
         self.kind == SpaceKind::Anon && !self.killed && !self.unkillable
     }
@@ -299,7 +299,7 @@ impl Spaces {
         needed.then_some((space.nodes + index / SLOTS_PER_NODE) as usize)
     }
 
-    /// Tells whether a page at an index needs an index node that is missing.
+    /// Returns whether a page at an index needs an index node that is missing.
     #[must_use]
     pub fn needs_node(&self, id: SpaceId, index: u32) -> bool {
         self.node_place(id, index).is_some_and(|at| self.nodes[at] == NIL)
@@ -376,7 +376,7 @@ impl<O> Vm<'_, O> {
         self.pagecache.spaces.get_mut(id).killed = true;
     }
 
-    /// Tells whether the process of a mapping was killed by the OOM killer.
+    /// Returns whether the process of a mapping was killed by the OOM killer.
     #[must_use]
     pub fn is_killed(&self, id: SpaceId) -> bool {
         self.spaces().get(id).killed

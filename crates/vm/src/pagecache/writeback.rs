@@ -301,7 +301,7 @@ impl<O: Observer> Vm<'_, O> {
         self.pagecache.writeback.ended
     }
 
-    /// Takes reclaim's request that the flusher write dirty pages; tells whether there was one.
+    /// Takes reclaim's request that the flusher write dirty pages. Returns whether there was one.
     pub fn take_flusher_wanted(&mut self) -> bool {
         std::mem::take(&mut self.pagecache.writeback.flusher_wanted)
     }

@@ -23,7 +23,7 @@ enum Balance {
     Fractions { anon: u64, file: u64 },
 }
 
-/// Tells whether an inactive list is too short for its active list (`inactive_list_is_low`): the larger the lists, the
+/// Returns whether an inactive list is too short for its active list (`inactive_list_is_low`): the larger the lists, the
 /// smaller the share that must be inactive.
 pub(super) fn inactive_is_low(
     vec: &Lruvec,
@@ -67,7 +67,7 @@ fn fractions(vec: &Lruvec, rule: ScanBalance, swappiness: u64) -> Balance {
 }
 
 impl<O: Observer> Vm<'_, O> {
-    /// Tells whether refaulted pages were activated since the last scan: then active pages are deactivated too.
+    /// Returns whether refaulted pages were activated since the last scan: then active pages are deactivated too.
     pub(super) fn is_refaulting(&self, vec: &Lruvec) -> bool {
         self.kernel.reclaim.workingset == Workingset::Deactivates && vec.is_refaulting()
     }
@@ -94,7 +94,7 @@ impl<O: Observer> Vm<'_, O> {
         fractions(vec, rules.scan_balance, swappiness)
     }
 
-    /// Tells whether there are so few pages of files that, with the free pages, they do not reach the high watermarks.
+    /// Returns whether there are so few pages of files that, with the free pages, they do not reach the high watermarks.
     fn file_is_tiny(&self, node: usize, at: usize) -> bool {
         let vec = &self.lru().vecs()[at];
         let mut zones = self.zones_of(node).filter(|&z| self.lru().of_zone(z) == at).peekable();

@@ -69,6 +69,7 @@ impl DirectReclaim {
     /// Reclaims a little further.
     pub(crate) fn step<O: Observer>(&mut self, vm: &mut Vm<'_, O>) -> Reclaimed {
         if !self.started {
+            // A throttled task does not count as a stall yet (`throttle_direct_reclaim` comes first).
             if self.is_throttled(vm) {
                 self.throttled += 1;
                 return Reclaimed::Waits(THROTTLE_NS);
@@ -85,6 +86,7 @@ impl DirectReclaim {
             self.at += 1;
         }
         if let Some(&node) = self.nodes.get(self.at) {
+            // Enough was reclaimed: the other nodes are not scanned.
             if self.sc.nr_reclaimed >= self.sc.nr_to_reclaim {
                 self.at = self.nodes.len();
             } else if self.ready_zones(vm, node).1 {
@@ -99,6 +101,7 @@ impl DirectReclaim {
 
     /// Ends a priority: sets the next one, or ends the reclaim.
     fn end_priority<O: Observer>(&mut self, vm: &mut Vm<'_, O>) -> Reclaimed {
+        debug_assert!(self.sc.nr_reclaimed >= self.total, "reclaimed pages were lost");
         self.total = self.sc.nr_reclaimed;
         let ready = self.nodes.iter().any(|&node| self.ready_zones(vm, node).0);
         if self.total >= self.sc.nr_to_reclaim || self.sc.priority == 0 || ready {
@@ -107,6 +110,7 @@ impl DirectReclaim {
         }
         let waits = self.sc.stat.immediate > 0
             || (self.sc.stat.taken > 0 && self.sc.stat.writeback == self.sc.stat.taken);
+        debug_assert!(self.sc.priority > 0 && self.at == self.nodes.len());
         self.sc.priority -= 1;
         self.sc.stat = ReclaimStat::default();
         self.at = 0;
@@ -116,7 +120,7 @@ impl DirectReclaim {
         Reclaimed::More
     }
 
-    /// Tells whether compaction could already serve a costly request in some zone of a node, and in all of them
+    /// Returns whether compaction could already serve a costly request in some zone of a node, and in all of them
     /// (`compaction_ready`): a node is scanned as long as one zone is not ready.
     fn ready_zones<O: Observer>(&self, vm: &Vm<'_, O>, node: usize) -> (bool, bool) {
         let ScanControl { order, highest, .. } = self.sc;
@@ -131,7 +135,7 @@ impl DirectReclaim {
         ready.fold((false, true), |(any, all), ready| (any || ready, all && ready))
     }
 
-    /// Tells whether half of the reserves are used up, so that the task waits for kswapd (`throttle_direct_reclaim`).
+    /// Returns whether half of the reserves are used up, so that the task waits for kswapd (`throttle_direct_reclaim`).
     fn is_throttled<O: Observer>(&mut self, vm: &mut Vm<'_, O>) -> bool {
         let Some(&node) = self.nodes.first() else { return false };
         let zones = vm.allocator.zones();
@@ -145,6 +149,7 @@ impl DirectReclaim {
         }
         let short = reserve > 0 && free <= reserve / 2;
         let hopeless = vm.nodes[node].kswapd.is_hopeless();
+        // A hopeless kswapd would never end the wait.
         if !short || hopeless || self.throttled >= THROTTLE_MAX {
             return false;
         }
@@ -158,7 +163,7 @@ impl DirectReclaim {
 }
 
 impl<O: Observer> Vm<'_, O> {
-    /// Tells whether a zone needs no more reclaim for a costly order: it has a block, or compaction could run with
+    /// Returns whether a zone needs no more reclaim for a costly order: it has a block, or compaction could run with
     /// pages to spare.
     fn compaction_ready(&self, zone: usize, order: Order, highest: ZoneKind) -> bool {
         match self.compaction_suitable(zone, order, highest) {

@@ -35,6 +35,7 @@ pub(super) struct Outcome {
 impl<O: Observer> Vm<'_, O> {
     /// Reclaims a page that is off its list as far as its state allows.
     pub(super) fn reclaim_isolated(&mut self, pfn: u32, sc: &mut ScanControl) -> Outcome {
+        debug_assert!(!self.pages[pfn].has(PageFlags::LRU), "a page on a list is reclaimed");
         let pages = 1 << self.pages[pfn].order();
         let mut outcome = Outcome::default();
         match self.action_for(pfn, sc) {
@@ -87,6 +88,7 @@ impl<O: Observer> Vm<'_, O> {
             Owner::Anon if referenced => Action::Activate,
             Owner::Anon if page.swap > 0 && !page.has(PageFlags::DIRTY) => Action::Free,
             Owner::Anon if sc.may_swap && free_swap >= pages => Action::Swap,
+            // Without swap space the page cannot be reclaimed, and goes where it is scanned last.
             Owner::Anon => Action::Activate,
             _ if referenced && page.has(PageFlags::MAPPED) => Action::Activate,
             _ if page.has(PageFlags::DIRTY) => self.action_for_dirty(pfn, referenced, sc),

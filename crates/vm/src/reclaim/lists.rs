@@ -54,6 +54,7 @@ impl<O: Observer> Vm<'_, O> {
             let pfn = self.lru().vecs()[at].list(list).tail()?;
             let zone = usize::from(self.pages[pfn].zone);
             self.isolate(pfn);
+            debug_assert!(!self.pages[pfn].has(PageFlags::LRU), "an isolated page is on a list");
             if self.allocator.zones()[zone].kind() <= sc.highest {
                 return Some(pfn);
             }
@@ -103,6 +104,7 @@ impl<O: Observer> Vm<'_, O> {
             rotated += outcome.rotated;
             written += outcome.written;
         }
+        debug_assert!(freed + rotated <= scanned, "{freed} + {rotated} of {scanned} pages");
         sc.nr_scanned += scanned;
         if self.kernel.reclaim.anon_counts_twice && !list.is_file() {
             // Pages that are mapped or in the swap cache count twice.

@@ -90,7 +90,7 @@ impl NodeReclaim {
 }
 
 impl<O: Observer> Vm<'_, O> {
-    /// Tells whether more than `min_unmapped_ratio` (1 %) of a node is reclaimable page cache
+    /// Returns whether more than `min_unmapped_ratio` (1 %) of a node is reclaimable page cache
     /// (`node_pagecache_reclaimable`).
     // Linux: or more than `min_slab_ratio` (5 %) is reclaimable slab.
     fn is_worth_reclaiming(&self, node: usize, mode: u32) -> bool {

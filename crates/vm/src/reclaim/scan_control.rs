@@ -63,14 +63,14 @@ impl ScanControl {
         }
     }
 
-    /// Tells whether kswapd waits at once, after a batch in which it met a page under writeback again or nothing but
+    /// Returns whether kswapd waits at once, after a batch in which it met a page under writeback again or nothing but
     /// dirty pages, instead of after the node.
     pub(super) fn waits_at_once(&self, rules: &Kswapd) -> bool {
         let waits = self.stat.immediate > 0 || self.stat.all_dirty;
         self.kswapd && waits && rules.congestion_by == CongestionBy::Batch
     }
 
-    /// Tells whether kswapd has a target for each zone.
+    /// Returns whether kswapd has a target for each zone.
     pub(super) fn has_zone_target(&self, rules: &Kswapd) -> bool {
         self.kswapd && rules.kswapd_target == KswapdTarget::ZoneHigh
     }
@@ -80,7 +80,7 @@ impl ScanControl {
         ShrinkControl { cpu: self.cpu, kswapd: self.kswapd, fs: self.fs }
     }
 
-    /// Tells whether it reclaims so that compaction has enough free pages (`in_reclaim_compaction`).
+    /// Returns whether it reclaims so that compaction has enough free pages (`in_reclaim_compaction`).
     pub(super) const fn for_compaction(&self) -> bool {
         self.order > 0 && (self.order > PAGE_ALLOC_COSTLY_ORDER || self.priority < DEF_PRIORITY - 2)
     }

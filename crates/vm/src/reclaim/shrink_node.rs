@@ -92,6 +92,7 @@ impl ShrinkNode {
                 }
                 self.scan = None;
             }
+            // Before the next batch, which would meet the same pages.
             if sc.waits_at_once(&vm.kernel.kswapd) {
                 break;
             }
@@ -103,6 +104,7 @@ impl ShrinkNode {
     fn end_round<O: Observer>(&mut self, vm: &mut Vm<'_, O>, sc: &mut ScanControl) -> Stepped {
         let scanned = sc.nr_scanned - self.scanned_before;
         let reclaimed = sc.nr_reclaimed - self.reclaimed_before;
+        // Progress by anybody shows that the node is not hopeless.
         if reclaimed > 0 {
             vm.nodes[self.node].kswapd.reset_failures();
         }
@@ -117,6 +119,7 @@ impl ShrinkNode {
         if !vm.should_continue_reclaim(self.node, reclaimed, scanned, sc) {
             return Stepped::Done;
         }
+        // The amounts are computed again, as the lists are shorter now.
         *self = Self::new(vm, self.node, sc);
         Stepped::More
     }
@@ -126,6 +129,7 @@ impl LruvecScan {
     /// Scans up to 32 pages of each list.
     fn batch<O: Observer>(&mut self, vm: &mut Vm<'_, O>, sc: &mut ScanControl) -> Stepped {
         let inactive_left = self.left[0] + self.left[2] + self.left[3];
+        // As in `shrink_lruvec`, the active anonymous list alone does not keep the scan going.
         if inactive_left == 0 {
             vm.age_anon(self.vec, sc);
             vm.pagecache.lruvec(self.vec).snapshot_refaults();
@@ -168,6 +172,7 @@ impl LruvecScan {
         let percent = (self.left[stopped] + self.left[stopped + 1]) * 100 / target;
         self.left[stopped] = 0;
         self.left[stopped + 1] = 0;
+        debug_assert!(!self.adjusted, "the amounts were adjusted before");
         for list in other..other + 2 {
             let scanned = self.targets[list] - self.left[list];
             let wanted = self.targets[list] * (100 - percent.min(100)) / 100;
@@ -202,7 +207,7 @@ impl<O: Observer> Vm<'_, O> {
         }
     }
 
-    /// Tells whether a node is scanned again so that compaction has enough free pages.
+    /// Returns whether a node is scanned again so that compaction has enough free pages.
     fn should_continue_reclaim(
         &self,
         node: usize,

@@ -79,7 +79,7 @@ impl<'m> SlowAlloc<'m> {
         Self { path, cpu, request, job, compacted: None, rounds: 0 }
     }
 
-    /// Tells whether the task is in direct reclaim or direct compaction, which is a stall for memory.
+    /// Returns whether the task is in direct reclaim or direct compaction, which is a stall for memory.
     #[must_use]
     pub const fn is_stalled(&self) -> bool {
         matches!(self.job, Job::Reclaim(_) | Job::Compact(_))
@@ -263,7 +263,7 @@ impl<'m> SlowAlloc<'m> {
 }
 
 impl<O: Observer> Vm<'_, O> {
-    /// Tells whether some zone would meet its min watermark if all reclaimable pages were free
+    /// Returns whether some zone would meet its min watermark if all reclaimable pages were free
     /// (`should_reclaim_retry`).
     fn any_zone_reachable(&self, cpu: usize, request: &Request, flags: AllocFlags) -> bool {
         let Ok(mut zones) = self.allocator.zones_for(CpuId(cpu), request) else { return false };

@@ -33,7 +33,7 @@ impl Swap {
         }
     }
 
-    /// Tells whether the pages of zsmalloc can be migrated.
+    /// Returns whether the pages of zsmalloc can be migrated.
     pub(crate) fn zsmalloc_is_movable(&self) -> bool {
         self.zram.as_ref().is_some_and(Zram::is_movable)
     }
@@ -56,7 +56,7 @@ impl<O> Vm<'_, O> {
         (self.swap.map.free_slots(), self.swap.map.slots().into())
     }
 
-    /// Tells whether a swap slot is free.
+    /// Returns whether a swap slot is free.
     pub(crate) fn has_free_swap(&self) -> bool {
         self.swap.map.free_slots() > 0
     }

@@ -69,7 +69,7 @@ impl Zram {
         (of(|e| e.zspage != NIL && e.zspage != SAME) as u64, of(|e| e.zspage == SAME) as u64)
     }
 
-    /// Tells whether the pages of the pool can be migrated.
+    /// Returns whether the pages of the pool can be migrated.
     pub(super) const fn is_movable(&self) -> bool {
         self.movable
     }

@@ -140,9 +140,11 @@ impl<O: Observer> Vm<'_, O> {
             KswapdTarget::ZoneHigh => b.sc.enough_scanned,
             KswapdTarget::NodeHigh => b.sc.nr_scanned >= b.sc.nr_to_reclaim,
         };
+        // Enough is free for compaction, which makes the block from here on.
         if b.sc.order > 0 && b.sc.nr_reclaimed >= self.kernel.compaction.gap(b.sc.order) {
             b.sc.order = 0;
         }
+        debug_assert!(b.sc.nr_reclaimed >= b.before, "reclaimed pages were lost");
         let reclaimed = b.sc.nr_reclaimed - b.before;
         b.reclaimed += reclaimed;
         let waits = b.sc.stat.immediate > 0;

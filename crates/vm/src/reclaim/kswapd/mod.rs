@@ -74,13 +74,13 @@ impl Default for Kswapd {
 }
 
 impl Kswapd {
-    /// Tells whether it is reclaiming.
+    /// Returns whether it is reclaiming.
     #[must_use]
     pub fn is_running(&self) -> bool {
         matches!(self.phase, Phase::Balancing(_) | Phase::Stepping)
     }
 
-    /// Tells whether too many of its runs reclaimed nothing, so that it is not woken until a task reclaims something on
+    /// Returns whether too many of its runs reclaimed nothing, so that it is not woken until a task reclaims something on
     /// the node.
     #[must_use]
     pub const fn is_hopeless(&self) -> bool {
@@ -92,7 +92,7 @@ impl Kswapd {
         self.failures = 0;
     }
 
-    /// Tells whether it waits for pages under writeback that it meets again.
+    /// Returns whether it waits for pages under writeback that it meets again.
     pub(super) const fn is_writeback_congested(&self) -> bool {
         self.writeback_congested
     }
@@ -131,7 +131,7 @@ impl Kswapd {
         self.woken |= !self.is_running();
     }
 
-    /// Tells whether a watermark boost woke it since the last call.
+    /// Returns whether a watermark boost woke it since the last call.
     pub(crate) fn take_boost_wake(&mut self) -> bool {
         std::mem::take(&mut self.boost_wake)
     }

@@ -12,7 +12,7 @@ use crate::base::daemon::{Daemon, TENTH_SECOND_NS};
 use crate::vm::Vm;
 
 impl<O: Observer> Vm<'_, O> {
-    /// Tells whether kswapd may sleep: the node is balanced or hopeless.
+    /// Returns whether kswapd may sleep: the node is balanced or hopeless.
     fn may_sleep(&self, node: usize, order: Order, highest: ZoneKind) -> bool {
         let hopeless = self.kernel.kswapd.hopeless_nodes && self.nodes[node].kswapd.is_hopeless();
         hopeless || self.balanced(node, order, highest)

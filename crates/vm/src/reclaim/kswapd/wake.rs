@@ -38,7 +38,7 @@ impl<O: Observer> Vm<'_, O> {
         self.nodes[node].kswapd.woken = true;
     }
 
-    /// Tells whether a node is balanced enough not to wake its kswapd.
+    /// Returns whether a node is balanced enough not to wake its kswapd.
     fn is_balanced_for_wake(&self, node: usize, order: Order, highest: ZoneKind) -> bool {
         let mut zones =
             self.zones_of(node).filter(|&z| self.allocator.zones()[z].kind() <= highest);

@@ -15,7 +15,7 @@ use crate::reclaim::scan_control::ScanControl;
 use crate::vm::Vm;
 
 impl<O: Observer> Vm<'_, O> {
-    /// Tells whether a zone meets its watermark for an order, as kswapd tests it. `highest` is the highest zone of the
+    /// Returns whether a zone meets its watermark for an order, as kswapd tests it. `highest` is the highest zone of the
     /// request: the lowmem reserve of a lower zone does not count as free.
     pub(super) fn zone_meets(
         &self,
@@ -35,7 +35,7 @@ impl<O: Observer> Vm<'_, O> {
         zone.watermark_ok_if(free, order, zone.watermark(mark), highest, AllocFlags(0))
     }
 
-    /// Tells whether a node has enough free memory (`pgdat_balanced`).
+    /// Returns whether a node has enough free memory (`pgdat_balanced`).
     pub(super) fn balanced(&self, node: usize, order: Order, highest: ZoneKind) -> bool {
         let zones = self.allocator.zones();
         let mut eligible = self
@@ -67,7 +67,7 @@ impl<O: Observer> Vm<'_, O> {
         }
     }
 
-    /// Tells whether a zone is not balanced for an order because compaction could not run (`zone_balanced`).
+    /// Returns whether a zone is not balanced for an order because compaction could not run (`zone_balanced`).
     fn waits_for_compaction(&self, zone: usize, order: Order) -> bool {
         order > 0
             && self.kernel.kswapd.balanced_if_compactable
@@ -100,7 +100,7 @@ impl<O: Observer> Vm<'_, O> {
         vecs
     }
 
-    /// Tells whether some zone that kswapd comes to is balanced.
+    /// Returns whether some zone that kswapd comes to is balanced.
     pub(super) fn has_balanced_zone(&self, node: usize, sc: &ScanControl) -> bool {
         self.zones_to_balance(node, sc).any(|(_, short)| !short)
     }
