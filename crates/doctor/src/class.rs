@@ -150,7 +150,7 @@ const fn of_kind(kind: Kind) -> Option<Class> {
     })
 }
 
-/// Tells whether a good part of memory (a twentieth) could have been reclaimed: page cache, or anonymous memory while
+/// Returns whether a good part of memory (a twentieth) could have been reclaimed: page cache, or anonymous memory while
 /// there is swap; `None` where swap was not printed, and decides.
 pub(crate) fn reclaimable(report: &Report) -> Option<bool> {
     let memory = &report.memory;

@@ -1,9 +1,9 @@
-//! Why a machine cannot be judged.
+//! The reasons why a machine cannot be judged.
 
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// Why there is no answer.
+/// The reason why there is no answer.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
@@ -27,23 +27,23 @@ pub enum Error {
         /// What is allowed.
         expected: &'static str,
     },
-    /// Only root may.
+    /// Only root may do this.
     #[error("{path}: root is needed; without it, `pageblock doctor` reads what everybody may", path = path.display())]
     NotRoot {
         /// The file.
         path: PathBuf,
     },
-    /// A folder lacks a file that is needed.
+    /// A folder lacks a required file.
     #[error("{path}: no {what}; expected {expected}", path = path.display())]
     Missing {
         /// The folder.
         path: PathBuf,
-        /// What it lacks.
+        /// The missing file.
         what: &'static str,
         /// What is allowed.
         expected: &'static str,
     },
-    /// The table of frames does not say enough.
+    /// The table of frames lacks necessary information.
     #[error("{path}: {why}", path = path.display())]
     Unusable {
         /// The file.

@@ -135,14 +135,14 @@ impl Explanation {
         boost(self.class, &self.zones)
     }
 
-    /// Tells whether free swap was not printed, and decides.
+    /// Returns whether free swap was not printed, and decides.
     #[must_use]
     pub fn lacks_swap(&self) -> bool {
         self.class == Class::Shortage && class::reclaimable(&self.report).is_none()
     }
 }
 
-/// Tells whether at least half of a cgroup's limit is page cache that waits to be written.
+/// Returns whether at least half of a cgroup's limit is page cache that waits to be written.
 #[must_use]
 pub fn waits_for_writeback(report: &Report) -> bool {
     report.cgroup.as_ref().and_then(Cgroup::dirty_percent).is_some_and(|percent| percent >= 50)
@@ -153,7 +153,7 @@ fn boost(class: Class, zones: &[Check]) -> Option<&Check> {
     zones.iter().find(|zone| decides && zone.fits_without_boost)
 }
 
-/// Tells whether a list of nodes, such as `0-1,3`, has a node.
+/// Returns whether a list of nodes, such as `0-1,3`, has a node.
 fn in_mask(mask: &str, node: u32) -> bool {
     mask.split(',').any(|range| {
         let (first, last) = range.split_once('-').unwrap_or((range, range));

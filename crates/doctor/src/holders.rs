@@ -1,4 +1,4 @@
-//! Who has the memory, by what a report counts.
+//! The holders of memory, by the counters in a report.
 
 use serde::Serialize;
 
@@ -8,15 +8,15 @@ use crate::log::{MemInfo, Zone};
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Holding {
-    /// Memory of processes that reclaim may look at.
+    /// Anonymous memory of processes that reclaim may take.
     Anonymous,
-    /// The page cache that reclaim may look at.
+    /// Page cache that reclaim may take.
     File,
     /// tmpfs and System V memory.
     Shmem,
     /// Memory that processes locked.
     Mlocked,
-    /// Further memory that reclaim may not take.
+    /// Other memory that reclaim may not take.
     Unevictable,
     /// Slab that the kernel cannot free.
     SlabUnreclaimable,
@@ -26,12 +26,12 @@ pub enum Holding {
     KernelStack,
     /// Page tables.
     PageTables,
-    /// Memory that the allocator was never given.
+    /// Memory that was never handed to the allocator.
     NeverGiven,
 }
 
 impl Holding {
-    /// Returns what it is called in a sentence.
+    /// Returns its name in a sentence.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -49,16 +49,16 @@ impl Holding {
     }
 }
 
-/// A holder and what it has.
+/// A holder and its memory.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
 pub struct Holder {
-    /// What it is.
+    /// The kind of holder.
     pub holding: Holding,
-    /// How much it has, in kB.
+    /// Its memory in kB.
     pub kb: u64,
 }
 
-/// Returns who has at least a twentieth of the memory that was printed, the largest first.
+/// Returns the holders of at least a twentieth of the printed memory, the largest first.
 #[must_use]
 pub fn holders(memory: &MemInfo) -> Vec<Holder> {
     let held = memory.held;
@@ -85,8 +85,8 @@ pub fn holders(memory: &MemInfo) -> Vec<Holder> {
     holders
 }
 
-/// Returns what of a zone the allocator was not given, in kB: 0 unless it is more than half, as the kernel's own
-/// tables and reservations take some of every zone.
+/// Returns the memory of a zone that was not handed to the allocator, in kB; 0 unless it is more than half, because
+/// the kernel's own tables and reservations take some of every zone.
 fn never_given(zone: &Zone) -> u64 {
     match (zone.present, zone.managed) {
         (Some(present), Some(managed)) if managed < present / 2 => present - managed,

@@ -1,49 +1,49 @@
-//! What is wrong with a machine, and what to do first.
+//! Problems of a machine, and what to do first.
 
 use serde::Serialize;
 
 use crate::advice::Advice;
 use crate::class::Confidence;
 
-/// How bad it is.
+/// The severity of a problem.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Severity {
     /// Good to know.
     Notice,
-    /// It will hurt, or did.
+    /// It will cause failures or stalls, or has caused some.
     Warning,
-    /// It hurts now.
+    /// It causes failures or stalls now.
     Critical,
 }
 
-/// A thing that is wrong.
+/// A problem.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 pub struct Finding {
     /// Its name.
     pub name: &'static str,
-    /// How bad it is.
+    /// The severity of a problem.
     pub severity: Severity,
-    /// How sure it is.
+    /// The confidence in it.
     pub confidence: Confidence,
-    /// What people see.
+    /// The symptom that users see.
     pub symptom: String,
-    /// The figures that say so.
+    /// The figures that show it.
     pub evidence: Vec<String>,
     /// Why.
     pub cause: String,
     /// What to do, best first.
     pub commands: Vec<Command>,
-    /// What is often advised and does nothing here.
+    /// Common advice that does nothing here.
     pub does_nothing: Vec<Advice>,
 }
 
-/// Something to do.
+/// A remedy.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 pub struct Command {
-    /// What to type, or to change.
+    /// The command to run, or the change to make.
     pub run: String,
-    /// How it is undone; null if nothing stays.
+    /// The command that undoes it; null if there is nothing to undo.
     pub undo: Option<String>,
     /// What can go wrong.
     pub risk: &'static str,

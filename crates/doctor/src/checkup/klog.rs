@@ -1,4 +1,4 @@
-//! What a kernel's log says of memory.
+//! Signs of memory problems in a kernel's log.
 
 use std::fs::OpenOptions;
 use std::io::{ErrorKind, Read};
@@ -12,7 +12,7 @@ use super::sample::gone;
 use crate::class::Class;
 use crate::proc::tree::{Missing, Tree};
 
-/// Where a copied tree may have a log, the first that is there.
+/// Possible paths of a log in a copied tree; the first that exists is used.
 const LOGS: [&str; 6] = [
     "/sos_commands/kernel/dmesg",
     "/sos_commands/kernel/dmesg_-T",
@@ -23,45 +23,45 @@ const LOGS: [&str; 6] = [
 ];
 /// The largest record of `/dev/kmsg`.
 const RECORD: usize = 8192;
-/// The records that are read at most: the largest buffer of a kernel has fewer.
+/// The largest number of records that are read. The largest log buffer of a kernel has fewer.
 const RECORDS: usize = 1 << 20;
 
-/// What was found in a log.
+/// The signs found in a log.
 #[derive(Clone, PartialEq, Debug, Default, Serialize)]
 pub struct Signs {
-    /// The lines of the log.
+    /// The number of lines of the log.
     pub lines: usize,
-    /// Failed allocations and OOM reports: their class and order, and how often.
+    /// Failed allocations and OOM reports, by class and order.
     pub failures: Vec<Failures>,
-    /// Failures of `cma_alloc`: by the error, 12 (no room) or 16 (busy), how often.
+    /// Failures of `cma_alloc` with error 12 (no room).
     pub cma_no_room: u64,
-    /// See `cma_no_room`.
+    /// Failures of `cma_alloc` with error 16 (busy).
     pub cma_busy: u64,
-    /// The largest of them, pages.
+    /// The size in pages of the largest of these requests.
     pub cma_pages: u64,
     /// Lines of XFS about a possible deadlock of memory allocation.
     pub xfs_deadlock: u64,
-    /// Tasks that the OOM killer ended.
+    /// Tasks that the OOM killer killed.
     pub kills: u64,
-    /// The last of them.
+    /// The last kill.
     pub last_kill: Option<Kill>,
 }
 
-/// A task that the OOM killer ended.
+/// A task that the OOM killer killed.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct Kill {
-    /// Seconds since boot, where the line has them.
+    /// Seconds since boot, if the line has a time.
     pub at_s: Option<f64>,
     /// The task.
     pub task: String,
-    /// Whether a memory cgroup was at its limit, and not the machine.
+    /// A memory cgroup was at its limit, not the machine.
     pub of_cgroup: bool,
     /// The line of the log.
     pub line: usize,
 }
 
 impl Kill {
-    /// Reads the line that tells a kill.
+    /// Parses the line that reports a kill.
     fn read(text: &str, line: usize) -> Option<Self> {
         let (before, rest) = text.split_once("Killed process ")?;
         // `4242 (name) total-vm:...`, and a name may hold brackets.
@@ -72,7 +72,7 @@ impl Kill {
         Some(Self { at_s: seconds(text), task: task.to_owned(), of_cgroup, line })
     }
 
-    /// Says how long before an uptime it was.
+    /// Describes how long before an uptime it happened.
     #[must_use]
     pub fn ago(&self, uptime: Option<f64>) -> String {
         match uptime.zip(self.at_s).map(|(now, at)| now - at) {
@@ -88,7 +88,7 @@ fn seconds(line: &str) -> Option<f64> {
     inside.trim().parse().ok().filter(|seconds: &f64| seconds.is_finite() && *seconds >= 0.0)
 }
 
-/// Returns a length of time as people say it.
+/// Formats a length of time.
 pub(crate) fn length(seconds: f64) -> String {
     match seconds {
         s if s < 120.0 => format!("{s:.0} s"),
@@ -109,12 +109,12 @@ pub struct Failures {
     pub count: u64,
     /// The line of the first.
     pub line: usize,
-    /// Who asked first.
+    /// The task of the first failure.
     pub task: Option<String>,
 }
 
 impl Signs {
-    /// Finds what the log of a machine says.
+    /// Finds the signs in the log of a machine.
     ///
     /// # Errors
     /// If there is no log, or this user may not read it.
@@ -122,7 +122,7 @@ impl Signs {
         Ok(Self::find(&read(tree)?))
     }
 
-    /// Finds what a log says.
+    /// Finds the signs in a log.
     #[must_use]
     pub fn find(log: &str) -> Self {
         let mut signs = Self { lines: log.lines().count(), ..Self::default() };
@@ -207,7 +207,7 @@ pub(super) fn read(tree: &Tree) -> Result<String, Missing> {
             Ok(0) => break,
             Ok(bytes) => {
                 let text = String::from_utf8_lossy(&record[..bytes]);
-                // Lines of its properties follow.
+                // Lines with the record's properties follow.
                 let line = text.lines().next().and_then(line_of_record);
                 log.extend([line.as_deref().unwrap_or_default(), "\n"]);
             }

@@ -1,4 +1,4 @@
-//! A machine is examined: is its memory fragmented, does it hurt, what first.
+//! Checks whether a machine's memory is fragmented, whether that hurts, and what to do first.
 
 mod finding;
 mod health;
@@ -20,31 +20,31 @@ pub use self::settings::{FolioSize, HugePages, Hugetlb};
 use crate::class::Class;
 use crate::proc::tree::Missing;
 
-/// How fragmented free memory is.
+/// The fragmentation of free memory.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Fragmented {
-    /// There are no lists to tell.
+    /// Unknown, without free lists.
     Unknown,
-    /// Less than 30 % of it is in blocks below a pageblock.
+    /// Less than 30 % of free memory is in blocks below a pageblock.
     No,
-    /// Less than 70 % of it.
+    /// Less than 70 % is.
     Partly,
-    /// More, but orders up to 3 are there.
+    /// 70 % or more is, but there are enough blocks of orders up to 3.
     Yes,
-    /// Half of it is in blocks below order 3.
+    /// Half of free memory is in blocks below order 3.
     Badly,
 }
 
-/// Whether it hurts.
+/// Whether fragmentation hurts.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Hurts {
-    /// It was not measured: one sample without signs of the past.
+    /// Not measured: a single sample, without signs of past failures.
     Unknown,
-    /// Nothing says so.
+    /// There is no sign of it.
     No,
-    /// It did, as the log says.
+    /// It did, according to the log.
     Did,
     /// It does.
     Yes,
@@ -55,15 +55,15 @@ pub enum Hurts {
 pub struct Checkup {
     /// The kernel's version.
     pub version: Option<String>,
-    /// The times of the two moments in UTC, where a flight file has them.
+    /// The times of the two samples in UTC, if they come from a flight file.
     pub examined: Option<[String; 2]>,
     /// The size of a page in kB.
     pub page_kb: u64,
     /// The order of a pageblock.
     pub pageblock_order: u8,
-    /// How fragmented free memory is.
+    /// The fragmentation of free memory.
     pub fragmented: Fragmented,
-    /// Whether it hurts.
+    /// Whether fragmentation hurts.
     pub hurts: Hurts,
     /// Why it hurts.
     pub why: Vec<String>,
@@ -75,7 +75,7 @@ pub struct Checkup {
     pub findings: Vec<Finding>,
     /// The zones.
     pub zones: Vec<ZoneHealth>,
-    /// What happened between two samples.
+    /// The rates between two samples.
     pub rates: Option<Rates>,
     /// Pressure stall information of memory.
     pub pressure: Option<Pressure>,
@@ -83,13 +83,13 @@ pub struct Checkup {
     pub huge: HugePages,
     /// hugetlb pages.
     pub hugetlb: Hugetlb,
-    /// What the log says.
+    /// The signs in the log.
     pub log: Option<Signs>,
     /// What could not be read.
     pub missing: Vec<Missing>,
 }
 
-/// Examines a machine by one sample, or two.
+/// Examines a machine from one sample or two.
 #[must_use]
 pub fn checkup(first: &Sample, second: Option<&Sample>) -> Checkup {
     let mut sample = second.unwrap_or(first).clone();
@@ -179,7 +179,7 @@ fn hurts(sample: &Sample, rates: Option<&Rates>, log: Option<&Signs>) -> (Hurts,
     }
 }
 
-/// Returns what is known of tasks that the OOM killer ended before the samples.
+/// Describes the tasks that the OOM killer killed before the samples.
 fn killed(sample: &Sample, log: Option<&Signs>) -> Vec<String> {
     if let Some(kill) = log.and_then(|log| log.last_kill.as_ref()) {
         let whose = if kill.of_cgroup { " of a cgroup at its limit" } else { "" };
@@ -202,7 +202,7 @@ fn killed(sample: &Sample, log: Option<&Signs>) -> Vec<String> {
 }
 
 impl Checkup {
-    /// Returns how bad the worst finding is.
+    /// Returns the severity of the worst finding.
     #[must_use]
     pub fn severity(&self) -> Option<Severity> {
         self.findings.iter().map(|finding| finding.severity).max()

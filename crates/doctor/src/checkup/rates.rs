@@ -1,4 +1,4 @@
-//! What happened between two samples.
+//! The rates of events between two samples.
 
 use std::collections::BTreeMap;
 
@@ -6,58 +6,58 @@ use serde::Serialize;
 
 use super::sample::Sample;
 
-/// Events for each second between two samples.
+/// Events per second between two samples.
 #[derive(Clone, PartialEq, Debug, Default, Serialize)]
 pub struct Rates {
     /// The seconds between the samples.
     pub seconds: f64,
-    /// Requests that reclaimed memory themselves.
+    /// Requests that did direct reclaim.
     pub direct_reclaim: f64,
-    /// Requests that compacted memory themselves.
+    /// Requests that did direct compaction.
     pub compact_stall: f64,
-    /// Those that got nothing by it.
+    /// Direct compactions after which the request still failed.
     pub compact_fail: f64,
-    /// Pages that kswapd looked at, and freed.
+    /// Pages that kswapd scanned.
     pub kswapd_scanned: f64,
-    /// See `kswapd_scanned`.
+    /// Pages that kswapd freed.
     pub kswapd_freed: f64,
-    /// Pages that requests looked at.
+    /// Pages that direct reclaim scanned.
     pub direct_scanned: f64,
-    /// Pages that kcompactd looked at.
+    /// Pages that kcompactd scanned.
     pub kcompactd_scanned: f64,
     /// Faults that got a huge page.
     pub thp_alloc: f64,
-    /// Faults that wanted one and did not get it.
+    /// Faults that wanted a huge page and did not get one.
     pub thp_fallback: f64,
-    /// The same for large folios below a huge page.
+    /// Faults that got a large folio below a huge page.
     pub folio_alloc: f64,
-    /// See `folio_alloc`.
+    /// Faults that wanted such a folio and did not get one.
     pub folio_fallback: f64,
     /// Pages that were swapped out.
     pub swapped_out: f64,
-    /// Huge pages that khugepaged allocated, and those that it could not.
+    /// Huge pages that khugepaged allocated.
     pub collapse_alloc: f64,
-    /// See `collapse_alloc`.
+    /// Huge pages that khugepaged failed to allocate.
     pub collapse_failed: f64,
-    /// hugetlb pages that were made.
+    /// hugetlb pages that were allocated.
     pub hugetlb_made: f64,
-    /// hugetlb pages that could not be made.
+    /// hugetlb pages that could not be allocated.
     pub hugetlb_failed: f64,
     /// Times that somebody wrote to `drop_caches`.
     pub dropped_caches: f64,
-    /// Tasks that the OOM killer ended.
+    /// Tasks that the OOM killer killed.
     pub oom_kills: f64,
-    /// Percent of the time in which a task waited for memory.
+    /// Percent of the time during which a task waited for memory.
     pub pressure_some: Option<f64>,
     /// Percent of a CPU that each of the kernel's threads for memory used.
     pub daemons: BTreeMap<String, f64>,
 }
 
 impl Rates {
-    /// Returns what happened between two samples; an error says why that is not known.
+    /// Returns the rates between two samples. An error says why they are unknown.
     ///
     /// # Errors
-    /// If no time passed, or the machine was started in between.
+    /// If no time passed, or the machine was rebooted in between.
     pub fn between(first: &Sample, second: &Sample) -> Result<Self, &'static str> {
         let (Some(from), Some(to)) = (first.uptime, second.uptime) else {
             return Err("no /proc/uptime: the time between the samples is not known");
@@ -124,5 +124,5 @@ impl Rates {
     }
 }
 
-/// The size of a huge page, from which on `/proc/vmstat` counts faults.
+/// The size of a huge page; `/proc/vmstat` counts faults for this size only.
 const HUGE_KB: u64 = 2048;

@@ -63,13 +63,13 @@ impl HugePages {
 /// hugetlb pages of the default size.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize)]
 pub struct Hugetlb {
-    /// Those that there are.
+    /// The number of pages.
     pub total: Option<u64>,
     /// The size in kB.
     pub kb: Option<u64>,
-    /// Those that a configuration asks for.
+    /// The number that a configuration requests.
     pub wanted: Option<u64>,
-    /// Which one.
+    /// The configuration that requests them.
     pub wanted_by: Option<String>,
 }
 
@@ -78,7 +78,7 @@ impl Hugetlb {
         let (total, kb) = ("HugePages_Total", "Hugepagesize");
         let mut found = Self { total: meminfo.get(total), kb: meminfo.get(kb), ..Self::default() };
         if let Some(line) = tree.setting("/proc/cmdline")
-            // `hugepages=` after `hugepagesz=` is of that size.
+            // `hugepages=` after `hugepagesz=` counts pages of that size.
             && !line.contains("hugepagesz=")
             && let Some(wanted) = line.split_whitespace().find_map(|word| word.strip_prefix("hugepages="))
         {
@@ -110,7 +110,7 @@ pub(super) fn sysctls(tree: &Tree) -> BTreeMap<String, String> {
     let folder = "/proc/sys/vm";
     let names = tree.names(folder);
     if !names.is_empty() {
-        // Some can only be written.
+        // Some sysctls are write-only.
         let value = |name: &String| tree.setting(&format!("{folder}/{name}")).unwrap_or_default();
         return names.iter().map(|name| (name.clone(), value(name))).collect();
     }
@@ -122,7 +122,7 @@ pub(super) fn sysctls(tree: &Tree) -> BTreeMap<String, String> {
     printed.lines().filter_map(pair).collect()
 }
 
-/// The ticks of a second in `/proc/PID/stat` (`USER_HZ`).
+/// Ticks per second in `/proc/PID/stat` (`USER_HZ`).
 const TICKS: f64 = 100.0;
 
 /// Finds the kernel's threads for memory, and node_exporter.
@@ -135,7 +135,7 @@ pub(super) fn tasks(
         if !pid.starts_with(|c: char| c.is_ascii_digit()) {
             continue;
         }
-        // A task may end meanwhile.
+        // A task may exit in between.
         let Some(stat) = tree.setting(&format!("/proc/{pid}/stat")) else { continue };
         let Some((head, rest)) = stat.rsplit_once(')') else { continue };
         let name = head.split_once('(').map_or("", |(_, name)| name);

@@ -1,4 +1,4 @@
-//! What a mailing list would ask for: the state before and after a failure, and what it means.
+//! The data that a mailing list would ask for: the state before and after a failure, and its interpretation.
 
 use std::collections::BTreeMap;
 
@@ -14,30 +14,30 @@ use crate::proc::tree::Missing;
 
 /// The time between a failure and the states before and after it.
 const AROUND_MS: u64 = 60_000;
-/// The time before the last sample, where no failure is in the file.
+/// The time before the last sample, if the file has no failure.
 const LATELY_MS: u64 = 5 * 60_000;
-/// The rows around a failure: ten minutes before and after, by the minute.
+/// The rows around a failure: ten minutes before and after, one per minute.
 const ROWS_MS: u64 = 10 * 60_000;
 const ROW_MS: u64 = 60_000;
 
-/// What a mailing list would ask for.
+/// The data that a mailing list would ask for.
 #[derive(Clone, Debug, Serialize)]
 pub struct Bundle {
     /// The flight file.
     pub file: String,
-    /// The failure or stall; null where the file has none.
+    /// The failure or stall; null if the file has none.
     pub event: Option<Happened>,
     /// The state before.
     pub before: Around,
     /// The state after.
     pub after: Around,
-    /// The examination of what happened in between.
+    /// The checkup of the time in between.
     pub checkup: Checkup,
     /// The reports of the log, explained.
     pub explanations: Vec<Explanation>,
     /// The lines of the log.
     pub log: String,
-    /// The minutes around it.
+    /// The minutes around the failure.
     pub timeline: Timeline,
     /// The counters of `/proc/vmstat` that changed: name, before, after.
     pub changed: Vec<(String, u64, u64)>,
@@ -50,7 +50,7 @@ pub struct Around {
     pub time: String,
     /// The files by the kernel's name.
     pub files: BTreeMap<String, String>,
-    /// Those that could not be read.
+    /// Files that could not be read.
     pub missing: Vec<Missing>,
 }
 
@@ -73,7 +73,7 @@ impl Around {
     }
 }
 
-/// Returns the parameters of a command line that concern memory: others name disks, hosts and worse.
+/// Returns the parameters of a command line that concern memory. Others may name disks, hosts or secrets.
 fn of_memory(cmdline: &str) -> String {
     const NAMES: [&str; 18] = [
         "cma",
@@ -101,8 +101,8 @@ fn of_memory(cmdline: &str) -> String {
     kept.join(" ") + "\n"
 }
 
-/// Makes a bundle of a flight file: of the time `at` (milliseconds since 1970), or else of the last failure, or the last
-/// stall, or the last minutes.
+/// Makes a bundle from a flight file: for the time `at` (milliseconds since 1970), otherwise for the last failure,
+/// the last stall, or the last minutes.
 ///
 /// # Errors
 /// If the file cannot be read or has no sample.
@@ -134,7 +134,7 @@ pub fn bundle(flight: &Flight, at: Option<u64>) -> Result<Bundle, Error> {
     };
     let event = event.cloned();
     let Moments { first: before, second: after, mut log, damage } = moments(flight, first, second)?;
-    // Lines of failures long before are another bundle's.
+    // Lines of much earlier failures belong in another bundle.
     log.retain(|(time, _)| *time >= first.saturating_sub(ROWS_MS));
     let log: String = log.into_iter().map(|(_, lines)| lines).collect();
     let read = |files: &BTreeMap<String, FileText>, log| {

@@ -1,5 +1,5 @@
-//! Packed frames as compressed records: each ends a block of a zstd stream, so that it can be read once it is whole, and
-//! uses what the stream had before.
+//! Packed frames as compressed records. Each record ends a block of a zstd stream, so that it can be read as soon
+//! as it is complete, and refers to earlier data of the stream.
 
 use std::io::{self, Write};
 
@@ -8,9 +8,9 @@ use zstd::zstd_safe::{CParameter, DParameter};
 
 use super::frame::MOST_BYTES;
 
-/// The level of compression; higher ones save little here.
+/// The compression level; higher levels save little here.
 const LEVEL: i32 = 9;
-/// The log of the bytes that compression looks back.
+/// The binary logarithm of the compression window in bytes.
 const WINDOW: u32 = 18;
 
 /// Compresses the frames of a stream.
@@ -35,7 +35,7 @@ impl Packer {
 /// Decompresses the records of a stream.
 pub(super) struct Unpacker(Decoder<'static, Limited>);
 
-/// Takes the bytes of one record, and no more than a record can have.
+/// Holds the bytes of one record, and no more than a record can have.
 #[derive(Default)]
 struct Limited(Vec<u8>);
 

@@ -1,4 +1,4 @@
-//! Parts of a flight file that cannot be read, and the time that is lost with them.
+//! Unreadable parts of a flight file, and the time that is lost with them.
 
 use std::fmt;
 
@@ -8,11 +8,11 @@ use crate::checkup::length;
 /// Samples that cannot be read.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Damage {
-    /// The last sample before, milliseconds since 1970; `None` if there is none.
+    /// The last sample before it, in milliseconds since 1970; `None` if there is no such sample.
     pub from_ms: Option<u64>,
-    /// The first sample after.
+    /// The first sample after it.
     pub to_ms: Option<u64>,
-    /// What is wrong.
+    /// The kind of damage.
     pub why: String,
 }
 
@@ -38,13 +38,13 @@ pub(super) struct Damaged {
     found: Vec<Damage>,
     last_ms: Option<u64>,
     sequence: Option<u64>,
-    /// The bytes that the part before has free at its end; `None` for the first.
+    /// The free bytes at the end of the previous part; `None` for the first part.
     free: Option<usize>,
     open: bool,
 }
 
 impl Damaged {
-    /// A sample was read.
+    /// Notes that a sample was read.
     pub(super) fn readable(&mut self, wall_ms: u64) {
         if let Some(damage) = self.found.last_mut().filter(|_| self.open) {
             damage.to_ms = Some(wall_ms);
@@ -52,7 +52,7 @@ impl Damaged {
         (self.open, self.last_ms) = (false, Some(wall_ms));
     }
 
-    /// What follows the last sample cannot be read.
+    /// Notes that the bytes after the last sample cannot be read.
     pub(super) fn lost(&mut self, why: String) {
         if let Some(damage) = self.found.last_mut().filter(|_| self.open) {
             damage.why += &format!("; {why}");
@@ -62,8 +62,8 @@ impl Damaged {
         self.open = true;
     }
 
-    /// A part is begun; `slot` are its bytes. Sequence numbers rise by one, and a part ends where the next sample did not
-    /// fit, which takes about as much in the next part.
+    /// Notes the start of a part, whose bytes are `slot`. Sequence numbers rise by one, and a part ends where the
+    /// next sample did not fit, which takes about as many bytes in the next part.
     pub(super) fn begin(&mut self, number: u32, sequence: u64, slot: &[u8]) {
         if let Some(before) = self.sequence
             && sequence > before + 1
@@ -80,7 +80,7 @@ impl Damaged {
         self.sequence = Some(sequence);
     }
 
-    /// A part was read up to a place.
+    /// Notes that a part was read up to an offset.
     pub(super) fn end(&mut self, number: u32, slot: &[u8], at: usize) {
         if let Some(sequence) = self.sequence
             && later_record(slot, sequence, at)

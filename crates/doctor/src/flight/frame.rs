@@ -1,4 +1,4 @@
-//! A sample as what changed since the one before.
+//! A sample, encoded as its changes since the previous one.
 
 use std::collections::BTreeMap;
 
@@ -6,12 +6,12 @@ use serde::{Deserialize, Serialize};
 
 use super::template::Template;
 
-/// The most bytes of all files of a sample, far above those of a machine with thousands of CPUs.
+/// The largest size of all files of a sample, far above that of a machine with thousands of CPUs.
 pub(super) const MOST_BYTES: usize = 16 << 20;
-/// The most files of a sample.
+/// The largest number of files in a sample.
 const MOST_FILES: usize = 1 << 16;
 
-/// What a failure or a stall was.
+/// The kind of a failure or stall.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum EventKind {
@@ -24,7 +24,7 @@ pub enum EventKind {
 }
 
 impl EventKind {
-    /// Returns its name, also in the names of files.
+    /// Returns its name, which is also used in file names.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -47,7 +47,7 @@ pub struct Event {
 /// A file's text, or why it could not be read.
 pub type FileText = Result<String, String>;
 
-/// What was read at one moment. Files that are not in it were not read again.
+/// The data read at one moment. Files that are missing here were not read again.
 #[derive(Clone, Debug, Default)]
 pub struct Frame {
     /// Milliseconds since 1970.
@@ -56,30 +56,30 @@ pub struct Frame {
     pub files: Vec<(String, FileText)>,
     /// Lines of the kernel's log that were kept.
     pub log: String,
-    /// What happened since the sample before.
+    /// The events since the previous sample.
     pub events: Vec<Event>,
 }
 
-/// A frame as it is written.
+/// A frame in its stored form.
 #[derive(Debug, Serialize, Deserialize)]
 struct Packed {
-    /// Whether nothing before it is needed.
+    /// It can be read without earlier frames.
     key: bool,
-    /// Milliseconds since the frame before; since 1970 in a key frame.
+    /// Milliseconds since the previous frame; since 1970 in a key frame.
     ms: i64,
-    /// The names of files that were not seen before.
+    /// The names of files that are new.
     names: Vec<String>,
-    /// Files with a new text: their number, and the text or why there is none.
+    /// Files with a new text: their number, and the text or the reason why it is missing.
     texts: Vec<(u32, FileText)>,
-    /// How many numbers are skipped before each that changed, over the numbers of all files; then by how much it did.
-    /// Apart, as gaps repeat from frame to frame.
+    /// The number of unchanged numbers before each that changed, across all files, and the changes. The two are
+    /// stored separately, because gaps repeat from frame to frame.
     gaps: Vec<u32>,
     changes: Vec<i64>,
     log: String,
     events: Vec<Event>,
 }
 
-/// The state that frames change: the same in the writer and in the reader.
+/// The state that frames change, equal in the writer and in the reader.
 #[derive(Clone, Debug, Default)]
 pub(super) struct State {
     names: Vec<String>,
@@ -92,7 +92,7 @@ pub(super) struct State {
 struct File {
     template: Template,
     numbers: Vec<u64>,
-    /// Why there is no text.
+    /// The reason why there is no text.
     why: Option<String>,
     bytes: usize,
 }
@@ -101,7 +101,7 @@ impl File {
     fn new(name: &str, text: &FileText) -> Self {
         match text {
             Ok(text) => {
-                // It fills its names to columns, others their numbers.
+                // This file pads its names to columns, others pad their numbers.
                 let (template, numbers) = Template::of(text, name != "/proc/zoneinfo");
                 Self { template, numbers, why: None, bytes: text.len() }
             }
@@ -118,7 +118,8 @@ impl File {
 }
 
 impl State {
-    /// Packs a frame and takes it over; a key frame has all files, also those that were read before.
+    /// Packs a frame and applies it to the state. A key frame contains all files, including those that were read
+    /// before.
     pub(super) fn pack(&mut self, frame: &Frame, key: bool) -> Vec<u8> {
         let mut packed = self.take(frame);
         if key {
@@ -173,7 +174,7 @@ impl State {
         Packed { key: false, ms, names, texts, gaps, changes, log, events }
     }
 
-    /// Applies a packed frame, and returns its lines of the log and its events; an error says what is wrong with it.
+    /// Applies a packed frame. Returns its lines of the log and its events; an error describes the damage.
     pub(super) fn unpack(&mut self, bytes: &[u8]) -> Result<(String, Vec<Event>), &'static str> {
         let packed: Packed = postcard::from_bytes(bytes).map_err(|_| "no sample in its format")?;
         if packed.key {

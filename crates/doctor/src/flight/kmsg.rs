@@ -1,4 +1,4 @@
-//! The kernel's log while it is written: failures in it, and the lines around them.
+//! Watches the kernel's log for failures, and keeps the lines around them.
 
 use std::collections::VecDeque;
 use std::fs::{File, OpenOptions};
@@ -16,14 +16,14 @@ use crate::log::{Kind, begins};
 const BEFORE: usize = 20;
 /// The most bytes that are kept of one failure, far above a report of 8 nodes.
 const KEPT_BYTES: usize = 128 << 10;
-/// The most failures that are told in one sample; their lines are kept.
+/// The largest number of failures reported in one sample. The lines of all failures are kept.
 const EVENTS: usize = 8;
 /// The largest record of the device.
 const RECORD: usize = 8192;
 /// The most records that are read for one sample.
 const RECORDS: usize = 1 << 14;
 
-/// What the log has that is worth keeping.
+/// The part of the log that is kept.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub(super) struct Noted {
     pub(super) log: String,
@@ -39,7 +39,7 @@ pub(super) struct Watcher {
 }
 
 impl Watcher {
-    /// Looks at the lines since the last call.
+    /// Examines the lines since the last call.
     pub(super) fn look(&mut self, lines: &[String]) -> Noted {
         let mut noted = Noted::default();
         for line in lines {
@@ -81,7 +81,7 @@ fn message(line: &str) -> &str {
     line.strip_prefix('[').and_then(|rest| rest.split_once("] ")).map_or(line, |(_, text)| text)
 }
 
-/// Tells which failure a line begins.
+/// Returns the kind of failure that a line begins.
 fn kind_of(line: &str) -> Option<EventKind> {
     match begins(message(line)) {
         Some(Kind::Failure) => return Some(EventKind::Failure),
@@ -103,7 +103,7 @@ pub(super) struct Kmsg {
 }
 
 impl Kmsg {
-    /// Opens it at its end; an error says why it is not there.
+    /// Opens the log at its end. An error says why it is not available.
     pub(super) fn open(path: &Path) -> Result<Self, String> {
         let flags = OFlags::NONBLOCK.bits().cast_signed();
         let opened = OpenOptions::new().read(true).custom_flags(flags).open(path);

@@ -1,4 +1,4 @@
-//! The bytes of a ring file.
+//! The layout of a ring file.
 //!
 //! A header of 4096 bytes: `PBFLIGHT`, the version (1), the bytes of a slot, the number of slots (`u32` each), and their XXH3. Then the
 //! slots. A slot begins with its sequence number (`u64`) and the XXH3 of it; the slot with the largest number is the one that is
@@ -19,7 +19,7 @@ const KEY: u32 = 1 << 31;
 
 /// The smallest and the largest slot.
 pub(super) const SLOT_BYTES: std::ops::RangeInclusive<u32> = 64 << 10..=16 << 20;
-/// The most slots.
+/// The largest number of slots.
 pub(super) const SLOTS: u32 = 1 << 14;
 
 /// The sizes of a ring.
@@ -30,7 +30,7 @@ pub(super) struct Shape {
 }
 
 impl Shape {
-    /// Returns the shape of a ring of about so many bytes: 96 slots, or fewer that are not too small.
+    /// Returns the shape of a ring of about this size in bytes: 96 slots, or fewer if those would be too small.
     pub(super) fn of(bytes: u64) -> Self {
         let part = (bytes / 96).next_multiple_of(4096);
         let slot_bytes = part.clamp((*SLOT_BYTES.start()).into(), 1 << 20) as u32;
@@ -57,7 +57,7 @@ impl Shape {
         bytes
     }
 
-    /// Reads a header; an error says what is wrong with it.
+    /// Reads a header. An error describes the damage.
     pub(super) fn read(bytes: &[u8]) -> Result<Self, String> {
         if bytes.get(..8) != Some(MAGIC) {
             return Err("no flight file; expected one that `pageblock flight` wrote".to_owned());
@@ -87,13 +87,13 @@ pub(super) fn slot_header(sequence: u64) -> [u8; SLOT_HEADER] {
     bytes
 }
 
-/// Returns the sequence number of a slot; `None` if it was never written, or not whole.
+/// Returns the sequence number of a slot; `None` if it was never written, or not completely.
 pub(super) fn sequence(slot: &[u8]) -> Option<u64> {
     let header = slot.get(..SLOT_HEADER)?;
     (u64_at(header, 8) == xxh3_64(&header[..8])).then(|| u64_at(header, 0)).filter(|&n| n > 0)
 }
 
-/// Returns a record as it is written.
+/// Returns a record in its stored form.
 pub(super) fn record(sequence: u64, key: bool, bytes: &[u8]) -> Vec<u8> {
     let length = u32::try_from(bytes.len()).unwrap_or(u32::MAX) & !KEY | if key { KEY } else { 0 };
     let mut record = Vec::with_capacity(RECORD_HEADER + bytes.len());
@@ -115,7 +115,7 @@ pub(super) struct Records<'a> {
 }
 
 impl<'a> Records<'a> {
-    /// Begins with the first; `None` if the slot has no header.
+    /// Starts with the first record; `None` if the slot has no header.
     pub(super) fn of(slot: &'a [u8]) -> Option<Self> {
         Some(Self { slot, sequence: sequence(slot)?, at: SLOT_HEADER })
     }
@@ -143,10 +143,10 @@ impl<'a> Iterator for Records<'a> {
     }
 }
 
-/// How often a slot's bytes are hashed at most to find a record.
+/// The largest number of times that a slot's bytes are hashed to find a record.
 const HASHED: usize = 64;
 
-/// Tells whether a whole record of a slot begins somewhere after a place, which is then no end but damage. What was in the
+/// Returns whether a whole record of a slot begins somewhere after a place, which is then no end but damage. What was in the
 /// slot before has another number.
 pub(super) fn later_record(slot: &[u8], sequence: u64, at: usize) -> bool {
     let mut budget = HASHED * slot.len();

@@ -1,4 +1,4 @@
-//! A flight recorder: what a machine's memory did in the last day, and around each failure.
+//! A flight recorder: the activity of a machine's memory during the last day, and around each failure.
 //!
 //! [`Recorder`] samples the files that [`checkup`](crate::checkup) reads into a [`Ring`] of a fixed size; [`Flight`] reads one,
 //! [`timeline`] its rates by the row, and [`bundle`] what a mailing list would ask for.
@@ -33,7 +33,7 @@ pub use self::sampler::Sampler;
 pub use self::timeline::{Happened, Row, Timeline, pair, timeline};
 pub use self::when::{When, first_ms, last_ms, span};
 
-/// The size of a ring by default: at 1 MB an hour, a day.
+/// The default size of a ring: a day at 1 MB per hour.
 pub const RING_BYTES: u64 = 24 << 20;
 
 /// Returns a time in UTC, such as `2026-11-23T18:40:05Z`.
@@ -43,17 +43,17 @@ pub fn time(wall_ms: u64) -> String {
         .to_string()
 }
 
-/// Returns the largest time before the year 9999, which has a text, if a time is later.
+/// Limits a time to the largest one before the year 9999, which can be formatted.
 fn bounded(wall_ms: u64) -> u64 {
     wall_ms.min(253_000_000_000_000)
 }
 
-/// Returns a time as it stands in the name of a file: `20261123T184005Z`.
+/// Formats a time for a file name: `20261123T184005Z`.
 fn file_time(wall_ms: u64) -> String {
     time(wall_ms).replace(['-', ':'], "")
 }
 
-/// Tells whether a file has a name that begins as [`file_time`].
+/// Returns whether a file has a name that begins as [`file_time`].
 fn is_kept_name(path: &Path) -> bool {
     let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default().as_bytes();
     name.len() > 17

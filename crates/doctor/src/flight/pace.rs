@@ -1,15 +1,15 @@
-//! How often a machine may be sampled: as often as the limits of bytes and of CPU time allow.
+//! The rate at which a machine is sampled: as often as the limits of bytes and of CPU time allow.
 
-/// The bytes of a second: with what may be saved up, at most 1,000,000 in any hour.
+/// The budget in bytes per second: with the reserve, at most 1,000,000 in any hour.
 pub(super) const BYTES: f64 = 250.0;
-/// The bytes that may be saved up, for a key frame or a report of the log.
+/// The bytes that may accumulate, for a key frame or a report in the log.
 const SAVED_BYTES: f64 = 100_000.0;
-/// The CPU seconds of a second: a little less than 0.5 %.
+/// The budget in CPU seconds per second: a little less than 0.5 %.
 pub(super) const CPU: f64 = 0.0045;
-/// The CPU seconds that may be saved up.
+/// The CPU seconds that may accumulate.
 const SAVED_CPU: f64 = 1.0;
 
-/// What may be spent.
+/// The remaining budget.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Pace {
     bytes: f64,
@@ -23,19 +23,19 @@ impl Default for Pace {
 }
 
 impl Pace {
-    /// Adds what the time since the last call brings.
+    /// Adds the budget for the time since the last call.
     pub(super) fn pass(&mut self, seconds: f64) {
         self.bytes = (self.bytes + seconds * BYTES).min(SAVED_BYTES);
         self.cpu = (self.cpu + seconds * CPU).min(SAVED_CPU);
     }
 
-    /// Takes what a sample used.
+    /// Subtracts what a sample used.
     pub(super) fn spend(&mut self, bytes: usize, cpu: f64) {
         self.bytes -= bytes as f64;
         self.cpu -= cpu;
     }
 
-    /// Tells whether there is something to spend.
+    /// Returns whether there is something to spend.
     pub(super) fn allows(&self) -> bool {
         self.bytes > 0.0 && self.cpu > 0.0
     }

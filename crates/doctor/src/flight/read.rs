@@ -1,4 +1,4 @@
-//! A flight file that is read: a ring, or what was kept of one.
+//! Reads a flight file: a ring, or a part that was kept from one.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -25,9 +25,9 @@ pub struct Moment<'a> {
     state: &'a State,
     /// Lines of the kernel's log since the moment before.
     pub log: &'a str,
-    /// What happened since then.
+    /// Failures and stalls since then.
     pub events: &'a [Event],
-    /// Whether the recorder began here, or a part of the ring.
+    /// The recorder, or a part of the ring, begins here.
     pub is_key: bool,
 }
 
@@ -51,19 +51,19 @@ impl Moment<'_> {
     }
 }
 
-/// What was read of a flight file.
+/// The parts of a flight file that were read.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Extent {
     /// The samples.
     pub samples: u64,
     /// The bytes of their records.
     pub bytes: u64,
-    /// What could not be read, when that was, and why.
+    /// The parts that could not be read, with their times and the reasons.
     pub damage: Vec<Damage>,
 }
 
 impl Flight {
-    /// Opens a flight file, which may be written meanwhile.
+    /// Opens a flight file, which may be written to at the same time.
     ///
     /// # Errors
     /// If it cannot be read or is no flight file.
@@ -79,10 +79,10 @@ impl Flight {
         &self.path
     }
 
-    /// Calls a function with every moment in the order of time, until it returns false.
+    /// Calls a function with every moment in chronological order, until it returns false.
     ///
     /// # Errors
-    /// If the file cannot be read. What is damaged is in the result.
+    /// If the file cannot be read. Damage is reported in the result.
     pub fn each(&self, see: &mut dyn FnMut(&Moment<'_>) -> bool) -> Result<Extent, Error> {
         let mut extent = Extent::default();
         let mut damaged = Damaged::default();
@@ -113,7 +113,7 @@ impl Flight {
     }
 }
 
-/// Calls a function with the moments of a slot; returns where they end, `None` if it wants no more.
+/// Calls a function with the moments of a slot. Returns the offset where they end; `None` if the function stopped.
 fn each_of(
     slot: &[u8],
     extent: &mut Extent,
@@ -171,7 +171,7 @@ pub(super) fn slots(file: &File, shape: Shape, path: &Path) -> Result<Vec<(u64, 
     Ok(slots)
 }
 
-/// Reads a slot, or what is there of it.
+/// Reads a slot, or the part of it that exists.
 pub(super) fn slot(file: &File, shape: Shape, slot: u32, path: &Path) -> Result<Vec<u8>, Error> {
     let mut bytes = vec![0; shape.slot_bytes as usize];
     let read = read_at(file, &mut bytes, shape.offset(slot)).map_err(Error::io(path))?;

@@ -10,14 +10,14 @@ use super::sampler::Sampler;
 use super::stall::Stalls;
 use crate::error::Error;
 
-/// What is kept before a failure and after it: together the hour around it.
+/// The time that is kept before and after a failure: together the hour around it.
 const AROUND_MS: u64 = 30 * 60_000;
-/// The milliseconds after which what was written is on the disk.
+/// The interval, in milliseconds, at which written data is synced to the disk.
 const SYNC_MS: u64 = 10_000;
-/// How the files that are kept end.
+/// The extension of kept files.
 const KEPT: &str = "flight";
 
-/// What a recorder does.
+/// The options of a recorder.
 #[derive(Clone, Debug)]
 pub struct Plan {
     /// The root of the machine's files: `/`.
@@ -26,7 +26,7 @@ pub struct Plan {
     pub ring: PathBuf,
     /// The size of a new ring.
     pub bytes: Option<u64>,
-    /// How many files of failures to keep beside the ring; none if it is 0.
+    /// The number of failure files to keep beside the ring; 0 keeps none.
     pub keep: usize,
 }
 
@@ -41,12 +41,12 @@ pub struct Now {
     pub cpu_s: f64,
 }
 
-/// What was recorded.
+/// The totals of a recording.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Recorded {
     /// The samples.
     pub samples: u64,
-    /// The times that were skipped, as the machine's files are too large for the limits.
+    /// The samples that were skipped, because the machine's files are too large for the limits.
     pub skipped: u64,
     /// The bytes that were written.
     pub bytes: u64,
@@ -54,16 +54,16 @@ pub struct Recorded {
     pub kept: Vec<PathBuf>,
 }
 
-/// What a sample saw.
+/// The result of a sample.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Seen {
     /// Failures and stalls.
     pub events: Vec<Event>,
-    /// A file that was begun or completed.
+    /// A kept file that was started or completed.
     pub kept: Option<PathBuf>,
 }
 
-/// A file that is kept: its moments, and its name.
+/// A file that is being kept: its times and its name.
 struct Keeping {
     since_ms: u64,
     until_mono_ms: u64,
@@ -121,7 +121,7 @@ impl Recorder {
         self.kmsg.as_ref().err().map(String::as_str)
     }
 
-    /// Takes a sample, unless the limits forbid it: then failures are looked for in the log only.
+    /// Takes a sample, unless the limits forbid it; then only the log is searched for failures.
     ///
     /// # Errors
     /// If the ring or a file that is kept cannot be written.
@@ -158,7 +158,7 @@ impl Recorder {
             text("/proc/vmstat"),
             text("/proc/pressure/memory"),
         );
-        // The log tells more of an OOM than the counter.
+        // The log says more about an OOM than the counter.
         let told = seen.events.iter().any(|event| event.kind == EventKind::Oom);
         seen.events
             .extend(stalls.into_iter().filter(|event| !told || event.kind != EventKind::Oom));
@@ -182,7 +182,7 @@ impl Recorder {
         Ok(seen)
     }
 
-    /// Begins to keep what is around a failure: what was before it is on the disk when this returns.
+    /// Starts to keep the time around a failure. The time before it is on the disk when this returns.
     fn keep(&mut self, now: Now, kind: EventKind) -> Result<PathBuf, Error> {
         let time = super::file_time(now.wall_ms);
         let path = folder(&self.plan.ring).join(format!("{time}-{}.{KEPT}", kind.name()));
@@ -204,7 +204,7 @@ impl Recorder {
         Ok(())
     }
 
-    /// Ends: what was sampled is on the disk.
+    /// Ends the recording, with all samples on the disk.
     ///
     /// # Errors
     /// If a file cannot be written.

@@ -1,4 +1,4 @@
-//! A ring file that is written.
+//! Writes a ring file.
 
 use std::fs::File;
 use std::io;
@@ -29,11 +29,12 @@ pub struct Ring {
 }
 
 impl Ring {
-    /// Opens a ring to go on with it, or makes one of so many bytes (24 MiB by default). It is this process's alone from
-    /// then on.
+    /// Opens a ring to continue it, or creates one of this size in bytes (24 MiB by default). The process has
+    /// exclusive use of it from then on.
     ///
     /// # Errors
-    /// If the file cannot be written, is none of a ring, has another size than asked for, or another process writes it.
+    /// If the file cannot be written, is not a ring, has another size than requested, or is in use by another
+    /// process.
     pub fn open(path: &Path, bytes: Option<u64>) -> Result<Self, Error> {
         let opened = pageblock_files::in_place(path, Access::Private);
         let (file, is_made) = opened.map_err(Error::io(path))?;
@@ -44,7 +45,7 @@ impl Ring {
         let wanted = Shape::of(bytes.unwrap_or(super::RING_BYTES));
         if is_new {
             create(&file, wanted).map_err(|source| {
-                // A ring of which a part has no space would end later, unattended. What was there before stays.
+                // A ring that lacks disk space would fail later, unattended. An existing file stays.
                 if is_made {
                     let _ = std::fs::remove_file(path);
                 }
@@ -130,7 +131,7 @@ impl Ring {
         self.file.write_all_at(bytes, at).map_err(Error::io(&self.path))
     }
 
-    /// Waits until what was appended is on the disk.
+    /// Waits until the appended frames are on the disk.
     ///
     /// # Errors
     /// If the disk fails.
@@ -138,7 +139,8 @@ impl Ring {
         self.file.sync_data().map_err(Error::io(&self.path))
     }
 
-    /// Writes a file of the parts that have samples since a moment, whole or not at all. Its first part may begin earlier.
+    /// Writes the parts with samples since a moment to a file, completely or not at all. The first part may begin
+    /// earlier.
     ///
     /// # Errors
     /// If a file cannot be read or written.
@@ -183,18 +185,18 @@ impl Ring {
         self.shape.bytes()
     }
 
-    /// Tells whether the ring has samples, of this process or of one before.
+    /// Returns whether the ring has samples, of this process or of one before.
     #[must_use]
     pub fn has_samples(&self) -> bool {
         self.sequence > 1 || self.at > SLOT_HEADER
     }
 }
 
-/// Makes the file of a ring with all its space, so that a full disk does not end it later.
+/// Creates the file of a ring with all its space, so that a full disk cannot stop it later.
 fn create(file: &File, shape: Shape) -> io::Result<()> {
     match rustix::fs::fallocate(file, FallocateFlags::empty(), 0, shape.bytes()) {
         Ok(()) => {}
-        // File systems that cannot reserve space.
+        // Some file systems cannot reserve space.
         Err(error) if error == rustix::io::Errno::OPNOTSUPP => file.set_len(shape.bytes())?,
         Err(error) => return Err(error.into()),
     }

@@ -1,4 +1,4 @@
-//! The files of a sample, each as often as it is worth.
+//! Reads the files of a sample, each at its own interval.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -17,7 +17,7 @@ const OFTEN: [&str; 6] = [
     "/proc/meminfo",
     "/proc/pressure/memory",
 ];
-/// Read once a minute: those that take locks of the allocator or walk all memory, and those that hardly change.
+/// Read once a minute: files that take the allocator's locks or walk all memory, and files that rarely change.
 const SELDOM: [&str; 12] = [
     "/proc/pagetypeinfo",
     "/proc/slabinfo",
@@ -33,19 +33,19 @@ const SELDOM: [&str; 12] = [
     "/sys/kernel/mm/lru_gen/enabled",
 ];
 const VM: &str = "/proc/sys/vm";
-/// Files of it that do something when they are read, or say nothing.
+/// Files in this folder that have an effect when read, or no content.
 const NO_SETTINGS: [&str; 3] = ["stat_refresh", "compact_memory", "drop_caches"];
 const THP: &str = "/sys/kernel/mm/transparent_hugepage";
-/// How many milliseconds pass between two readings of counters by size of folios and of the CPU time of threads, of
-/// files that change seldom, and between two searches for files.
+/// Milliseconds between two readings of folio counters and threads' CPU time, of rarely changing files, and between
+/// two searches for files.
 const COUNTERS_MS: u64 = 10_000;
 const SELDOM_MS: u64 = 60_000;
 const SEARCH_MS: u64 = 600_000;
 const NO_FILE: &str = "no such file";
-/// The most bytes of a file, far above real ones.
+/// The largest size of a file, far above real ones.
 const FILE_BYTES: usize = 8 << 20;
 
-/// Reads the files of a machine, each as often as it is worth.
+/// Reads the files of a machine, each at its own interval.
 pub struct Sampler {
     root: PathBuf,
     /// Files that stay open.
@@ -134,7 +134,7 @@ impl Sampler {
                 continue;
             }
             let stat = format!("/proc/{task}/stat");
-            // Other tasks are nobody's business. One may end meanwhile.
+            // Other tasks are private. A task may exit in between.
             let text = self.read_once(&stat).unwrap_or_default();
             if daemons.iter().any(|name| text.contains(name)) {
                 self.counters.push(stat);
@@ -156,7 +156,7 @@ impl Sampler {
     }
 }
 
-/// Reads a file from its beginning. The buffer grows where a file needs it.
+/// Reads a file from its start. The buffer grows if necessary.
 fn whole(file: &File, buffer: &mut Vec<u8>) -> std::io::Result<String> {
     let mut length = 0;
     loop {

@@ -1,4 +1,4 @@
-//! Stalls that counters tell.
+//! Detects stalls from counters.
 
 use std::collections::VecDeque;
 
@@ -6,16 +6,16 @@ use pageblock_recording::VmStat;
 
 use super::frame::{Event, EventKind};
 
-/// Requests a second that compact or reclaim memory themselves, from which on it is a stall: those at which `pageblock doctor`
-/// says that it hurts.
+/// The rate of direct compaction and direct reclaim, in requests per second, that counts as a stall: the rate at
+/// which `pageblock doctor` says that fragmentation hurts.
 pub(super) const REQUESTS: f64 = 20.0;
-/// The percent of time in which tasks wait for memory, from which on it is one; see `REQUESTS`.
+/// The percentage of time with tasks waiting for memory that counts as a stall; see `REQUESTS`.
 pub(super) const PRESSURE: f64 = 5.0;
-/// The seconds over which it is measured.
+/// The seconds over which rates are measured.
 const WINDOW: f64 = 10.0;
-/// The least seconds that say something.
+/// The smallest meaningful number of seconds.
 const LEAST: f64 = 5.0;
-/// The seconds without a stall after which the next one is another.
+/// The seconds without a stall after which the next one counts as a new stall.
 const QUIET: f64 = 60.0;
 
 /// The counters of a sample.
@@ -32,12 +32,12 @@ struct Counters {
 #[derive(Default)]
 pub(super) struct Stalls {
     recent: VecDeque<Counters>,
-    /// When the stall that goes on was last seen.
+    /// When the current stall was last seen.
     since: Option<f64>,
 }
 
 impl Stalls {
-    /// Looks at the next sample, its `/proc/uptime`, `/proc/vmstat` and `/proc/pressure/memory`.
+    /// Examines the next sample: its `/proc/uptime`, `/proc/vmstat` and `/proc/pressure/memory`.
     pub(super) fn look(&mut self, uptime: &str, vmstat: &str, pressure: &str) -> Vec<Event> {
         let Some(now) = Counters::of(uptime, vmstat, pressure) else { return Vec::new() };
         let mut events = Vec::new();
@@ -88,7 +88,7 @@ impl Counters {
         Some(counters)
     }
 
-    /// Returns what the stall since an earlier sample is, in words.
+    /// Describes the stall since an earlier sample.
     fn since(&self, first: &Self) -> Option<String> {
         let seconds = self.uptime - first.uptime;
         if seconds < LEAST {

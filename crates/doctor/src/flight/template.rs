@@ -1,4 +1,4 @@
-//! Texts of `/proc` as what stays and the numbers that change.
+//! Splits texts of `/proc` into a fixed part and the numbers that change.
 
 use std::fmt::Write;
 
@@ -6,7 +6,7 @@ use std::fmt::Write;
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub(super) struct Template {
     fields: Vec<Field>,
-    /// What follows the last number.
+    /// The text after the last number.
     end: String,
 }
 
@@ -14,7 +14,7 @@ pub(super) struct Template {
 #[derive(Clone, PartialEq, Eq, Debug)]
 struct Field {
     before: String,
-    /// The width to which blanks fill it on the left; 0 where it is not filled.
+    /// The width to which it is padded with blanks on the left; 0 without padding.
     width: usize,
     /// Whether it has two decimals, as in `/proc/uptime`: its value is then in hundredths.
     decimals: bool,
@@ -28,13 +28,14 @@ struct Found {
     decimals: bool,
 }
 
-/// The most digits of a number that fits with two decimals.
+/// The largest number of digits that fits with two decimals.
 const DIGITS: usize = 17;
-/// The most blanks that fill a column, far above real ones: the standard library pads to at most 65,535 characters.
+/// The largest padding, far above real ones. The standard library pads to at most 65,535 characters.
 const BLANKS: usize = 1000;
 
 impl Template {
-    /// Splits a text, in which blanks before a number fill a column, or belong to what is before them.
+    /// Splits a text. With `columns`, blanks before a number are padding; otherwise they belong to the text before
+    /// it.
     pub(super) fn of(text: &str, columns: bool) -> (Self, Vec<u64>) {
         let mut template = Self::default();
         let mut numbers = Vec::new();
@@ -53,7 +54,7 @@ impl Template {
                 rest = &rest[found.blanks + found.bytes..];
                 continue;
             }
-            // A number that has no such form stays text as a whole.
+            // A number that does not have this form stays text as a whole.
             let digits = rest.bytes().take_while(u8::is_ascii_digit).count();
             let bytes = blanks.max(digits).max(first.len_utf8());
             before.push_str(&rest[..bytes]);
@@ -63,7 +64,7 @@ impl Template {
         (template, numbers)
     }
 
-    /// Returns the numbers of a text that differs from the one before in nothing else.
+    /// Returns the numbers of a text that differs from this one only in its numbers.
     pub(super) fn numbers(&self, text: &str) -> Option<Vec<u64>> {
         let mut rest = text;
         let mut numbers = Vec::with_capacity(self.fields.len());

@@ -1,4 +1,4 @@
-//! Moments as people write them.
+//! Moments as users write them.
 
 use std::time::{Duration, UNIX_EPOCH};
 
@@ -23,7 +23,7 @@ impl When {
     /// Reads a time in UTC (`2026-11-23T18:40:05Z`, `18:40:05`) or before the last sample (`-10m`, `-1h30m`).
     ///
     /// # Errors
-    /// If it is none: what is allowed.
+    /// Which forms are allowed, if the text has none of them.
     pub fn new(text: &str) -> Result<Self, String> {
         let refused = || {
             format!("a time in UTC such as 2026-11-23T18:40:05Z or 18:40:05, or -10m; not '{text}'")

@@ -1,4 +1,4 @@
-//! How many free blocks compaction can make: at least, and at most.
+//! Bounds on the number of free blocks that compaction can make.
 
 use pageblock_recording::ListFigures;
 use serde::Serialize;
@@ -16,16 +16,17 @@ pub struct Range {
     pub blocks: u64,
     /// Free now.
     pub free: u64,
-    /// Free after compaction, at least: what surely moves has moved to room that compaction surely uses.
+    /// Free after compaction, at least: content that certainly moves has moved to room that compaction certainly
+    /// uses.
     pub at_least: u64,
     /// Free after compaction, at most.
     pub at_most: u64,
-    /// Held by a page that does not move.
+    /// Blocked by a page that does not move.
     pub held: u64,
 }
 
 impl Range {
-    /// Adds another zone's.
+    /// Adds the blocks of another zone.
     pub(super) fn add(&mut self, other: &Self) {
         self.blocks += other.blocks;
         self.free += other.free;
@@ -106,18 +107,18 @@ fn taken(histogram: &[u32], mut pages: u64) -> u64 {
     blocks
 }
 
-/// What becomes of a pageblock.
+/// The effect of compaction on a pageblock.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum After {
     /// Nothing moves.
     Same,
-    /// What surely moves has left.
+    /// The content that certainly moves has left.
     Emptied,
     /// Its room is used up.
     Filled,
 }
 
-/// What compaction surely does.
+/// The certain effects of compaction.
 struct Compacted(Vec<After>);
 
 /// Runs the two scanners over a zone: pages that surely move leave the lowest pageblocks for the free frames of the
@@ -150,7 +151,7 @@ fn compacted(tally: &Tally, zone: &Zone, mut total: u64) -> Compacted {
             emptied.push(at);
         }
     }
-    // The pages that were freed last stay on the list of the CPU that compacts.
+    // The pages freed last stay on the list of the compacting CPU.
     let mut listed = 0;
     let limit = zone.lists.iter().map(list_limit).max().unwrap_or(0);
     while let Some(at) = emptied.pop().filter(|_| listed < limit) {
@@ -169,7 +170,7 @@ fn list_limit(list: &ListFigures) -> u64 {
     list.high.max(list.batch.saturating_mul(BATCHES))
 }
 
-/// What looks for room, from the highest pageblock down.
+/// The search for room, from the highest pageblock down.
 struct FreeScanner<'a> {
     tally: &'a Tally,
     /// The pageblock above the next one.
@@ -179,7 +180,7 @@ struct FreeScanner<'a> {
 }
 
 impl FreeScanner<'_> {
-    /// Returns the next pageblock above another that surely gives room, and its pages.
+    /// Returns the next pageblock above another that certainly provides room, and its number of pages.
     fn next(&mut self, above: usize) -> Option<(usize, u64)> {
         let pages = 1_u32 << self.tally.sizes.pageblock;
         while self.end > above + 1 {

@@ -1,4 +1,4 @@
-//! Reads `/proc/kpageflags` and `/proc/kpagecount`, live or saved, a part at a time.
+//! Reads `/proc/kpageflags` and `/proc/kpagecount`, live or saved, in parts.
 
 use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
@@ -13,7 +13,7 @@ use crate::proc::tree::Tree;
 /// Frames that are read at a time: a part of 256 KiB stays in a cache.
 const CHUNK: usize = 1 << 15;
 
-/// Asks whether to stop, and is told the frames that were read.
+/// Called with the number of frames read so far. Returns whether to stop.
 pub type Watch<'a> = &'a dyn Fn(u64) -> bool;
 
 /// Consecutive frames of one use.
@@ -27,10 +27,10 @@ pub struct Run {
     pub dropped: bool,
 }
 
-/// Takes what the frames of a zone are used for, from its first frame on. A folio above order 0 is a run of its own where
+/// Receives the use of the frames of a zone, from its first frame on. A folio above order 0 is a separate run if
 /// frames are read from `/proc/kpageflags`.
 pub trait Sink {
-    /// Takes the next frames.
+    /// Receives the next frames.
     fn push(&mut self, run: Run);
     /// Ends the zone.
     fn finish(&mut self) {}
@@ -60,7 +60,7 @@ impl Table {
         Ok(Self { path: path.to_owned(), source, at: 0, bytes: Vec::new() })
     }
 
-    /// Returns the words of frames; fewer where the table ends.
+    /// Returns the words of frames; fewer at the end of the table.
     fn words(&mut self, from: u64, count: usize) -> Result<&[u8], Error> {
         match &mut self.source {
             Source::File(file) => {
@@ -102,7 +102,7 @@ impl Frames {
     /// mapped is not told from free memory on per-CPU lists.
     ///
     /// # Errors
-    /// If it is not there, or may not be read.
+    /// If the file does not exist, or may not be read.
     pub fn open(tree: &Tree) -> Result<Self, Error> {
         let path = tree.find("/proc/kpageflags").ok_or_else(|| Error::Missing {
             path: tree.root().to_owned(),
@@ -112,7 +112,8 @@ impl Frames {
         Ok(Self { flags: Table::open(&path)? })
     }
 
-    /// Gives the frames from `start` to `end` to a sink; `start` is the first of a pageblock, and `huge` the frames of one.
+    /// Passes the frames from `start` to `end` to a sink. `start` is the first frame of a pageblock, and `huge` the
+    /// number of its frames.
     ///
     /// # Errors
     /// If the file cannot be read.
@@ -126,7 +127,7 @@ impl Frames {
     }
 }
 
-/// Gives the frames from `start` to `end` to a sink. A folio of at least so many frames is a huge one.
+/// Passes the frames from `start` to `end` to a sink. A folio of at least `huge` frames is a huge one.
 pub(super) fn read<S: Sink>(
     flags: &mut Table,
     mut counts: Option<&mut Table>,
@@ -169,7 +170,7 @@ pub(super) fn read<S: Sink>(
     Ok(())
 }
 
-/// The run of frames of one kind that is read.
+/// The current run of frames of one kind.
 struct Runs<'a, S> {
     kind: Kind,
     frames: u64,

@@ -1,17 +1,17 @@
-//! Which blocks cannot become free, and how few pages are the reason.
+//! The blocks that cannot become free, and the number of pages that block them.
 
 use serde::Serialize;
 
 use super::kind::{KINDS, Kind, Movable, Rules};
 
-/// Blocks by the number of pages that hold them.
+/// Blocks by the number of pages that block them.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize)]
 pub struct Held {
     /// The bins that have blocks, few pages first.
     pub bins: Vec<Bin>,
 }
 
-/// Blocks that about as many pages hold.
+/// Blocks that are blocked by similar numbers of pages.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize)]
 pub struct Bin {
     /// The fewest pages.
@@ -20,23 +20,23 @@ pub struct Bin {
     pub to: u64,
     /// The blocks.
     pub blocks: u64,
-    /// The pages in them that hold them, by kind.
+    /// The blocking pages in them, by kind.
     pub pages: Vec<Holder>,
 }
 
-/// A kind of pages that hold blocks.
+/// A kind of pages that block free blocks.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
 pub struct Holder {
     /// The kind.
     pub kind: Kind,
     /// The pages.
     pub pages: u64,
-    /// The blocks in which no other kind has more of the holding pages.
+    /// The blocks in which no other kind has more blocking pages.
     pub blocks: u64,
 }
 
 impl Held {
-    /// Adds a block with so many pages of each kind.
+    /// Adds a block with these numbers of pages of each kind.
     pub(super) fn add(&mut self, kinds: &[u32; KINDS], rules: Rules) {
         let holds = |kind: &Kind| {
             matches!(kind.movable(rules), Movable::No | Movable::Unknown)
@@ -96,13 +96,13 @@ impl Held {
         }
     }
 
-    /// Returns the blocks that at most so many pages hold; exact for 1, 2, 3, 7, 15, ...
+    /// Returns the number of blocks that at most this many pages block; exact for 1, 2, 3, 7, 15, ...
     #[must_use]
     pub fn up_to(&self, pages: u64) -> u64 {
         self.bins.iter().filter(|bin| bin.to <= pages).map(|bin| bin.blocks).sum()
     }
 
-    /// Returns all of them.
+    /// Returns the number of all such blocks.
     #[must_use]
     pub fn blocks(&self) -> u64 {
         self.bins.iter().map(|bin| bin.blocks).sum()

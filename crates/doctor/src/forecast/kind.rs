@@ -1,4 +1,4 @@
-//! What a frame is used for, from its word in `/proc/kpageflags` and `/proc/kpagecount`.
+//! The use of a frame, from its words in `/proc/kpageflags` and `/proc/kpagecount`.
 
 use serde::Serialize;
 
@@ -47,7 +47,7 @@ pub enum Kind {
     Unevictable,
     /// A folio of a pageblock or more.
     HugeFolio,
-    /// Anonymous memory or page cache that is on no LRU list now.
+    /// Anonymous memory or page cache that is currently on no LRU list.
     OffLru,
     /// Without any flag: kernel memory, or free on a per-CPU list.
     KernelOrFree,
@@ -72,7 +72,7 @@ pub enum Kind {
 /// The number of kinds.
 pub const KINDS: usize = Kind::Hole as usize + 1;
 
-/// What compaction can do with a page.
+/// Whether compaction can move a page.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Movable {
     /// It is free.
@@ -135,7 +135,7 @@ impl Kind {
         }
     }
 
-    /// Returns what compaction can do with it.
+    /// Returns whether compaction can move it.
     #[must_use]
     pub const fn movable(self, rules: Rules) -> Movable {
         match self {
@@ -158,7 +158,7 @@ impl Kind {
     }
 }
 
-/// What this kernel's compaction moves.
+/// The kinds of pages that this kernel's compaction moves.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Rules {
     /// Folios above order 0 are moved, and a run ends at one for which no free block of its size is at hand: from 6.9.
@@ -170,7 +170,7 @@ pub struct Rules {
     pub sampling: bool,
 }
 
-/// Tells whether `drop_caches` frees a frame of a kind: clean page cache that no process maps.
+/// Returns whether `drop_caches` frees a frame of a kind: clean page cache that no process maps.
 pub(super) const fn is_dropped(kind: Kind, flags: u64, maps: u64) -> bool {
     const KEPT: u64 = bit::ANON | bit::SWAP_BACKED | bit::DIRTY | bit::WRITEBACK | bit::MMAP;
     // A frame without a known number of maps has the largest one.

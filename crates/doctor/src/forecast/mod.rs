@@ -1,4 +1,4 @@
-//! How many large blocks compaction could make, and what holds the others.
+//! The number of large blocks that compaction could make, and what blocks the others.
 
 mod bounds;
 mod frames;
@@ -47,9 +47,9 @@ pub struct Forecast {
     pub on_cpu_lists: u64,
     /// Pages that are pinned now (`nr_foll_pin_acquired` less `nr_foll_pin_released`); null where the kernel does not count them.
     pub pinned: Option<u64>,
-    /// Pageblocks by the number of pages that hold them.
+    /// Pageblocks by the number of pages that block them.
     pub held: Held,
-    /// Blocks of 1 GiB by the number of pages that hold them.
+    /// Blocks of 1 GiB by the number of pages that block them.
     pub held_gigantic: Held,
     /// The slab caches with the most pages.
     pub slabs: Vec<Slab>,
@@ -102,7 +102,7 @@ pub struct MapRow {
     pub cells: String,
 }
 
-/// The pages that hold a block of which the map says "few".
+/// The largest number of blocking pages that the map calls "few".
 pub const FEW: u16 = 3;
 /// The slab caches that are named.
 const SLABS: usize = 8;
@@ -216,22 +216,22 @@ fn slabs(tree: &Tree, missing: &mut Vec<Missing>) -> Vec<Slab> {
 /// The file that compacts every zone when it is written.
 const COMPACT_MEMORY: &str = "/proc/sys/vm/compact_memory";
 
-/// Opens what compacts the memory of this machine, without doing it.
+/// Opens the file that compacts the memory of this machine, without compacting yet.
 ///
 /// # Errors
-/// If this user may not, or the kernel cannot compact.
+/// If the user may not compact, or the kernel cannot.
 pub fn compactor() -> Result<Compactor, Error> {
     let path = Path::new(COMPACT_MEMORY);
     let file = std::fs::OpenOptions::new().write(true).open(path).map_err(Error::io(path))?;
     Ok(Compactor(file))
 }
 
-/// What compacts the memory of this machine.
+/// The open file that compacts the memory of this machine.
 #[derive(Debug)]
 pub struct Compactor(std::fs::File);
 
 impl Compactor {
-    /// Compacts every zone; returns when it is done.
+    /// Compacts every zone. Returns when that is done.
     ///
     /// # Errors
     /// If the kernel refuses.

@@ -1,4 +1,4 @@
-//! Counts what the frames of a zone are used for, pageblock by pageblock, in one pass.
+//! Counts the uses of the frames of a zone, pageblock by pageblock, in one pass.
 //!
 //! Memory does not grow with frames: a pageblock takes about 50 bytes.
 
@@ -38,7 +38,7 @@ pub struct Block {
     pub most: Kind,
 }
 
-/// The largest distance of the pages of a pageblock that are looked at for room (`COMPACT_CLUSTER_MAX`).
+/// The largest distance between the pages of a pageblock that are tested for room (`COMPACT_CLUSTER_MAX`).
 const STRIDE: usize = 32;
 
 impl Block {
@@ -66,7 +66,7 @@ pub struct Units {
     pub whole: u64,
 }
 
-/// What is known of an aligned block while it is read.
+/// The counts of an aligned block while it is read.
 #[derive(Clone, Copy, Debug, Default)]
 struct Sum {
     free: u32,

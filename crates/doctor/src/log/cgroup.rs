@@ -1,11 +1,11 @@
-//! What the OOM killer says of a memory cgroup, and of the task that it ended.
+//! Lines of the OOM killer about a memory cgroup, and about the task that it killed.
 
 use std::sync::LazyLock;
 
 use regex_lite::{Captures, Regex};
 use serde::Serialize;
 
-/// What a line must have one of to matter here.
+/// Strings of which a relevant line contains at least one.
 pub(super) const MARKS: [&str; 7] = [
     "emory: usage",
     "swap: usage",
@@ -19,7 +19,7 @@ const STATS: &str = "emory cgroup stats for ";
 const GROUP: &str = "memory.oom.group";
 /// The lines of a cgroup's statistics from 5.2 on, at most.
 const STAT_LINES: usize = 100;
-/// What no machine exceeds, 4 PiB; a limit that is none is printed as more.
+/// More than any machine has, 4 PiB. A missing limit is printed as a larger number.
 const MOST_KB: u64 = 1 << 42;
 
 static USAGE: LazyLock<Regex> =
@@ -41,9 +41,9 @@ fn pattern(text: &str) -> Regex {
 pub struct Cgroup {
     /// The cgroup whose limit was reached.
     pub path: Option<String>,
-    /// What it has.
+    /// Its memory.
     pub usage_kb: Option<u64>,
-    /// What it may have.
+    /// Its limit.
     pub limit_kb: Option<u64>,
     /// The version of cgroups: 1 or 2.
     pub version: Option<u32>,
@@ -51,16 +51,16 @@ pub struct Cgroup {
     pub anon_kb: Option<u64>,
     /// Page cache, with tmpfs.
     pub file_kb: Option<u64>,
-    /// Page cache that is to be written.
+    /// Dirty page cache.
     pub dirty_kb: Option<u64>,
-    /// Page cache that is being written.
+    /// Page cache under writeback.
     pub writeback_kb: Option<u64>,
     /// tmpfs and shared memory.
     pub shmem_kb: Option<u64>,
 }
 
 impl Cgroup {
-    /// Returns the share of the limit that waits to be written, in percent.
+    /// Returns the share of the limit that waits for writeback, in percent.
     #[must_use]
     pub fn dirty_percent(&self) -> Option<u64> {
         let dirty = self.dirty_kb? + self.writeback_kb.unwrap_or(0);
@@ -83,10 +83,10 @@ impl Cgroup {
     }
 }
 
-/// A task that the OOM killer ended.
+/// A task that the OOM killer killed.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 pub struct Victim {
-    /// The line that says so.
+    /// The line that reports it.
     pub line: usize,
     /// Its number.
     pub pid: u32,
@@ -96,26 +96,26 @@ pub struct Victim {
     pub anon_kb: Option<u64>,
 }
 
-/// Reads what an OOM report says of a cgroup and of its victim, line by line.
+/// Reads the lines of an OOM report about a cgroup and its victim.
 #[derive(Default)]
 pub(super) struct Parser {
     cgroup: Cgroup,
     victim: Option<Victim>,
-    /// Whether every task of a cgroup is ended.
+    /// Every task of a cgroup is killed.
     is_group: bool,
     /// The lines of statistics that may follow.
     stats: usize,
 }
 
 impl Parser {
-    /// Tells whether a line is of another report: what it says was said.
+    /// Returns whether a line is of another report: what it says was said.
     pub(super) fn is_of_next(&self, text: &str) -> bool {
         let usage = USAGE.is_match(text) && self.cgroup.usage_kb.is_some();
         let victim = self.victim.as_ref().filter(|_| !self.is_group);
         usage || victim.zip(killed(text)).is_some_and(|(victim, pid)| victim.pid != pid)
     }
 
-    /// Tells whether the next line matters even if it has none of [`MARKS`].
+    /// Returns whether the next line matters even if it has none of [`MARKS`].
     pub(super) fn is_within(&self) -> bool {
         self.stats > 0
     }
@@ -162,13 +162,13 @@ impl Parser {
         }
     }
 
-    /// Returns what was read.
+    /// Returns the result.
     pub(super) fn finish(self) -> (Option<Cgroup>, Option<Victim>) {
         (Some(self.cgroup).filter(|cgroup| *cgroup != Cgroup::default()), self.victim)
     }
 }
 
-/// Tells whether a line is one of an OOM report, below its first one.
+/// Returns whether a line is one of an OOM report, below its first one.
 pub(super) fn is_of_oom(text: &str) -> bool {
     USAGE.is_match(text) || text.contains("as a result of limit of") || is_kill(text)
 }
@@ -177,7 +177,7 @@ fn is_kill(text: &str) -> bool {
     text.contains("ut of memory") && killed(text).is_some()
 }
 
-/// Returns the number of the task that a line says was ended.
+/// Returns the number of the task that a line reports as killed.
 fn killed(text: &str) -> Option<u32> {
     if !text.contains("process ") {
         return None;

@@ -142,21 +142,21 @@ impl MemInfo {
         first.map_or(4, |list| list.block_kb.clamp(1, MOST_PAGE_KB))
     }
 
-    /// Tells whether the free lists have no letters of types, which are printed from 3.8 on.
+    /// Returns whether the free lists have no letters of types, which are printed from 3.8 on.
     pub(crate) fn has_no_letters(&self) -> bool {
         let lists = self.zones.iter().flat_map(|zone| &zone.lists);
         let mut used = lists.filter(|list| list.blocks > 0).peekable();
         used.peek().is_some() && used.all(|list| list.types.is_none())
     }
 
-    /// Tells whether a zone up to this kind would have been printed, and none is: one above it is, or what follows the
+    /// Returns whether a zone up to this kind would have been printed, and none is: one above it is, or what follows the
     /// zones.
     pub(crate) fn is_whole_without(&self, kind: ZoneKind) -> bool {
         let above = |zone: &Zone| zone.kind > kind;
         (self.is_whole || self.zones.iter().any(above)) && self.zones.iter().all(above)
     }
 
-    /// Tells whether the machine has high memory, whose zone is not printed where the request may not use it.
+    /// Returns whether the machine has high memory, whose zone is not printed where the request may not use it.
     pub(crate) fn has_highmem(&self) -> bool {
         let printed = |kind| self.zones.iter().any(|zone| zone.kind == kind);
         let movable_only = printed(ZoneKind::Dma32) || printed(ZoneKind::Movable);
@@ -271,12 +271,12 @@ impl Parser {
         }
     }
 
-    /// Tells whether a line without any of [`WORDS`] would change what is read of the lines after it.
+    /// Returns whether a line without any of [`WORDS`] would change what is read of the lines after it.
     pub(super) fn is_within(&self) -> bool {
         !matches!(self.now, Now::Nothing | Now::Numbers(_))
     }
 
-    /// Tells whether a zone was read.
+    /// Returns whether a zone was read.
     pub(super) fn has_zones(&self) -> bool {
         !self.zones.is_empty()
     }

@@ -1,4 +1,4 @@
-//! Lines by which parts of the kernel say that they lack memory, without a report.
+//! Lines by which parts of the kernel report a lack of memory, without a full report.
 
 use std::sync::LazyLock;
 
@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use super::Line;
 
-/// What a line must have one of to matter here.
+/// Strings of which a relevant line contains at least one.
 pub(super) const MARKS: [&str; 8] =
     [XFS, "cma_alloc:", HUGETLB, BLOCKED, COMPACTS[0], COMPACTS[1], RECLAIMS[0], RECLAIMS[1]];
 const XFS: &str = "possible memory allocation deadlock";
@@ -36,32 +36,32 @@ fn pattern(text: &str) -> Regex {
     Regex::new(text).expect("the pattern is valid")
 }
 
-/// What such a line is about.
+/// The subject of such a line.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum About {
     /// XFS waits for one piece of memory of a size, in bytes.
     Xfs(u64),
-    /// CMA gave no such number of pages; the error.
+    /// CMA could not allocate a number of pages; the error.
     Cma(u64, i64),
-    /// There are fewer huge pages than were asked for: both, and the size of one.
+    /// There are fewer huge pages than requested: both numbers, and the size of a huge page.
     Hugetlb(u64, u64, String),
-    /// A task waits in compaction, for so many seconds.
+    /// A task has waited in compaction for this many seconds.
     Compaction(u64),
-    /// A task waits in reclaim, for so many seconds.
+    /// A task has waited in reclaim for this many seconds.
     Reclaim(u64),
 }
 
 /// Lines of one kind.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 pub struct Notice {
-    /// What the first is about, or the one with the largest size.
+    /// The subject of the first line, or of the one with the largest size.
     pub about: About,
     /// The line of the first.
     pub line: usize,
     /// The line of the last.
     pub last_line: usize,
-    /// How many there are.
+    /// The number of lines.
     pub count: u64,
     /// The task of the first, where a line has it.
     pub task: Option<String>,
@@ -140,7 +140,7 @@ impl Parser {
         }
     }
 
-    /// Returns what was found.
+    /// Returns the notices.
     pub(super) fn finish(self) -> Vec<Notice> {
         self.found
     }

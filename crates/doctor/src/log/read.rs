@@ -1,4 +1,4 @@
-//! Reads a log of any length: only the lines that say something of memory are looked at closely.
+//! Reads a log of any length. Only lines that concern memory are parsed.
 
 use std::io::{self, BufRead, BufReader, Read};
 use std::sync::LazyLock;
@@ -13,13 +13,13 @@ use super::unwrap::Utf8;
 /// A longer line is read in pieces that end with a blank: reports are found in whatever way they are wrapped.
 const PIECE_BYTES: usize = 16 << 10;
 
-/// The lines that say something have one of these.
+/// Relevant lines contain one of these strings.
 static SAYS: LazyLock<AhoCorasick> = LazyLock::new(|| {
     AhoCorasick::new(WORDS.iter().chain(MARKS.into_iter().flatten()))
         .expect("a few short texts make a searcher")
 });
 
-/// What a log has.
+/// The content of a log.
 pub struct Logged {
     /// Its reports in their order.
     pub reports: Vec<Report>,
@@ -154,7 +154,7 @@ mod tests {
         assert_eq!(read(&b"a#012 b\nc"[..], 1).unwrap().lines, 2);
     }
 
-    /// What stands between the lines of a report is passed over, however much it is, and does what it did.
+    /// Other lines between the lines of a report are skipped, however many there are, without another effect.
     #[test]
     fn lines_that_say_nothing_change_nothing() {
         let zones =

@@ -11,7 +11,7 @@ use super::notice::{self, Notice};
 use super::vmalloc::{self, Vmalloc};
 use super::{Line, MemInfo};
 
-/// What a report is about.
+/// The kind of a report.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Kind {
@@ -23,7 +23,7 @@ pub enum Kind {
     Oom,
     /// The OOM killer of a memory cgroup.
     MemcgOom,
-    /// The OOM killer after a page fault that failed (`VM_FAULT_OOM`): it is called without a request.
+    /// The OOM killer after a failed page fault (`VM_FAULT_OOM`), called without a request.
     FaultOom,
     /// The OOM killer, called by SysRq-f.
     AskedOom,
@@ -58,7 +58,7 @@ pub struct Report {
     pub mems_allowed: Option<String>,
     /// The kernel's version.
     pub version: Option<String>,
-    /// The slab cache that got no memory just before.
+    /// The slab cache whose allocation failed just before.
     pub slab: Option<Slab>,
     /// The memory cgroup at its limit.
     pub cgroup: Option<Cgroup>,
@@ -66,20 +66,20 @@ pub struct Report {
     pub victim: Option<Victim>,
     /// How `vmalloc` failed.
     pub vmalloc: Option<Vmalloc>,
-    /// The lines that it is, where it is no report.
+    /// The lines of a notice.
     pub notice: Option<Notice>,
     /// The state of memory.
     pub memory: MemInfo,
 }
 
-/// A slab cache that got no memory.
+/// A slab cache whose allocation failed.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 pub struct Slab {
     /// The line that says so.
     pub line: usize,
     /// Its name.
     pub cache: Option<String>,
-    /// The memory cgroup that it is of, which its name has up to 5.8.
+    /// Its memory cgroup, which is part of its name up to 5.8.
     pub cgroup: Option<String>,
 }
 
@@ -112,14 +112,14 @@ impl Report {
         }
     }
 
-    /// Tells whether the OOM killer was invoked for the machine's memory.
+    /// Returns whether the OOM killer was invoked for the machine's memory.
     #[must_use]
     pub const fn is_oom(&self) -> bool {
         matches!(self.kind, Kind::Oom | Kind::FaultOom | Kind::AskedOom)
     }
 }
 
-/// No kernel's blocks are that large; a larger number is damage.
+/// Larger than the blocks of any kernel; a larger number is damage.
 const MOST_ORDER: u32 = 20;
 
 static FAILURE: LazyLock<Regex> = LazyLock::new(|| {
@@ -144,7 +144,8 @@ fn pattern(text: &str) -> Regex {
     Regex::new(text).expect("the pattern is valid")
 }
 
-/// What a line must have one of to begin a report, or to say something of one that is not the state of memory.
+/// Strings of which a line contains at least one if it begins a report, or belongs to a report but not to its state
+/// of memory.
 pub(super) const MARKS: [&[&str]; 4] =
     [&OWN_MARKS, &cgroup::MARKS, &notice::MARKS, &vmalloc::MARKS];
 const OWN_MARKS: [&str; 11] = [
@@ -215,7 +216,7 @@ impl Finder {
         }
     }
 
-    /// Tells whether the next line matters even if it has none of [`MARKS`] and of the words of a state.
+    /// Returns whether the next line matters even if it has none of [`MARKS`] and of the words of a state.
     pub(super) fn is_within(&self) -> bool {
         self.open.iter().any(|(_, open)| open.is_within())
     }
@@ -299,7 +300,7 @@ impl Finder {
     }
 }
 
-/// Tells whether a line is the header of a state of memory.
+/// Returns whether a line is the header of a state of memory.
 fn is_header(text: &str) -> bool {
     text.contains("Mem-Info:") || text.contains("Mem-info:")
 }
@@ -390,7 +391,7 @@ impl Open {
             || self.oom.is_within()
     }
 
-    /// Tells whether a line below the first one of an OOM report is of this one.
+    /// Returns whether a line below the first one of an OOM report is of this one.
     fn takes_kill(&self, text: &str) -> bool {
         let is_oom = match self.kind {
             Kind::Oom => true,
@@ -402,7 +403,7 @@ impl Open {
         is_oom && !is_said && !self.oom.is_of_next(text)
     }
 
-    /// Tells whether its first line was printed after a line that follows it.
+    /// Returns whether its first line was printed after a line that follows it.
     fn is_after(&self, line: &Line) -> bool {
         let times = self.at_us.zip(line.at_us);
         times.is_some_and(|(first, at)| at.saturating_add(CLOCKS_DIFFER_US) < first)

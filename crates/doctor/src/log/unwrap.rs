@@ -1,4 +1,4 @@
-//! What a log was wrapped in on its way: objects of loggers, colours, HTML, Markdown, UTF-16.
+//! Removes what wraps a log: objects of loggers, colours, HTML, Markdown, UTF-16.
 
 use std::borrow::Cow;
 use std::io::{self, BufRead, BufReader, Read};
@@ -7,10 +7,10 @@ use std::sync::LazyLock;
 use regex_lite::{Captures, Regex};
 use serde_json::Value;
 
-/// Where loggers put a message: Docker and Kubernetes, the journal, and others.
+/// The keys under which loggers store a message: Docker and Kubernetes, the journal, and others.
 const KEYS: [&str; 4] = ["log", "MESSAGE", "message", "msg"];
 
-/// Colours and other commands for terminals.
+/// Colours and other terminal sequences.
 static COMMAND: LazyLock<Regex> = LazyLock::new(|| pattern(r"\x1b\[[0-9;?]*[A-Za-z]"));
 static HTML: LazyLock<Regex> = LazyLock::new(|| {
     pattern(r"(?i)<br\s*/?>|</?(?:p|pre|code|span)\b[^<>]*>|&(?:lt|gt|amp|quot|nbsp|#39);")
@@ -96,7 +96,7 @@ fn markdown(found: &Captures<'_>) -> String {
 /// A reader of UTF-8, of what may be UTF-16 with a mark of its byte order.
 pub(super) struct Utf8<R> {
     source: BufReader<R>,
-    /// How two bytes make a number; `None`: it is no UTF-16.
+    /// How two bytes make a number; `None` if the text is not UTF-16.
     wide: Option<fn([u8; 2]) -> u16>,
     ready: Vec<u8>,
 }

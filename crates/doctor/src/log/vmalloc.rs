@@ -5,7 +5,7 @@ use std::sync::LazyLock;
 use regex_lite::Regex;
 use serde::Serialize;
 
-/// What a line must have one of to be such a failure.
+/// Strings of which such a line contains at least one.
 pub(super) const MARKS: [&str; 3] =
     ["vmalloc error", "vmalloc: allocation failure", "vmap allocation"];
 
@@ -34,16 +34,16 @@ pub enum Lack {
 /// A failure of `vmalloc`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
 pub struct Vmalloc {
-    /// What was asked for, in bytes.
+    /// The size of the request in bytes.
     pub bytes: u64,
-    /// What was had of it, in bytes, where it is printed.
+    /// The part of it that was allocated, in bytes, if it is printed.
     pub had_bytes: Option<u64>,
     /// What was missing.
     pub lack: Lack,
 }
 
 impl Vmalloc {
-    /// Reads the line that says so.
+    /// Parses the line of a failure.
     pub(super) fn read(text: &str) -> Option<Self> {
         if !MARKS.iter().any(|mark| text.contains(mark)) {
             return None;

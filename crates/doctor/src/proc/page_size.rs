@@ -1,4 +1,4 @@
-//! The size of a page, told from what a machine's files count in pages and in kB.
+//! The page size, derived from what a machine's files count both in pages and in kB.
 
 use std::ops::Range;
 
@@ -7,7 +7,7 @@ use pageblock_recording::MemInfo;
 
 use super::zoneinfo::Zone;
 
-/// The sizes that Linux has for pages, in kB.
+/// The page sizes of Linux in kB.
 const SIZES: [u64; 3] = [4, 16, 64];
 
 /// Returns the size of a page in kB: what `MemTotal` has for each managed page. Where that is near to no size, as some

@@ -18,12 +18,12 @@ pub struct Tree {
     texts: Option<BTreeMap<String, Result<String, String>>>,
 }
 
-/// Why a file is not there.
+/// The reason why a file is missing.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 pub struct Missing {
     /// The file, as the kernel names it.
     pub file: String,
-    /// Why: `no such file`, `no permission`, or what is wrong with its text.
+    /// The reason: `no such file`, `no permission`, or the error in its text.
     pub why: String,
 }
 
@@ -47,13 +47,13 @@ impl Tree {
         &self.root
     }
 
-    /// Tells whether it is the machine that this program runs on.
+    /// Returns whether it is the machine that this program runs on.
     #[must_use]
     pub fn is_live(&self) -> bool {
         self.texts.is_none() && self.root == Path::new("/")
     }
 
-    /// Tells whether there is such a file.
+    /// Returns whether there is such a file.
     #[must_use]
     pub fn has(&self, file: &str) -> bool {
         match &self.texts {
@@ -77,7 +77,7 @@ impl Tree {
     /// Reads a file as text.
     ///
     /// # Errors
-    /// If it is not there, cannot be read, or is compressed and damaged.
+    /// If the file does not exist, cannot be read, or is compressed and damaged.
     pub fn read(&self, file: &str) -> Result<String, Missing> {
         let missing = |why: String| Missing { file: file.to_owned(), why };
         if let Some(texts) = &self.texts {
@@ -99,13 +99,13 @@ impl Tree {
         Ok(String::from_utf8_lossy(&bytes).into_owned())
     }
 
-    /// Reads a setting of one line; `None` if it is not there.
+    /// Reads a setting of one line; `None` if it is missing.
     #[must_use]
     pub fn setting(&self, file: &str) -> Option<String> {
         Some(self.read(file).ok()?.trim().to_owned())
     }
 
-    /// Returns the names in a folder, sorted; none if it is not there.
+    /// Returns the sorted names in a folder; an empty list if it does not exist.
     #[must_use]
     pub fn names(&self, folder: &str) -> Vec<String> {
         if let Some(texts) = &self.texts {

@@ -1,4 +1,4 @@
-//! Requests that compact memory themselves, and who makes them, as far as counters tell.
+//! Direct compaction, and the source of such requests as far as counters show it.
 
 use super::{Facts, nothing};
 use crate::checkup::finding::{Command, Finding, Severity};
@@ -14,7 +14,7 @@ const BY_FAULT: f64 = 2.0;
 /// (`MAX_COMPACT_RETRIES`, `MAX_RECLAIM_RETRIES`).
 const BY_HUGETLB: f64 = 16.0;
 
-/// Somebody who may have compacted.
+/// A possible source of compaction.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Source {
     Faults,
@@ -28,7 +28,7 @@ struct Asked {
     source: Source,
     got: f64,
     refused: f64,
-    /// How often one refused request compacts at most.
+    /// The largest number of compactions of one refused request.
     times: f64,
 }
 
@@ -59,7 +59,7 @@ impl Asked {
     }
 }
 
-/// Tells whether the settings let a fault compact.
+/// Returns whether the settings let a fault compact.
 fn faults_compact(facts: &Facts<'_>) -> bool {
     let huge = &facts.sample.huge;
     match (huge.enabled.as_deref(), huge.defrag.as_deref()) {
@@ -73,7 +73,7 @@ fn faults_compact(facts: &Facts<'_>) -> bool {
     }
 }
 
-/// Returns those who asked for large blocks between the samples.
+/// Returns the sources that requested large blocks between the samples.
 fn asked(facts: &Facts<'_>, rates: &Rates) -> Vec<Asked> {
     let mut asked = vec![
         Asked {
@@ -101,13 +101,13 @@ fn asked(facts: &Facts<'_>, rates: &Rates) -> Vec<Asked> {
     asked
 }
 
-/// Who compacted.
+/// The source of most compactions.
 enum Who {
-    /// Nobody else can have made half of it.
+    /// No other source can have made half of them.
     One(Source),
-    /// Each of several can have.
+    /// Several sources can have made half of them.
     Several,
-    /// No counter names anybody who can.
+    /// No counter names a source that can have.
     Unknown,
 }
 
@@ -155,7 +155,7 @@ fn of_hugetlb() -> Command {
     }
 }
 
-/// What shows who compacts where no counter does.
+/// Returns the command that shows the source if no counter does.
 fn trace() -> Command {
     Command {
         run: "perf record -a -g -e compaction:mm_compaction_try_to_compact_pages -- sleep 10 (as root); perf script: order, flags and stack of each".to_owned(),
@@ -164,7 +164,7 @@ fn trace() -> Command {
     }
 }
 
-/// Requests compact memory themselves, and wait for it.
+/// Requests do direct compaction, and wait for it.
 pub(super) fn direct_compaction(facts: &Facts<'_>) -> Option<Finding> {
     let rates = facts.rates.filter(|rates| rates.compact_stall >= 1.0)?;
     let fails = 100.0 * rates.compact_fail / rates.compact_stall;

@@ -4,11 +4,11 @@ use super::{Facts, nothing, percent};
 use crate::checkup::finding::{Command, Finding, Severity};
 use crate::class::Confidence;
 
-/// The share of a CPU, in percent, from which a thread is busy.
+/// A thread that uses at least this share of a CPU, in percent, is busy.
 const BUSY: f64 = 50.0;
-/// Pages scanned a second from which kswapd is busy, where its CPU time is not known.
+/// If its CPU time is not known, kswapd is busy when it scans this many pages per second.
 const SCANNED: f64 = 50_000.0;
-/// The share of scanned pages that reclaim frees when it goes well.
+/// The share of scanned pages that efficient reclaim frees.
 const EFFICIENT: f64 = 0.3;
 
 fn busiest(facts: &Facts<'_>, prefix: &str) -> Option<(String, f64)> {
@@ -28,7 +28,7 @@ pub(super) fn kswapd(facts: &Facts<'_>) -> Option<Finding> {
     let boosted: u64 =
         facts.zones.iter().flat_map(|zone| &zone.accounts).map(|zone| zone.boost).sum();
     if rates.kswapd_scanned >= 1.0 && freed >= EFFICIENT && boosted == 0 {
-        // It works for somebody who reads files or allocates: that is its job.
+        // It serves programs that read files or allocate, which is its job.
         return None;
     }
     let mut evidence: Vec<String> =

@@ -1,4 +1,4 @@
-//! Failures that the kernel's log has.
+//! Failures in the kernel's log.
 
 use super::{Facts, compact_once, nothing, percent};
 use crate::checkup::finding::{Command, Finding, Severity};
@@ -17,7 +17,7 @@ fn evidence<'a>(failures: impl Iterator<Item = &'a Failures>) -> Vec<String> {
     failures.map(line).collect()
 }
 
-/// Requests that cannot wait find the reserve used up.
+/// Requests that cannot sleep find the reserve used up.
 pub(super) fn burst(facts: &Facts<'_>) -> Option<Finding> {
     let mut evidence = evidence(facts.sample.log.as_ref()?.of(Class::Burst, 0..=ANY_ORDER));
     if evidence.is_empty() {
@@ -230,10 +230,10 @@ pub(super) fn cma_busy(facts: &Facts<'_>) -> Option<Finding> {
     })
 }
 
-/// The time after which a kill is only good to know, seconds.
+/// Seconds after which a kill is only a notice.
 const RECENT_S: f64 = 3600.0;
 
-/// The OOM killer ended tasks, as the log says.
+/// The OOM killer killed tasks, according to the log.
 pub(super) fn killed(facts: &Facts<'_>) -> Option<Finding> {
     let log = facts.sample.log.as_ref()?;
     let kill = log.last_kill.as_ref()?;

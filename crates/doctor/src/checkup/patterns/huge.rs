@@ -1,4 +1,4 @@
-//! Huge pages that are not to be had.
+//! Huge pages that cannot be allocated.
 
 use super::{Facts, compact_once, nothing, percent};
 use crate::checkup::finding::{Command, Finding, Severity};
@@ -70,7 +70,7 @@ pub(super) fn hugetlb(facts: &Facts<'_>) -> Option<Finding> {
 const FALLBACK: f64 = 20.0;
 const FAULTS: f64 = 1.0;
 
-/// Faults get no huge page, or no large folio, though memory is free.
+/// Faults get no huge page or large folio although memory is free.
 pub(super) fn coverage(facts: &Facts<'_>) -> Option<Finding> {
     let rates = facts.rates?;
     let share = |got: f64, not: f64| (got + not >= FAULTS).then(|| 100.0 * not / (got + not));

@@ -15,7 +15,7 @@ use super::sample::Sample;
 use crate::advice::Advice;
 use crate::interfaces::default_of;
 
-/// What patterns look at.
+/// The facts that patterns examine.
 pub(super) struct Facts<'a> {
     /// The latest sample.
     pub(super) sample: &'a Sample,
@@ -45,7 +45,7 @@ const PATTERNS: [fn(&Facts<'_>) -> Option<Finding>; 16] = [
     failures::killed,
 ];
 
-/// Returns what is found, the worst first.
+/// Returns the findings, the worst first.
 pub(super) fn findings(facts: &Facts<'_>) -> Vec<Finding> {
     let mut found: Vec<Finding> = PATTERNS.iter().filter_map(|pattern| pattern(facts)).collect();
     found.sort_by_key(|finding| std::cmp::Reverse(finding.severity));
@@ -78,7 +78,7 @@ impl Facts<'_> {
         orders.max()
     }
 
-    /// Tells whether memory is free beyond the high watermark in some large zone: requests fail for another reason than a
+    /// Returns whether memory is free beyond the high watermark in some large zone: requests fail for another reason than a
     /// lack of memory.
     pub(super) fn has_free_memory(&self) -> bool {
         self.large_zones().any(ZoneHealth::is_above_high)

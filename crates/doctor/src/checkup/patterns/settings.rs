@@ -1,4 +1,4 @@
-//! Caches and settings that cause trouble, and what nobody watches.
+//! Caches and settings that cause problems, and counters that nobody monitors.
 
 use pageblock::policy::Slowpath;
 use pageblock_kernel::Kernel;
@@ -75,7 +75,7 @@ pub(super) fn defrag_mode(facts: &Facts<'_>) -> Option<Finding> {
     })
 }
 
-/// A monitor that exports nothing of this.
+/// A monitoring agent that exports none of these counters.
 pub(super) fn monitor(facts: &Facts<'_>) -> Option<Finding> {
     let line = facts.sample.exporter.as_ref()?;
     let buddyinfo =
