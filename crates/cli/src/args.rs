@@ -407,7 +407,7 @@ pub(crate) struct MetricsArgs {
     /// The root of a copied tree; by default this machine
     #[arg(long, value_name = "DIR")]
     pub(crate) root: Option<PathBuf>,
-    /// Write a file, whole or not at all, instead of standard output
+    /// Write a file, completely or not at all, instead of standard output
     #[arg(long, value_name = "FILE")]
     pub(crate) out: Option<PathBuf>,
 }

@@ -7,16 +7,15 @@ use pageblock_vm::daemon::Daemon;
 
 use crate::pace::Pace;
 
-/// Both threads of a node, each with the nanosecond up to which it has worked.
+/// Both threads of a node, by the nanosecond up to which each has worked.
 #[derive(Clone, Copy, Debug, Default)]
 struct Threads {
     kswapd: u64,
     kcompactd: u64,
 }
 
-/// The number of times in a whole replay that kswapd may wait without having reclaimed anything, and that proactive
-/// compaction may improve nothing: 27 minutes and 18 hours of such waits in a row. Without this limit, a clock that
-/// jumps by years would make the replay work through each of them.
+/// How often in a whole replay kswapd may wait without having reclaimed anything, and proactive compaction may improve
+/// nothing: 27 minutes and 18 hours, one right after the other. A clock that jumps by years must not have each one done.
 const IDLE_WAITS: u32 = 1 << 14;
 const IDLE_ROUNDS: u32 = 1 << 11;
 /// The same between two demands: nothing else changes memory meanwhile, so that more of the same gives nothing new. A node's
@@ -27,9 +26,9 @@ const IDLE_IN_A_ROW: u32 = 16;
 pub(crate) struct Daemons {
     threads: Vec<Threads>,
     pace: Pace,
-    /// `None` before the first demand: the start state contains what the machine did since boot.
+    /// `None` before the first demand: what the machine did since it was booted is in the state at the start.
     now: Option<u64>,
-    /// How many more such waits either thread may make.
+    /// How many more of both there may be.
     idle_waits: u32,
     idle_rounds: u32,
 }
@@ -40,12 +39,12 @@ impl Daemons {
         Self { threads, pace, now: None, idle_waits: IDLE_WAITS, idle_rounds: IDLE_ROUNDS }
     }
 
-    /// Lets both threads work for a number of nanoseconds.
+    /// Lets them work for so many nanoseconds.
     pub(crate) fn wait(&mut self, vm: &mut Vm<'_, Watch>, ns: u64) {
         self.until(vm, self.now.unwrap_or(0) + ns);
     }
 
-    /// Lets both threads work until a time, in nanoseconds.
+    /// Lets them work until a time in nanoseconds.
     pub(crate) fn until(&mut self, vm: &mut Vm<'_, Watch>, now: u64) {
         let before = self.now.unwrap_or(now);
         let now = before.max(now);
@@ -61,7 +60,7 @@ impl Daemons {
         let at = &mut self.threads[node].kswapd;
         let kswapd = &vm.nodes()[node].kswapd;
         if kswapd.woken && !kswapd.is_running() {
-            // A wakeup ends a nap.
+            // A wake ends a nap.
             *at = (*at).min(before);
         }
         let (mut reclaimed, mut idle) = (0, 0);
@@ -97,7 +96,7 @@ impl Daemons {
                 continue;
             };
             if std::mem::replace(&mut napped, true) {
-                // The check between two naps found nothing to do, and will find nothing until something else runs.
+                // The check between two naps found nothing to do, and finds the same until something else runs.
                 *at += now.saturating_sub(*at) / ns * ns;
             } else if ns > PROACTIVE_NS {
                 *at = after_idling(*at, now, &mut self.idle_rounds, &mut idle);

@@ -190,7 +190,7 @@ function lab(hex, sight) {
   return [116 * xyz[1] - 16, 500 * (xyz[0] - xyz[1]), 200 * (xyz[1] - xyz[2])];
 }
 
-/** The classes of the map are told apart by everyone, and by their lightness alone. */
+/** Everyone can distinguish the classes of the map, by their lightness alone. */
 async function colours(file) {
   const { page } = await open(file);
   const themes = await page.evaluate("pageblockThemes");

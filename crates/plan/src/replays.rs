@@ -17,12 +17,12 @@ use crate::{grade, run};
 
 /// The note on every free replay in an open loop.
 const OPEN_LOOP: &str = "Open loop: reclaim and compaction are as recorded; only \
-the allocator decides anew. A request that failed in the recording counts as failed here unless the \
+the allocator decides. A request that failed in the recording counts as failed here unless the \
 policy has a block for it at that moment.";
 
 /// The note on every free replay in a closed loop.
 const CLOSED_LOOP: &str = "Closed loop: what tasks asked for, and how long they needed it, is as recorded; reclaim and \
-compaction decide anew. Pages of files are used once, as no event tells more.";
+compaction decide here. Pages of files are used once, as no event tells more.";
 
 /// Returns the policies to replay under, including the recorded one: the others are compared with its replay, as counts
 /// of a replay differ from the recorded ones. It stands first, or second where `has_baseline` says that the first is the

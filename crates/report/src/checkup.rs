@@ -75,7 +75,7 @@ fn answer(of: &Checkup) -> String {
         Hurts::Yes => format!("Does it hurt?  yes: {why}\n"),
         Hurts::Did => format!("Does it hurt?  it did: {why}\n"),
         Hurts::No => {
-            "Does it hurt?  no: nobody compacts memory to get a block, and huge pages are had\n"
+            "Does it hurt?  no: no request compacts memory to get a block, and huge page faults succeed\n"
                 .to_owned()
         }
         Hurts::Unknown => format!("Does it hurt?  not known: {why}\n"),
@@ -97,7 +97,7 @@ fn nothing_found(of: &Checkup) -> &'static str {
             "copy zoneinfo, vmstat, meminfo and buddyinfo of /proc twice while it is used: they tell whether it hurts"
         }
         (Fragmented::No, _) | (_, Hurts::No) => "nothing to do",
-        (_, Hurts::Unknown) => "two samples while it is used: they tell whether it hurts",
+        (_, Hurts::Unknown) => "take two samples under load: they show whether it hurts",
         _ => "`pageblock forecast` (as root): what compaction could give",
     }
 }

@@ -181,9 +181,9 @@ fn notice(of: &Explanation) -> String {
         About::Xfs(bytes) => {
             format!("XFS waits for memory in one piece, first for {task}, up to {bytes} bytes")
         }
-        About::Cma(pages, error) => format!("CMA gave no {pages} pages (error {error})"),
+        About::Cma(pages, error) => format!("CMA could not allocate {pages} pages (error {error})"),
         About::Hugetlb(wanted, got, size) => {
-            format!("{got} of {wanted} huge pages of {size} were had")
+            format!("{got} of {wanted} huge pages of {size} were allocated")
         }
         About::Compaction(seconds) => {
             format!("{task} is blocked for more than {seconds} s in compaction")
@@ -219,11 +219,11 @@ fn vmalloc(of: &Vmalloc) -> String {
     let Vmalloc { bytes, had_bytes, lack } = of;
     match (lack, had_bytes) {
         (Lack::Addresses, _) => format!(
-            "vmalloc: no range of addresses for {bytes} bytes, or no memory to keep book of it; free pages do not matter."
+            "vmalloc: no range of addresses for {bytes} bytes, or no memory to track it; free pages do not matter."
         ),
         (Lack::Machine, _) => format!("vmalloc: {bytes} bytes are more than the machine has."),
         (Lack::Pages, Some(had)) => {
-            format!("vmalloc: of {bytes} bytes {had} were had, and then no page more.")
+            format!("vmalloc: {had} of {bytes} bytes were allocated, and then no further page.")
         }
         (Lack::Pages, None) => format!("vmalloc: there were not enough pages for {bytes} bytes."),
     }

@@ -22,14 +22,14 @@ pub fn print(score: &Score) -> String {
     let changes: Vec<_> = score.predictions.iter().filter(certain).collect();
     let both: Vec<_> = changes.iter().filter(|p| p.real.is_one()).collect();
     text += &format!(
-        "{} of them foretold a change: {} in the right direction; of the {} that are changes on the real kernel too, {}\n",
+        "{} of them predicted a change: {} in the right direction; of the {} that are changes on the real kernel too, {}\n",
         changes.len(),
         changes.iter().filter(|p| p.direction).count(),
         both.len(),
         both.iter().filter(|p| p.direction).count(),
     );
     text += &format!(
-        "medians of ratios; *: more than chance in the simulations; expected: 95 % of medians of so few real runs; {} simulations and {} real runs \
+        "medians of ratios; *: more than chance in the simulations; expected: 95 % of medians of that few real runs; {} simulations and {} real runs \
          of each column\n\n",
         score.runs.0, score.runs.1
     );
@@ -108,7 +108,7 @@ mod tests {
             lines[0],
             "Predictions: 2 made, direction right 1 (50 %), within a factor of two 1 (50 %), within the stated interval 0 (0 %)"
         );
-        assert!(lines[1].starts_with("2 of them foretold a change: 1 in the right direction"));
+        assert!(lines[1].starts_with("2 of them predicted a change: 1 in the right direction"));
         assert_eq!(
             lines[5],
             "b       real-6.1.192  Allocation stalls           -50*  -60 to -40       -40  -46 to -34  direction factor"

@@ -1,4 +1,4 @@
-//! The patterns of LLFree's programs `bench` and `frag` (revision in Cargo.toml), written anew on both allocators.
+//! The patterns of LLFree's programs `bench` and `frag` (revision in Cargo.toml), reimplemented on both allocators.
 
 use std::hint::black_box;
 use std::sync::Barrier;

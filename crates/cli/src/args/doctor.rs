@@ -47,7 +47,7 @@ pub(crate) struct DoctorArgs {
     /// The second moment; by default the last sample
     #[arg(long, value_name = "TIME", requires = "flight", value_parser = When::new, allow_hyphen_values = true)]
     pub(crate) to: Option<When>,
-    /// Print the zones, every command, and what does nothing here
+    /// Print the zones, every command, and advice that does nothing here
     #[arg(long)]
     pub(crate) details: bool,
     /// Print JSON
@@ -65,17 +65,17 @@ pub(crate) struct FlightArgs {
 
 #[derive(Subcommand, Debug)]
 pub(crate) enum FlightCommand {
-    /// Print what a flight file has: its time, failures and stalls, and rates by the row
+    /// Print the content of a flight file: its time span, failures and stalls, and rates per row
     #[command(after_help = SHOW_HELP)]
     Show(ShowArgs),
-    /// Write what a mailing list would ask for about a failure, as one text
+    /// Write the data that a mailing list would ask for about a failure, as one text
     #[command(after_help = BUNDLE_HELP)]
     Bundle(BundleArgs),
 }
 
 #[derive(Args, Debug)]
 pub(crate) struct FlyArgs {
-    /// The ring file; one that exists is gone on with
+    /// The ring file; an existing one is continued
     #[arg(long, value_name = "FILE", default_value = "/var/lib/pageblock/flight.ring")]
     pub(crate) ring: PathBuf,
     /// The size of a new ring in MiB, 1 to 1024: at least one hour each; 24 by default
@@ -87,7 +87,7 @@ pub(crate) struct FlyArgs {
     /// Keep the hour around a failed allocation, an OOM or a stall, in a file beside the ring
     #[arg(long)]
     pub(crate) on_failure: bool,
-    /// Keep so many of these files, the newest
+    /// Keep this many of these files, the newest
     #[arg(long, value_name = "N", default_value_t = 20, requires = "on_failure",
           value_parser = clap::value_parser!(u64).range(1..=10_000))]
     pub(crate) keep: u64,
@@ -110,7 +110,7 @@ pub(crate) struct ShowArgs {
     /// Up to this time
     #[arg(long, value_name = "TIME", value_parser = When::new, allow_hyphen_values = true)]
     pub(crate) to: Option<When>,
-    /// The time of a row; by default a twentieth of all
+    /// The time span of a row; by default a twentieth of the whole
     #[arg(long, value_name = "TIME", value_parser = pageblock_plan::doctor::interval)]
     pub(crate) every: Option<Duration>,
     /// Print JSON
@@ -123,10 +123,10 @@ pub(crate) struct BundleArgs {
     /// A ring, or a file that --on-failure kept
     #[arg(value_name = "FILE", default_value = "/var/lib/pageblock/flight.ring")]
     pub(crate) file: PathBuf,
-    /// Of this time instead of the last failure
+    /// For this time instead of the last failure
     #[arg(long, value_name = "TIME", value_parser = When::new, allow_hyphen_values = true)]
     pub(crate) at: Option<When>,
-    /// Write a file, whole or not at all, instead of standard output
+    /// Write a file, completely or not at all, instead of standard output
     #[arg(short, long, value_name = "OUT")]
     pub(crate) out: Option<PathBuf>,
     /// Print JSON

@@ -43,11 +43,11 @@ pub(crate) struct GuestArgs {
     /// A kernel: a package, a folder, an image, or the name of a package; repeatable. The first is the baseline
     #[arg(long = "kernel", value_name = "KERNEL", required = true)]
     pub(crate) kernels: Vec<PathBuf>,
-    /// Set KEY=VALUE,... in the guest; repeatable: each kernel runs under each, and `default` is the kernel as it is. A
+    /// Set KEY=VALUE,... in the guest; repeatable: every kernel runs under every setting, and `default` changes nothing. A
     /// key is a sysctl or a file of /sys; vm.min_free_kbytes shrinks with --scale
     #[arg(long = "sysctl", value_name = "SETTINGS")]
     pub(crate) sysctls: Vec<String>,
-    /// Run every kernel under every setting so many times, 1 to 1000
+    /// Run every kernel under every setting this many times, 1 to 1000
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub(crate) repeat: u64,
     /// The simulated machine whose memory and CPUs the guest gets; by default the one of the workload
@@ -56,7 +56,7 @@ pub(crate) struct GuestArgs {
     /// Scale the machine and the workload, as `pageblock run` does; by default 1/64 for thpfioscale, 1/8 for hugealloc
     #[arg(long, value_name = "FRACTION")]
     pub(crate) scale: Option<String>,
-    /// A machine of so many MiB instead, which is written to the folder as machine.toml
+    /// Use a machine of this many MiB instead, and write it to the folder as machine.toml
     #[arg(long, value_name = "MIB", conflicts_with_all = ["machine", "scale"], value_parser = clap::value_parser!(u64).range(64..=1 << 20))]
     pub(crate) memory: Option<u64>,
     /// The CPUs of that machine
@@ -65,7 +65,7 @@ pub(crate) struct GuestArgs {
     /// The NUMA nodes of that machine
     #[arg(long, value_name = "N", requires = "memory", default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..=16))]
     pub(crate) nodes: u64,
-    /// Simulate every column first, N seeds each, and print how well it foretold the real kernels
+    /// Simulate every column first, N seeds each, and print how well that predicted the real kernels
     #[arg(long, value_name = "N", num_args = 0..=1, require_equals = true, default_missing_value = "10",
           value_parser = clap::value_parser!(u64).range(5..=1000))]
     pub(crate) predict: Option<u64>,
@@ -84,7 +84,7 @@ pub(crate) struct GuestArgs {
     /// End a guest that takes longer, in seconds
     #[arg(long, value_name = "SECONDS", default_value_t = 3600, value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
     pub(crate) timeout: u64,
-    /// Run so many guests at a time; by default as many as memory and CPUs allow
+    /// Run this many guests at a time; by default as many as memory and CPUs allow
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
     pub(crate) jobs: Option<u16>,
     /// mmtests' rule for stars: classic (2018 to 2024), modern (since), or off

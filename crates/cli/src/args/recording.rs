@@ -9,13 +9,13 @@ use super::CaptureArgs;
 
 #[derive(Subcommand, Debug)]
 pub(crate) enum RecordingCommand {
-    /// Print what a recording holds: machine, span, size, states, grade
+    /// Print the contents of a recording: machine, span, size, states, grade
     Info(LookArgs),
     /// Print the first events
     Head(HeadArgs),
     /// Count events by kind, requests by type and order, fallbacks, commands
     Stats(LookArgs),
-    /// Print who asked for pages, of a recording made with --stacks
+    /// Print the callers that requested pages, for a recording made with --stacks
     Stacks(LookArgs),
     /// Write a part of a recording as one file
     #[command(after_help = SLICE_HELP)]
@@ -60,7 +60,7 @@ pub(crate) struct HeadArgs {
     /// Begin here: a time from the first event such as 2.5s, or an event's number
     #[arg(long, value_name = "POSITION", value_parser = position)]
     pub(crate) from: Option<Position>,
-    /// Print so many events
+    /// Print this many events
     #[arg(short = 'n', long, value_name = "N", default_value_t = 20)]
     pub(crate) events: usize,
 }

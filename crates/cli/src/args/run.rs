@@ -53,7 +53,7 @@ pub(crate) struct RepeatArgs {
     /// A file of saved runs: what `run --save` wrote, or `run --json` printed
     #[arg(value_name = "RUN")]
     pub(crate) file: PathBuf,
-    /// Run so many simulations at a time; the number of CPUs by default
+    /// Run this many simulations at a time; by default the number of CPUs
     #[arg(long, value_name = "N")]
     pub(crate) jobs: Option<usize>,
     /// Save each repeated run to a file when it is done

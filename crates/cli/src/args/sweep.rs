@@ -20,10 +20,10 @@ pub(crate) struct SweepArgs {
     /// The folder of the runs; by default beside the file, with its name and .sweep
     #[arg(short, long, value_name = "DIR")]
     pub(crate) out: Option<PathBuf>,
-    /// Run so many simulations at a time; the number of CPUs by default
+    /// Run this many simulations at a time; by default the number of CPUs
     #[arg(long, value_name = "N")]
     pub(crate) jobs: Option<usize>,
-    /// Check the grid, print the number of its runs, and run none
+    /// Check the grid and print the number of its runs, without running them
     #[arg(long)]
     pub(crate) count: bool,
 }

@@ -36,7 +36,7 @@ pub(crate) struct TuneArgs {
     /// The kernel; for a recording by default the recorded one
     #[arg(long, value_name = "POLICY", value_parser = policy(), hide_possible_values = true)]
     pub(crate) kernel: Option<String>,
-    /// What to improve; repeatable: then the answer is from the Pareto front, the best in the first that is not worse in another
+    /// What to improve; repeatable: the answer is then the point of the Pareto front that is best in the first and not worse in another
     #[arg(long = "objective", value_name = "WHAT", required = true, value_parser = objective())]
     pub(crate) objectives: Vec<String>,
     /// What to change
@@ -60,7 +60,7 @@ pub(crate) struct TuneArgs {
     /// Simulate each with the seeds 1 to N
     #[arg(long, value_name = "N", default_value_t = 8)]
     pub(crate) seeds: u32,
-    /// So many other seeds have the final word
+    /// Confirm the answer with this many other seeds
     #[arg(long, value_name = "N", default_value_t = 16)]
     pub(crate) held_out: u32,
     /// The seed of the search
@@ -72,13 +72,13 @@ pub(crate) struct TuneArgs {
     /// The folder of the search; by default NAME.tune
     #[arg(short, long, value_name = "DIR")]
     pub(crate) out: Option<PathBuf>,
-    /// Run so many simulations at a time; the number of CPUs by default
+    /// Run this many simulations at a time; by default the number of CPUs
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=4096))]
     pub(crate) jobs: Option<u32>,
     /// Run the answer on this real kernel in QEMU beside the default: a package, a folder, an image, as for `pageblock guest run`
     #[arg(long, value_name = "KERNEL")]
     pub(crate) check: Option<PathBuf>,
-    /// Run the real kernel so many times with each
+    /// Run the real kernel this many times with each
     #[arg(long, value_name = "N", requires = "check", default_value_t = 3)]
     pub(crate) repeat: u32,
     /// QEMU; by default qemu-system-x86_64 of the path

@@ -18,7 +18,7 @@ pub(crate) struct WatchArgs {
     /// Play back a recording, a flight file or saved runs instead
     #[arg(value_name = "FILE")]
     pub(crate) file: Option<PathBuf>,
-    /// The time between two moments of this machine, such as 1s, 500ms or 10s
+    /// The time between two samples of this machine, such as 1s, 500ms or 10s
     #[arg(long, value_name = "TIME", default_value = "1s", value_parser = pageblock_plan::doctor::interval, conflicts_with = "file")]
     pub(crate) interval: Duration,
     /// Print one screen as text; of a file, its last moment

@@ -18,7 +18,7 @@ impl NativePlan {
     pub(crate) fn new(args: NativeArgs) -> anyhow::Result<Self> {
         let keys = native::keys();
         if let Some(unknown) = args.patterns.iter().find(|p| !keys.contains(&p.as_str())) {
-            bail!("--pattern '{unknown}' is none of {}", keys.join(", "));
+            bail!("--pattern '{unknown}' is not one of {}", keys.join(", "));
         }
         let mut patterns = args.patterns;
         if patterns.is_empty() {

@@ -37,7 +37,7 @@ fn native_prints_times_packing_and_noise() {
 #[cfg(feature = "bench")]
 #[test]
 fn impossible_benchmarks_are_refused() {
-    refuses("bench native --pattern walk", "error: --pattern 'walk' is none of pair, bulk_fill");
+    refuses("bench native --pattern walk", "error: --pattern 'walk' is not one of pair, bulk_fill");
     refuses("bench native --gib 0", "error: --gib 0 is not a size from 0.25 to 64");
     refuses("bench native --gib NaN", "error: --gib NaN is not a size from 0.25 to 64");
     refuses("bench native --order 10", "error: --order 10 is not an order from 0 to 9");

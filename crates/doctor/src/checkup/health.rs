@@ -1,4 +1,4 @@
-//! The fragmentation of each zone.
+//! How fragmented each zone is.
 
 use std::collections::BTreeMap;
 
@@ -41,13 +41,13 @@ pub struct ZoneAccounts {
     pub watermarks: [u64; 3],
     /// The boost; 0 before 5.17, which does not print it.
     pub boost: u64,
-    /// The pages kept for requests that can use only lower zones, by the index of the highest zone of the request.
+    /// What must stay free for requests that can use lower zones only, by the index of the zone that a request may use.
     pub lowmem_reserve: Vec<u64>,
     /// Free pages on per-CPU lists.
     pub on_cpu_lists: u64,
-    /// CMA pages.
+    /// CMA pages, and those of them that are free.
     pub cma: u64,
-    /// Free CMA pages.
+    /// See `cma`.
     pub free_cma: u64,
 }
 

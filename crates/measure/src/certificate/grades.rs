@@ -8,9 +8,9 @@ use super::support::{Certificate, Grade, Part, Support};
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Loop {
-    /// What reclaim and compaction did; only the allocator decides anew.
+    /// What reclaim and compaction did is as recorded; only the allocator decides.
     Open,
-    /// What tasks asked for, and how long they needed it; reclaim and compaction decide anew too.
+    /// What tasks asked for, and how long they needed it, is as recorded; reclaim and compaction decide too.
     Closed,
 }
 

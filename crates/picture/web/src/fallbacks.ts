@@ -12,7 +12,7 @@ const EFFECTS: [string, string][] = [
   ["steals", "The block keeps its type and gets movable pages."],
 ];
 
-/** A picture that is made anew when other runs are shown. */
+/** A picture that is redrawn when other runs are shown. */
 function remade(clock: Clock, make: () => Node[], moves = false): HTMLElement {
   const element = el("div");
   const build = () => element.replaceChildren(...make());

@@ -195,7 +195,7 @@ export class BlockMap {
       : rows(history, this.columns(history), this.width());
   }
 
-  /** Makes the canvases anew: other runs, or another width. */
+  /** Redraws the canvases: other runs, or another width. */
   private build(): void {
     if (this.element.clientWidth === 0) return;
     const { clock } = this;

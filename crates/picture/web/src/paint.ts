@@ -95,7 +95,7 @@ export function paintDifference(
     context.fillStyle = colors[kind] ?? theme.content[Content.Free];
     context.fillRect(x, y, cell - gap, cell - gap);
     if (kind < 0 || kind === 2 || cell < 7) continue;
-    // A bar lying for A, a cross for B: the two are told apart without their colours.
+    // A bar lying for A, a cross for B: the two can be distinguished without their colours.
     context.fillStyle = theme.paper;
     const middle = Math.floor((cell - gap) / 2);
     context.fillRect(x + 2, y + middle, cell - gap - 4, 1);

@@ -142,7 +142,7 @@ impl Container {
         }
         if !self.attrs.iter().all(identified) && !self.attrs.iter().all(same) {
             let expected = "events recorded alike, or with identifiers, as perf record does";
-            return Err(("events that cannot be told apart".to_owned(), expected));
+            return Err(("events that cannot be distinguished".to_owned(), expected));
         }
         Ok(bytes)
     }
