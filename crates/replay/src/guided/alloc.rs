@@ -13,7 +13,7 @@ use pageblock::request::Request;
 use pageblock_measure::certificate::verification::Agreement;
 
 use super::frees::IN_FLIGHT;
-use super::tally::{agreement, imposed, kind};
+use super::tally::{Comparison, imposed, kind};
 use super::zone_walk::TaskRequest;
 use super::{Guided, Inferred, words};
 use crate::look_ahead::Taken;
@@ -60,7 +60,7 @@ impl Guided<'_, '_> {
                 Task::Not(task) => task != pid,
                 Task::Any => true,
             };
-            let agreement = agreement(kept, true, explained);
+            let agreement = Comparison { exact: kept, shape: true, explained }.agreement();
             self.tally.compare_frame(kind::CPU_LIST_FRAME, pfn, agreement, || {
                 (format!("{pfn} for task {pid}"), "was for another task".to_owned())
             });
@@ -118,7 +118,8 @@ impl Guided<'_, '_> {
         let shape = list.is_some() && has == list;
         let exact = shape && ahead < deep;
         self.tally.imposed(imposed::CPU_LIST_TAKE, cache.impose_take(zone, pfn));
-        let agreement = agreement(exact, shape, ahead > 0 || untraced || arrived);
+        let explained = ahead > 0 || untraced || arrived;
+        let agreement = Comparison { exact, shape, explained }.agreement();
         self.tally.compare_frame(kind::CPU_LIST_FRAME, pfn, agreement, || {
             let [has, list] = [has, list].map(words::or_none);
             let next = words::or_none(next);

@@ -12,7 +12,7 @@ use super::Guided;
 use super::alloc::{Promise, Task};
 use super::frees::IN_FLIGHT;
 use super::limits::Votes;
-use super::tally::{agreement, imposed, kind};
+use super::tally::{Comparison, DrainOutcome, imposed, kind};
 use super::words::or_none;
 
 /// A drain from a CPU list to the zone that is under way.
@@ -159,7 +159,7 @@ impl Guided<'_, '_> {
         if let Some(other) = other {
             self.close(other);
         }
-        let agreement = agreement(exact, shape, explained);
+        let agreement = Comparison { exact, shape, explained }.agreement();
         self.tally.compare_frame(kind::DRAIN_FRAME, pfn, agreement, || {
             let model = (or_none(list), or_none(next), or_none(to));
             let model = format!("last of list {} is {}, to {}", model.0, model.1, model.2);
@@ -232,7 +232,6 @@ impl Guided<'_, '_> {
             zone.leave_below_high();
         }
         let (reclaim, below) = (zone.reclaim_active(), zone.below_high());
-        let both = want > 0 && got > 0;
         if exact && self.lists.limit_seen.is_some_and(|(cpu, zone, _)| (cpu, zone) == (owner, at)) {
             self.lists.limit_seen = None;
         }
@@ -241,9 +240,10 @@ impl Guided<'_, '_> {
         let explained = !exact && self.explain(&draining);
         self.learn_limits(&draining, explained);
         let shape = exact || (want > 0) == (got > 0);
-        self.lists.drains.count(got > 0, want > 0, exact, exact || explained);
-        self.tally.compare_drain(both, exact, explained && !both);
-        let agreement = agreement(exact || explained, shape, explained);
+        let outcome = DrainOutcome { recorded: got > 0, replayed: want > 0, exact, explained };
+        self.lists.drains.count(outcome);
+        self.tally.compare_drain(outcome);
+        let agreement = Comparison { exact: exact || explained, shape, explained }.agreement();
         self.tally.compare(kind::DRAIN_COUNT, agreement, || {
             (
                 format!("{got} pages"),
@@ -267,13 +267,13 @@ pub(super) struct Drains {
 }
 
 impl Drains {
-    pub(super) fn count(&mut self, recorded: bool, replayed: bool, exact: bool, agrees: bool) {
-        match (recorded, replayed) {
+    pub(super) fn count(&mut self, outcome: DrainOutcome) {
+        match (outcome.recorded, outcome.replayed) {
             (true, true) => {
                 self.both += 1;
-                self.another_number += u64::from(!exact);
+                self.another_number += u64::from(!outcome.exact);
             }
-            _ if agrees => self.explained += 1,
+            _ if outcome.exact || outcome.explained => self.explained += 1,
             (true, false) => self.only_recorded += 1,
             (false, _) => self.only_replayed += 1,
         }

@@ -11,7 +11,7 @@ use pageblock::zone::Zone;
 
 use super::Guided;
 use super::in_flight::Delayed;
-use super::tally::{agreement, imposed, kind};
+use super::tally::{Comparison, imposed, kind};
 use super::words;
 use super::zone::FLAGS;
 use crate::look_ahead::Destination;
@@ -107,7 +107,8 @@ impl Guided<'_, '_> {
         if shape && !exact {
             zone.rotate_free_list(x.pfn);
         }
-        self.tally.compare(kind::FALLBACK, agreement(exact, shape, false), || {
+        let compared = Comparison { exact, shape, explained: false };
+        self.tally.compare(kind::FALLBACK, compared.agreement(), || {
             (
                 format!("{} for {order} {mt}", words::fallback(Some(actual))),
                 format!("{} after own {}", words::fallback(predicted), words::next_block(own)),
@@ -146,7 +147,8 @@ impl Guided<'_, '_> {
             (f.order, f.from, owned(f.outcome))
                 == (x.fallback_order, x.fallback_migratetype, x.change_ownership)
         });
-        self.tally.compare(kind::FALLBACK, agreement(exact && shape, shape, false), || {
+        let compared = Comparison { exact: exact && shape, shape, explained: false };
+        self.tally.compare(kind::FALLBACK, compared.agreement(), || {
             (words::extfrag(x), words::fallback(predicted))
         });
     }
@@ -191,7 +193,8 @@ impl Guided<'_, '_> {
         if shape && !exact {
             zone.rotate_free_list(x.pfn);
         }
-        self.tally.compare(kind::FALLBACK, agreement(exact, shape, false), || {
+        let compared = Comparison { exact, shape, explained: false };
+        self.tally.compare(kind::FALLBACK, compared.agreement(), || {
             let predicted = words::fallback(predicted);
             (words::extfrag(x), format!("{predicted}; that list begins with {found:?}"))
         });

@@ -12,7 +12,7 @@ use pageblock::replay::ListEnd;
 use super::Guided;
 use super::alloc::{Promise, Task};
 use super::drain::Tuning;
-use super::tally::{agreement, imposed, kind};
+use super::tally::{Comparison, imposed, kind};
 use super::zone::FLAGS;
 use super::zone_walk::TaskRequest;
 
@@ -194,7 +194,8 @@ impl Guided<'_, '_> {
         if let Some(first) = first {
             self.append(cpu, at, first, order, mt);
         }
-        self.tally.compare(kind::REFILL_COUNT, agreement(exact, exact, false), || {
+        let compared = Comparison { exact, shape: exact, explained: false };
+        self.tally.compare(kind::REFILL_COUNT, compared.agreement(), || {
             (format!("{got} blocks of order {order} {mt}"), format!("{want} blocks; {before:?}"))
         });
         // The task that refilled the list takes its first block before any other task can.

@@ -37,14 +37,44 @@ pub mod kind {
     ];
 }
 
-/// Returns the agreement of a decision that reached the recorded frame (`exact`) or everything but the frame
-/// (`shape`), possibly only after an explanation (an interruption, or the look-ahead).
-pub(super) const fn agreement(exact: bool, shape: bool, explained: bool) -> Agreement {
-    match (exact, shape) {
-        (true, _) if explained => Agreement::Explained,
-        (true, _) => Agreement::Exact,
-        (false, true) => Agreement::Shape,
-        (false, false) => Agreement::None,
+/// A decision beside the recorded one.
+pub(super) struct Comparison {
+    /// It reached the recorded frame or number of pages.
+    pub(super) exact: bool,
+    /// It reached everything but that.
+    pub(super) shape: bool,
+    /// An explanation was needed: an interruption, or the look-ahead.
+    pub(super) explained: bool,
+}
+
+impl Comparison {
+    pub(super) const fn agreement(self) -> Agreement {
+        match (self.exact, self.shape) {
+            (true, _) if self.explained => Agreement::Explained,
+            (true, _) => Agreement::Exact,
+            (false, true) => Agreement::Shape,
+            (false, false) => Agreement::None,
+        }
+    }
+}
+
+/// A free with which the kernel, the model, or both drained.
+#[derive(Clone, Copy)]
+pub(super) struct DrainOutcome {
+    /// The kernel drained.
+    pub(super) recorded: bool,
+    /// The model drained.
+    pub(super) replayed: bool,
+    /// The model's number of pages is the kernel's.
+    pub(super) exact: bool,
+    /// An input without an event explains the difference.
+    pub(super) explained: bool,
+}
+
+impl DrainOutcome {
+    /// Returns whether both drained.
+    pub(super) const fn in_both(self) -> bool {
+        self.recorded && self.replayed
     }
 }
 
@@ -139,10 +169,12 @@ impl Tally {
 
     /// Counts a free with which the kernel, the model, or both drained. An explanation of why only one of them did
     /// is learned from the kernel's answer, and does not make them agree.
-    pub(super) fn compare_drain(&mut self, both: bool, exact: bool, explained: bool) {
+    pub(super) fn compare_drain(&mut self, outcome: DrainOutcome) {
+        let shape = outcome.in_both();
+        let exact = shape && outcome.exact;
         let drains = &mut self.verification.drains;
-        drains.record(agreement(both && exact, both, false));
-        drains.explained += u64::from(explained);
+        drains.record(Comparison { exact, shape, explained: false }.agreement());
+        drains.explained += u64::from(outcome.explained && !shape);
     }
 
     /// Counts a recorded change of state that the model could not follow.

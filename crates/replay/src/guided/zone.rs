@@ -7,7 +7,7 @@ use pageblock::frame::{Order, Pfn};
 use pageblock::ids::{CpuId, ZoneIndex};
 use pageblock::mobility::Migratetype::{self, Movable};
 
-use super::tally::{agreement, imposed, kind};
+use super::tally::{Comparison, imposed, kind};
 use super::{Guided, words};
 use crate::look_ahead::Destination;
 
@@ -57,7 +57,7 @@ impl Guided<'_, '_> {
                 zone.rotate_free_list(pfn);
             }
             let kind = if refill.is_some() { kind::REFILL_FRAME } else { kind::ZONE_FRAME };
-            let agreement = agreement(exact, shape, explained);
+            let agreement = Comparison { exact, shape, explained }.agreement();
             self.tally.compare_frame(kind, pfn, agreement, || {
                 (
                     format!("{pfn} of {}", words::free_block(actual)),

@@ -117,29 +117,29 @@ mod tests {
 
     const IDLE: Share = Share { cpu: 0, running: false, stalled: false };
 
-    fn share(cpu: usize, running: bool, stalled: bool) -> Share {
-        Share { cpu, running, stalled }
-    }
+    const RUNS: Share = Share { running: true, ..IDLE };
+    const STALLED: Share = Share { stalled: true, ..IDLE };
+    const RUNS_STALLED: Share = Share { stalled: true, ..RUNS };
 
     #[test]
     fn full_is_when_no_task_runs() {
         let mut psi = Psi::new(1);
-        psi.change(0, IDLE, share(0, true, false));
-        psi.change(100, IDLE, share(0, true, true));
+        psi.change(0, IDLE, RUNS);
+        psi.change(100, IDLE, RUNS_STALLED);
         // Both run from 100 to 300: some, but not full. Then only the stalled one.
-        psi.change(300, share(0, true, false), IDLE);
-        psi.change(350, share(0, true, true), share(0, false, true));
+        psi.change(300, RUNS, IDLE);
+        psi.change(350, RUNS_STALLED, STALLED);
         assert_eq!(psi.totals(400), (300, 100));
-        psi.change(500, share(0, false, true), IDLE);
+        psi.change(500, STALLED, IDLE);
         assert_eq!(psi.totals(1000), (400, 200));
     }
 
     #[test]
     fn cpus_are_weighted_by_their_busy_time() {
         let mut psi = Psi::new(2);
-        psi.change(0, IDLE, share(0, true, true));
-        psi.change(0, share(1, false, false), share(1, true, false));
-        psi.change(100, share(0, true, true), IDLE);
+        psi.change(0, IDLE, RUNS_STALLED);
+        psi.change(0, Share { cpu: 1, ..IDLE }, Share { cpu: 1, ..RUNS });
+        psi.change(100, RUNS_STALLED, IDLE);
         // 100 of 100 busy on one, none of 300 on the other.
         assert_eq!(psi.totals(300), (100 * 100 / 400, 100 * 100 / 400));
     }
@@ -147,7 +147,7 @@ mod tests {
     #[test]
     fn a_window_is_two_seconds() {
         let mut psi = Psi::new(1);
-        psi.change(0, IDLE, share(0, true, true));
+        psi.change(0, IDLE, RUNS_STALLED);
         psi.collect(SECOND);
         assert_eq!(psi.some, 0);
         psi.collect(2 * SECOND);

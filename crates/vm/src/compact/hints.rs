@@ -26,6 +26,15 @@ struct Wanted {
     room: bool,
 }
 
+/// Where the migration scanner entered a pageblock.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Entry {
+    /// At its start.
+    Start,
+    /// Behind its start: an earlier scan, or a search, led there.
+    Within,
+}
+
 impl Compactor {
     /// Returns whether this compaction sets hints: one that ignores them sets them from 4.15 on (2583d6713267), here if
     /// hints say what was scanned.
@@ -34,16 +43,10 @@ impl Compactor {
     }
 
     /// Notes that the migration scanner took the first movable page of a pageblock.
-    pub(super) fn note_source(
-        &self,
-        zone: &mut Zone<'_>,
-        block: Pfn,
-        first: Pfn,
-        from_start: bool,
-    ) {
+    pub(super) fn note_source(&self, zone: &mut Zone<'_>, block: Pfn, first: Pfn, entry: Entry) {
         let marks = match self.rules.skip_hints {
             SkipHints::FirstFrame => first == block,
-            SkipHints::FromStart => from_start,
+            SkipHints::FromStart => entry == Entry::Start,
             SkipHints::NothingFound => false,
         };
         if marks && !self.goal.ignore_hints {
@@ -58,13 +61,13 @@ impl Compactor {
         zone: &mut Zone<'_>,
         state: &mut ZoneCompact,
         block: Pfn,
-        from_start: bool,
+        entry: Entry,
         marked: bool,
     ) {
         if !self.sets_hints() {
             return;
         }
-        if from_start && !marked {
+        if entry == Entry::Start && !marked {
             // The block is in the zone: the scanner is there.
             let _ = zone.set_skip(block, true);
         }

@@ -2,6 +2,7 @@
 //!
 //! Source: `isolate_migratepages`, `isolate_migratepages_block` (mm/compaction.c).
 
+use super::hints::Entry;
 use pageblock::FrameState;
 use pageblock::alloc::Allocator;
 use pageblock::frame::{Order, Pfn, pages};
@@ -46,8 +47,9 @@ impl Compactor {
                 self.migrate_pfn = end.max(self.migrate_pfn);
                 return;
             }
-            let from_start = self.migrate_pfn <= block.0.max(zone.span().start.0);
-            let hint = from_start || !visited;
+            let start = block.0.max(zone.span().start.0);
+            let entry = if self.migrate_pfn <= start { Entry::Start } else { Entry::Within };
+            let hint = entry == Entry::Start || !visited;
             if hint && !self.goal.ignore_hints && zone.skip(block) {
                 self.migrate_pfn = end;
                 continue;
@@ -65,9 +67,9 @@ impl Compactor {
             );
             let taken = self.isolate_block(zone, content, end);
             if let Some(first) = taken {
-                self.note_source(zone, block, first, from_start);
+                self.note_source(zone, block, first, entry);
             }
-            self.after_block(zone, state, (block, end), from_start, taken.is_some());
+            self.after_block(zone, state, (block, end), entry, taken.is_some());
             return;
         }
         self.passes_on = true;
@@ -79,13 +81,13 @@ impl Compactor {
         zone: &mut Zone<'_>,
         state: &mut ZoneCompact,
         (block, end): (Pfn, u64),
-        from_start: bool,
+        entry: Entry,
         marked: bool,
     ) {
         let visited = self.rules.skip_hints != SkipHints::NothingFound;
-        let useless = self.batch.is_empty() && (from_start || visited);
+        let useless = self.batch.is_empty() && (entry == Entry::Start || visited);
         if self.migrate_pfn >= end && (useless || self.takes_rest) {
-            self.note_scanned(zone, state, block, from_start, marked && visited);
+            self.note_scanned(zone, state, block, entry, marked && visited);
         }
     }
 

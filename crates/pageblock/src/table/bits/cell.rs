@@ -26,6 +26,15 @@ pub(crate) struct Cell {
     pub(super) code: AtomicU16,
 }
 
+/// The CPU that changes whether a page is in use.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Writer {
+    /// The owner of its pageblock.
+    Owner,
+    /// Any other CPU.
+    Other,
+}
+
 // A model checker's atomics are larger.
 #[cfg(not(any(loom, shuttle)))]
 const _: () = assert!(size_of::<Cell>() == CELL / 2);
@@ -77,10 +86,10 @@ impl Cell {
         is != in_use
     }
 
-    /// [`flip_own`](Self::flip_own) for the owner or for another CPU.
+    /// [`flip_own`](Self::flip_own) for either writer.
     #[inline(always)]
-    pub(super) fn flip_by(&self, page: u16, in_use: bool, owner: bool) -> bool {
-        if owner {
+    pub(super) fn flip_by(&self, page: u16, in_use: bool, by: Writer) -> bool {
+        if by == Writer::Owner {
             return self.flip_own(page, in_use);
         }
         let is = self.in_use() & page as u8 != 0;

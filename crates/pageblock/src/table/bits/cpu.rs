@@ -1,7 +1,7 @@
 //! Changes that a CPU makes to blocks without the zone's lock: it takes them off its lists, and puts them there.
 
 use super::cell::{
-    CELL, CELL_ORDER, Cell, Codes, LISTED, MOVABLE, WIDE_TAIL, wide_allocated, wide_listed,
+    CELL, CELL_ORDER, Cell, Codes, LISTED, MOVABLE, WIDE_TAIL, Writer, wide_allocated, wide_listed,
 };
 use super::{FrameBits, OWNERS, Owner};
 use crate::base::frame::{ORDER_LIMIT, Order};
@@ -14,6 +14,11 @@ use crate::table::state::{FrameState, is_allocated, is_on_cpu_list};
 #[inline(always)]
 pub(crate) const fn page_code(movable: bool) -> u16 {
     if movable { 0xffff } else { 0xff00 }
+}
+
+#[inline(always)]
+const fn writer(owns: bool) -> Writer {
+    if owns { Writer::Owner } else { Writer::Other }
 }
 
 impl FrameBits<'_> {
@@ -154,7 +159,7 @@ impl FrameBits<'_> {
         if order == 0 {
             let page = self.page(i as usize);
             return cell.is_held(page, page_code(movable))
-                && cell.flip_by(page, true, self.is_owned(i, by));
+                && cell.flip_by(page, true, self.writer(i, by));
         }
         PAIRS && order < CELL_ORDER && self.take_pair(i, order, movable, by)
     }
@@ -178,9 +183,9 @@ impl FrameBits<'_> {
     }
 
     #[inline(always)]
-    fn is_owned(&self, i: Index, by: Owner) -> bool {
+    fn writer(&self, i: Index, by: Owner) -> Writer {
         let word = self.blocks.get((i >> (self.pageblock_order & 31)) as usize);
-        word.is_some_and(|word| word.load(Relaxed) & OWNERS == by)
+        writer(word.is_some_and(|word| word.load(Relaxed) & OWNERS == by))
     }
 
     #[inline(never)]
@@ -299,6 +304,6 @@ impl FrameBits<'_> {
     pub(crate) fn put_page(&self, offset: usize, word: u16, by: &Owner) -> bool {
         let Some(cell) = self.cells.get(offset / CELL) else { return false };
         let (owner, page) = (word & OWNERS, self.page(offset));
-        owner != 0 && cell.is_page(page) && cell.flip_by(page, false, owner == *by)
+        owner != 0 && cell.is_page(page) && cell.flip_by(page, false, writer(owner == *by))
     }
 }
