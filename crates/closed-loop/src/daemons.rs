@@ -18,8 +18,8 @@ struct Threads {
 /// nothing: 27 minutes and 18 hours, one right after the other. A clock that jumps by years must not have each one done.
 const IDLE_WAITS: u32 = 1 << 14;
 const IDLE_ROUNDS: u32 = 1 << 11;
-/// The same between two demands: nothing else changes memory meanwhile, so that more of the same gives nothing new. A node's
-/// kswapd gives up after 16 such rounds itself (`MAX_RECLAIM_RETRIES`).
+/// The same limit between two demands: nothing else changes memory meanwhile, so repeating gives nothing new. A node's
+/// kswapd itself gives up after 16 such rounds (`MAX_RECLAIM_RETRIES`).
 const IDLE_IN_A_ROW: u32 = 16;
 
 /// The threads of all nodes.
@@ -107,15 +107,15 @@ impl Daemons {
     }
 }
 
-/// Returns where a thread's clock goes on that has done nothing again: at the end of the gap where it has done nothing too
-/// often.
+/// Returns the time at which a thread continues that has again done nothing: the end of the gap, if it has done nothing
+/// too often.
 fn after_idling(at: u64, now: u64, left: &mut u32, in_a_row: &mut u32) -> u64 {
     *left = left.saturating_sub(1);
     *in_a_row += 1;
     if *left == 0 || *in_a_row >= IDLE_IN_A_ROW { at.max(now) } else { at }
 }
 
-/// Moves a thread's clock after a step that took `cost` nanoseconds; tells whether it is awake.
+/// Advances a thread's clock after a step of `cost` nanoseconds. Returns whether the thread is awake.
 fn goes_on(step: Daemon, at: &mut u64, before: u64, now: u64, cost: u64) -> bool {
     let from = (*at).max(before);
     *at = match step {
