@@ -357,13 +357,13 @@ pub(crate) struct RecordArgs {
     /// What to write: NAME.pbrec is one file, any other NAME a folder. By default recording.pbrec, recording-2.pbrec, ...
     #[arg(short, long, value_name = "NAME")]
     pub(crate) out: Option<PathBuf>,
-    /// Stop after so many seconds
+    /// Stop after this many seconds
     #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..))]
     pub(crate) duration: Option<u64>,
-    /// Keep only the last so many seconds, until the end; SIGUSR1 saves them and goes on
+    /// Keep only the last SECONDS until the end; SIGUSR1 saves them and continues
     #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..=604_800))]
     pub(crate) ring: Option<u64>,
-    /// Stop when the events take so many MiB; with --ring the oldest are given up instead
+    /// Stop when the events take this many MiB; with --ring the oldest are dropped instead
     #[arg(long, value_name = "MIB", default_value_t = 16_384, value_parser = clap::value_parser!(u64).range(1..))]
     pub(crate) max_size: u64,
     /// The size of each CPU's buffer in KiB; by default 65536, less where all would take more than a 64th of the memory

@@ -17,12 +17,12 @@ pub enum Error {
         /// Why.
         source: io::Error,
     },
-    /// What was given as a kernel is none.
+    /// The argument is not a kernel.
     #[error("--kernel {}: {why}", path.display())]
     NoKernel {
         /// What was given.
         path: PathBuf,
-        /// Why it is none, and what is allowed.
+        /// The reason, and what is allowed.
         why: String,
     },
     /// The kernel lacks a driver.

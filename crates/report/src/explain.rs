@@ -9,7 +9,7 @@ use pageblock_doctor::{Explanation, advice::Advice};
 
 use crate::table::Table;
 
-/// Prints the explanations of a log with so many lines.
+/// Prints the explanations of a log. `lines` is its number of lines.
 #[must_use]
 pub fn print(found: &[Explanation], lines: usize) -> String {
     if found.is_empty() {

@@ -181,7 +181,7 @@ fn make_files(sizes: &Apppressure, seed: u64) -> std::io::Result<()> {
     fs::write("/proc/sys/vm/drop_caches", "3")
 }
 
-/// Reads up to so many bytes of a file.
+/// Reads at most a number of bytes of a file.
 fn read(path: &str, bytes: u64) -> std::io::Result<()> {
     let mut buffer = [0; 32 << 10];
     let mut file = File::open(path)?.take(bytes);
