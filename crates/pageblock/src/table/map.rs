@@ -23,7 +23,7 @@ pub(crate) type Index = u32;
 /// No frame.
 pub(crate) const NIL: Index = Index::MAX;
 
-/// Bytes that the tables take for each frame whose blocks are linked, pageblocks excluded.
+/// Size of the tables in bytes per frame if blocks are linked, without pageblocks.
 pub const BYTES_PER_FRAME: usize = size_of::<Link>() + size_of::<AtomicU8>();
 
 // A model checker's atomics are larger.
@@ -36,10 +36,10 @@ pub(crate) struct PageMap<'m> {
     base: u64,
     pub(crate) pageblock_order: Order,
     frames: Index,
-    /// Whose copy it is, where a CPU may own pageblocks.
+    /// The CPU that this copy belongs to, if CPUs may own pageblocks.
     pub(super) owner: Owner,
     links: &'m [Link],
-    /// Empty where the frames have [bits](FrameBits).
+    /// Empty if frames have [bits](FrameBits).
     pub(super) states: &'m [AtomicU8],
     pub(super) bits: FrameBits<'m>,
     pub(super) blocks: &'m [AtomicU16],
@@ -69,7 +69,7 @@ impl<'m> PageMap<'m> {
         blocks: &[],
     };
 
-    /// Adds what `frames` frames need to `layout`.
+    /// Adds the tables for `frames` frames to `layout`.
     pub(crate) fn layout(
         layout: TablesLayout,
         frames: usize,
@@ -88,7 +88,7 @@ impl<'m> PageMap<'m> {
         }
     }
 
-    /// Tables for `frames` frames from `base` on, all holes, in movable blocks.
+    /// Returns tables for `frames` frames from `base` on, all holes, in movable pageblocks.
     pub(crate) fn new(
         tables: &mut Tables<'m>,
         base: Pfn,
@@ -109,7 +109,7 @@ impl<'m> PageMap<'m> {
         Some(Self { base, pageblock_order, frames, owner: NOBODY, links, states, bits, blocks })
     }
 
-    /// Returns the copy of a CPU, by its tag, which may own pageblocks.
+    /// Returns the copy of a CPU, which may own pageblocks. `tag` is the CPU's.
     pub(crate) fn of_cpu(self, tag: Tag) -> Self {
         let owner = if self.has_bits() { bits::owner(tag) } else { NOBODY };
         Self { owner, ..self }
@@ -121,7 +121,7 @@ impl<'m> PageMap<'m> {
         self.states.is_empty()
     }
 
-    /// Tells whether frames have bits, and a block of an order [cells of its own](FrameBits::has_cells).
+    /// Returns whether frames have bits, and blocks of an order have [whole cells](FrameBits::has_cells).
     #[inline(always)]
     pub(crate) fn has_cells(&self, order: Order) -> bool {
         self.bits.has_cells(order)
@@ -153,7 +153,7 @@ impl<'m> PageMap<'m> {
         }
     }
 
-    /// Makes the upper half, of this order, of a block that merged the rest of it.
+    /// Marks the upper half of a merged block as part of it. `order` is the half's.
     pub(crate) fn set_upper_half(&self, i: Index, order: Order) {
         if !self.has_bits() {
             self.set_byte(i, FrameState::Tail);
@@ -175,10 +175,10 @@ impl<'m> PageMap<'m> {
         }
     }
 
-    /// Gives a block a state.
+    /// Sets the state of a block, and makes the rest of its frames its tail.
     pub(crate) fn set_block(&self, i: Index, order: Order, state: FrameState) {
         self.set(i, state);
-        // What is set by the first frame alone.
+        // The frames that `set` covers.
         let first = match self.has_bits() {
             true if order >= self.pageblock_order => 1 << self.pageblock_order,
             true => 1 << order.min(bits::LEAST_ORDER),
@@ -188,19 +188,19 @@ impl<'m> PageMap<'m> {
         self.fill(FrameRange { start, end }, FrameState::Tail);
     }
 
-    /// Returns the states of a range of frames that the tables have.
+    /// Returns the state bytes of a range of frames, if the tables have all of them.
     fn states_in(&self, range: FrameRange) -> Option<&'m [AtomicU8]> {
         let start = self.offset(range.start);
         let len = usize::try_from(range.len()).ok()?;
         self.states.get(start..start.checked_add(len)?)
     }
 
-    /// Returns how the frames of the pageblock from `i` on are used.
+    /// Counts the frames of the pageblock that starts at `i` by use.
     pub(crate) fn usage(&self, i: Index) -> BlockUsage {
         self.usage_with_fixed(i, &mut |_, _| {})
     }
 
-    /// Does the same, and calls back with the index and the order of each block of unmovable pages.
+    /// [`usage`](Self::usage) that also calls `fixed` with the index and the order of each unmovable block.
     pub(crate) fn usage_with_fixed(
         &self,
         i: Index,
@@ -214,7 +214,7 @@ impl<'m> PageMap<'m> {
         BlockUsage::with_fixed(states, &mut |at, order| fixed(i + at as Index, order))
     }
 
-    /// Tells whether every frame of a range is reserved.
+    /// Returns whether every frame of a range is reserved.
     pub(crate) fn all_reserved(&self, range: FrameRange) -> bool {
         if self.has_bits() {
             let frames = self.indices_in(range);
@@ -225,7 +225,7 @@ impl<'m> PageMap<'m> {
         range.is_empty() || self.states_in(range).is_some_and(|states| states.iter().all(is))
     }
 
-    /// Makes the frames from `start` to `end` reserved, which are memory.
+    /// Reserves the frames from `start` to `end`, which are memory.
     pub(crate) fn set_returned(&self, start: Index, end: Index) {
         if self.has_bits() {
             return self.bits.set_returned(start, end);
@@ -235,7 +235,7 @@ impl<'m> PageMap<'m> {
         }
     }
 
-    /// Tells whether a frame is reserved since [`set_returned`](Self::set_returned).
+    /// Returns whether [`set_returned`](Self::set_returned) reserved a frame.
     pub(crate) fn is_returned(&self, i: Index) -> bool {
         match self.states.get(i as usize) {
             Some(byte) => byte.load(Relaxed) == RETURNED,
@@ -243,7 +243,7 @@ impl<'m> PageMap<'m> {
         }
     }
 
-    /// Sets the state of every frame of a range, all in the tables.
+    /// Sets the state of every frame of a range. The tables must have all of them.
     pub(crate) fn fill(&self, range: FrameRange, state: FrameState) {
         if let Some((start, end)) = self.indices_in(range).filter(|_| self.has_bits()) {
             self.bits.fill(start, end, state);
@@ -253,7 +253,7 @@ impl<'m> PageMap<'m> {
         }
     }
 
-    /// Returns the indices of a range of frames that the tables have.
+    /// Returns the indices of a range of frames, if the tables have all of them.
     fn indices_in(&self, range: FrameRange) -> Option<(Index, Index)> {
         let start = self.offset(range.start);
         let end = start.checked_add(usize::try_from(range.len()).ok()?)?;
@@ -270,7 +270,7 @@ impl<'m> PageMap<'m> {
         (offset < self.frames as usize).then_some(offset as Index)
     }
 
-    /// Returns the distance from the first frame; wraps below it, which is past every table.
+    /// Returns the distance from the first frame. For frames below it this wraps to a value beyond every table.
     #[inline]
     pub(crate) fn offset(&self, pfn: Pfn) -> usize {
         usize::try_from(pfn.0.wrapping_sub(self.base)).unwrap_or(usize::MAX)
@@ -286,7 +286,7 @@ impl<'m> PageMap<'m> {
         self.states[i as usize].store(state.encode(), Relaxed);
     }
 
-    /// Does what [`free_list`](Self::free_list) says for a frame that has a byte.
+    /// [`free_list`](Self::free_list) for a frame that has a byte.
     #[inline(always)]
     pub(crate) fn byte_free_list(&self, i: Index, order: Order) -> Option<Migratetype> {
         free_in(self.states.get(i as usize)?.load(Relaxed), order)
@@ -324,7 +324,7 @@ impl<'m> PageMap<'m> {
         }
     }
 
-    /// Does the same for a block of whole pageblocks, that starts with one.
+    /// [`free_list`](Self::free_list) for a block of whole pageblocks that starts at `i`.
     #[inline(always)]
     pub(crate) fn whole_free_list(&self, i: Index, order: Order) -> Option<Migratetype> {
         match self.states.get(i as usize) {
@@ -333,7 +333,7 @@ impl<'m> PageMap<'m> {
         }
     }
 
-    /// Returns the free block that holds a frame: its first frame, order and list type.
+    /// Returns the first frame, order and list type of the free block that contains a frame.
     pub(crate) fn free_block_of(&self, i: Index) -> Option<(Index, Order, Migratetype)> {
         (0..=crate::base::frame::ORDER_LIMIT).find_map(|at_least| {
             let start = i & !((1 << at_least) - 1);
@@ -372,8 +372,8 @@ impl Links for PageMap<'_> {
 }
 
 impl PageMap<'_> {
-    /// Returns the block that holds a frame, free or not: its first frame and state. A frame in no
-    /// block is returned itself.
+    /// Returns the first frame and the state of the block, free or not, that contains a frame. A frame in no block
+    /// is returned itself.
     pub(crate) fn block_at(&self, i: Index) -> (Index, FrameState) {
         let holds = |at_least: Order| {
             let start = i & !((1 << at_least) - 1);

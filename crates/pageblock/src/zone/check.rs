@@ -1,4 +1,4 @@
-//! The invariants of a zone: lists, page map and counters, verified against each other.
+//! The invariants of a zone: verifies lists, page map and counters against each other.
 
 use core::fmt;
 
@@ -11,7 +11,7 @@ use crate::table::links::Links;
 use crate::table::map::{FrameState, Index, PageMap};
 use crate::zone::{Geometry, Zone};
 
-/// A violated invariant, and where. Each is a defect of this crate, or of code that wrote to its tables.
+/// A violated invariant and its place. Each is a defect of this crate, or of code that wrote to its tables.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum Violation {
@@ -26,26 +26,26 @@ pub enum Violation {
         /// Its type.
         list: Migratetype,
     },
-    /// The page map has a free block or one on a CPU list that no list has.
+    /// The page map has a free block, or a block on a CPU list, that is on no list.
     Unlisted(Pfn),
-    /// Two blocks share a frame, or a frame belongs to none.
+    /// Two blocks share a frame, or a frame belongs to no block.
     Frames(Pfn),
     /// A counter contradicts the lists.
     Counter {
-        /// Its kernel name.
+        /// The counter's kernel name.
         name: &'static str,
-        /// What it says.
+        /// The counter's value.
         counted: u64,
-        /// What the lists say.
+        /// The value according to the lists.
         listed: u64,
     },
     /// Two free buddies that should have merged.
     Unmerged(Pfn, Order),
     /// From 6.10: a free block is not on the list of its pageblock's type.
     WrongList(Pfn, Migratetype),
-    /// The count of this CPU's cache is not the number of pages on its lists.
+    /// The count of this CPU's cache differs from the pages on its lists.
     CacheCount(CpuId),
-    /// What packed placement knows of the pageblock that starts here is not what its frames say.
+    /// The tables of packed placement contradict the frames of the pageblock that starts here.
     Packing(Pfn),
 }
 
@@ -78,7 +78,7 @@ impl fmt::Display for Violation {
 
 impl core::error::Error for Violation {}
 
-/// Walks a list in both directions, `visit`ing every block; returns its length.
+/// Walks a list in both directions, and calls `visit` for every block. Returns its length.
 pub(crate) fn walk(
     map: &PageMap<'_>,
     links: &impl Links,
@@ -103,8 +103,7 @@ pub(crate) fn walk(
 }
 
 impl Zone<'_> {
-    /// Verifies lists, page map and counters against each other. Takes time linear in the zone's
-    /// frames.
+    /// Verifies lists, page map and counters against each other. Takes time linear in the zone's number of frames.
     ///
     /// # Errors
     /// The first [`Violation`] found.
@@ -151,7 +150,7 @@ impl Zone<'_> {
         if found == blocks { Ok(()) } else { Err(Violation::Unlisted(self.span.start)) }
     }
 
-    /// Verifies one list; returns its length. Free blocks that are on no list are counted.
+    /// Verifies one list, and returns its length. Free blocks that packed placement keeps on no list are counted.
     fn check_list(&self, order: Order, list: Migratetype) -> Result<u32, Violation> {
         if let Some(blocks) = self.packed_blocks(order, list) {
             return Ok(blocks.count() as u32);
@@ -171,7 +170,7 @@ impl Zone<'_> {
         }
     }
 
-    /// Verifies that blocks tile the zone; returns the number of free ones.
+    /// Verifies that blocks tile the zone. Returns the number of free blocks.
     fn check_frames(&self) -> Result<u64, Violation> {
         let mut free = 0;
         let mut at = 0;
@@ -222,23 +221,22 @@ impl Zone<'_> {
         }
         let buddy = i ^ (1 << order);
         let free = order < self.geometry.max_order && self.map.free_list(buddy, order).is_some();
-        // Blocks of the pageblock order and larger may have been kept apart by types that they had
-        // when they were freed.
+        // Different types at the time of the free may have kept blocks of the pageblock order and larger apart.
         let apart = self.is_whole_block(order) && self.policy.merge_rule != MergeRule::Free;
         if !free || apart { Ok(()) } else { Err(Violation::Unmerged(pfn, order)) }
     }
 
-    /// Tells whether every free page must be on the list of its pageblock's type.
+    /// Returns whether every free page must be on the list of its pageblock's type.
     fn lists_are_strict(&self) -> bool {
         self.keeps_lists() && (self.isolated_blocks == 0 || self.keeps_isolated_lists())
     }
 
-    /// The same while no pageblock is isolated.
+    /// [`lists_are_strict`](Self::lists_are_strict) while no pageblock is isolated.
     pub(crate) fn keeps_lists(&self) -> bool {
         keeps_lists(&self.policy, self.geometry)
     }
 
-    /// Tells whether isolation changes nothing about it.
+    /// Returns whether isolation keeps lists and pageblock types equal.
     pub(crate) fn keeps_isolated_lists(&self) -> bool {
         keeps_isolated_lists(&self.policy, self.geometry)
     }
@@ -257,7 +255,8 @@ fn keeps_lists(policy: &Policy, geometry: Geometry) -> bool {
     policy.list_type_strict() && small_buddies
 }
 
-/// What is larger than a pageblock is freed as one by 6.10 and by CPU lists, though one of its pageblocks be isolated.
+/// 6.10 and CPU lists free a block larger than a pageblock as a whole, although one of its pageblocks may be
+/// isolated.
 fn keeps_isolated_lists(policy: &Policy, geometry: Geometry) -> bool {
     policy.split_large == SplitLarge::On && geometry.pageblock_order >= COSTLY_ORDER
 }

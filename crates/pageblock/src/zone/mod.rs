@@ -87,7 +87,7 @@ use crate::zone::tuning::Watermarks;
 pub struct Zone<'m> {
     map: PageMap<'m>,
     area: FreeArea,
-    /// Used where placement is packed.
+    /// Used only if placement is packed.
     packing: Packing<'m>,
     policy: Policy,
     geometry: Geometry,
@@ -102,55 +102,54 @@ pub struct Zone<'m> {
     /// See [`Zone::block_looks`].
     block_looks: u64,
     mask_inputs: MaskInputs,
-    /// Holes that `present` leaves out but that no frame is marked as.
+    /// Holes that `present` excludes, but that no frame is marked as.
     unmarked_holes: u64,
     cache_tuning: CacheTuning,
     /// See [`ring_pages`](retune::ring_pages).
     ring_pages: u32,
-    /// Whether frames were ever taken from the allocator, or holes filled.
+    /// Frames were taken from the allocator at some time, or holes filled.
     any_returned: bool,
-    /// The node.
+    /// The zone's node.
     node: NodeId,
-    /// Which of the node's zones it is.
+    /// The kind of zone.
     kind: ZoneKind,
-    /// The frames, holes included.
+    /// The zone's frames, holes included.
     span: FrameRange,
     /// Pages that exist.
     present: u64,
     /// Pages handed to the allocator, or that the setup says will be.
     managed: u64,
-    /// Those of them that are yet to be released.
+    /// Managed pages that are yet to be released.
     unreleased: u64,
-    /// Watermarks in pages, without the boost; each at least the one below it.
+    /// Watermarks in pages, without the boost. Each is at least the one below it.
     watermarks: Watermarks,
-    /// Added to the watermarks, in pages, until kswapd has reclaimed it (`watermark_boost`).
+    /// Pages added to each watermark until kswapd has reclaimed them (`watermark_boost`).
     boost: u64,
     /// Pages kept from requests whose highest zone is the indexed one.
     lowmem_reserve: [u64; MAX_NR_ZONES],
-    /// Remaining pages of this round (`NR_ALLOC_BATCH`, 3.12 to 4.7); not kept where there is no fair
-    /// zone allocator.
+    /// Remaining pages of this round (`NR_ALLOC_BATCH`, 3.12 to 4.7). Not maintained without a fair zone allocator.
     alloc_batch: i64,
-    /// kswapd is to be woken for the boost (`ZONE_BOOSTED_WATERMARK`).
+    /// kswapd must be woken for the boost (`ZONE_BOOSTED_WATERMARK`).
     boosted: bool,
-    /// Under the high watermark (`ZONE_BELOW_HIGH`).
+    /// The zone is below its high watermark (`ZONE_BELOW_HIGH`).
     below_high: bool,
     /// kswapd is reclaiming (`ZONE_RECLAIM_ACTIVE`).
     reclaim_active: bool,
     /// The batch of this round is spent (`ZONE_FAIR_DEPLETED`).
     fair_depleted: bool,
-    /// The task that compacts this zone and keeps what its work frees (`task_capc`).
+    /// The task that compacts this zone, and gets the block that its work frees (`task_capc`).
     capture: Option<CaptureSlot>,
 }
 
 impl<'m> Zone<'m> {
-    /// Returns the frames of the tables of a zone: whole blocks.
+    /// Returns the frames that a zone's tables cover: whole blocks of the largest order.
     pub(crate) fn table_range(span: FrameRange, geometry: Geometry) -> FrameRange {
         let order = geometry.table_order();
         FrameRange { start: span.start.align_down(order), end: span.end.align_up(order) }
     }
 
-    /// Returns the number of frames in the tables; `None` for more than can be numbered, where the last
-    /// number is the end mark of lists.
+    /// Returns the number of frames in the tables; `None` if they cannot be numbered, as the last number is the end
+    /// mark of lists.
     pub(crate) fn table_frames(span: FrameRange, geometry: Geometry) -> Option<usize> {
         let frames = Self::table_range(span, geometry).len();
         usize::try_from(frames).ok().filter(|_| frames < u64::from(Index::MAX))
@@ -171,7 +170,7 @@ impl<'m> Zone<'m> {
         }
     }
 
-    /// Returns a zone without memory, and still without tables.
+    /// Returns a zone without memory and without tables.
     pub(crate) fn new(
         spec: &crate::base::layout::ZoneSpec,
         policy: Policy,
@@ -216,15 +215,15 @@ impl<'m> Zone<'m> {
         zone
     }
 
-    /// Returns a zone that stands where this one was, and is never used.
+    /// Returns a zone that takes this one's place and is never used.
     pub(crate) fn placeholder(&self) -> Self {
         let &Self { node, kind, span, present, managed, .. } = self;
         let spec = crate::base::layout::ZoneSpec { node, kind, span, present, managed };
         Self::new(&spec, self.policy, self.geometry)
     }
 
-    /// Attaches the zone's tables, every frame reserved; `None` where they do not fit. CPUs' lists have places for
-    /// `ring_pages` pages.
+    /// Attaches the zone's tables, with every frame reserved; `None` if the tables do not fit. CPU lists have
+    /// places for `ring_pages` pages.
     pub(crate) fn attach_map(&mut self, tables: &mut Tables<'m>, ring_pages: u32) -> Option<()> {
         self.ring_pages = ring_pages;
         let range = Self::table_range(self.span, self.geometry);
@@ -250,7 +249,7 @@ impl<'m> Zone<'m> {
         self.reclaim_active = active;
     }
 
-    /// Finds the first block of the smallest order that serves a request from one list.
+    /// Returns the first block of the smallest order that serves a request from one list.
     #[cfg(feature = "replay")]
     pub(crate) fn smallest(&self, order: Order, list: Migratetype) -> Option<(Index, Order)> {
         if self.is_packed() {
@@ -260,7 +259,7 @@ impl<'m> Zone<'m> {
         Some((self.area.list(found, list).head()?, found))
     }
 
-    /// Sets the skip hint of the pageblock that holds a frame (`set_pageblock_skip`).
+    /// Sets the skip hint of the pageblock that contains a frame (`set_pageblock_skip`).
     ///
     /// # Errors
     /// [`FrameError::Foreign`].
@@ -270,13 +269,13 @@ impl<'m> Zone<'m> {
         Ok(())
     }
 
-    /// Tells whether requests are served from the fullest pageblocks.
+    /// Returns whether requests are served from the fullest pageblocks.
     #[inline]
     pub(crate) fn is_packed(&self) -> bool {
         self.policy.placement == Placement::Packed
     }
 
-    /// To be called after the type of a frame's pageblock has changed.
+    /// Must be called after the type of a frame's pageblock has changed.
     pub(crate) fn note_retyped(&mut self, i: Index) {
         if self.is_packed() {
             self.packing.note_retyped(&self.map, i);
@@ -293,8 +292,7 @@ impl<'m> Zone<'m> {
         self.account_pages(pages(order), mt, add, self.is_whole_block(order));
     }
 
-    /// Takes pages of a list into account; `whole` if they are in blocks of the pageblock order or
-    /// larger.
+    /// Counts pages of a list in or out. `whole` says that they are in blocks of at least the pageblock order.
     #[inline]
     pub(crate) fn account_pages(&mut self, n: u64, mt: Migratetype, add: bool, whole: bool) {
         let n = if add { n } else { n.wrapping_neg() };
@@ -319,14 +317,14 @@ impl<'m> Zone<'m> {
         self.account(order, list, true);
     }
 
-    /// Takes a free block off its list; the caller sets the new state of its first frame.
+    /// Removes a free block from its list. The caller sets the new state of its first frame.
     #[inline]
     pub(crate) fn remove(&mut self, i: Index, order: Order, list: Migratetype) {
         self.unlink(i, order, list);
         self.account(order, list, false);
     }
 
-    /// Tells whether a block is aligned, inside of the zone, and on no list.
+    /// Returns whether a block is aligned, inside the zone, and on no list.
     fn may_be_listed(&self, i: Index, order: Order) -> bool {
         let frames = self.map.frames();
         order <= self.geometry.max_order
@@ -339,7 +337,7 @@ impl<'m> Zone<'m> {
             })
     }
 
-    /// Puts a block on a free list whose pages are taken into account otherwise.
+    /// Puts a block on a free list. The caller counts its pages.
     #[inline]
     pub(crate) fn link(&mut self, i: Index, order: Order, list: Migratetype, end: End) {
         debug_assert!(
@@ -404,25 +402,27 @@ impl<'m> Zone<'m> {
         self.account(order, to, true);
     }
 
-    /// To be called once pageblocks have the type to whose lists their free pages were moved.
+    /// Must be called once pageblocks have the type of the lists to which their free pages were moved.
     #[inline]
     pub(crate) fn settle(&mut self, frames: core::ops::Range<Index>) {
         self.area.watch.settle(&self.map, frames);
     }
 
-    /// To be called where the types of a list and of a pageblock come to differ, though the policy keeps them equal.
+    /// Must be called when the types of a list and of a pageblock come to differ although the policy keeps them
+    /// equal.
     #[inline]
     pub(crate) fn exempt_lists(&mut self) {
         self.area.watch.set_strict(false);
     }
 
-    /// Changes the type of a pageblock and moves its free pages to the lists of that type; returns the pages
-    /// moved.
+    /// Changes the type of a pageblock, and moves its free pages to the lists of that type. Returns the number of
+    /// pages moved.
     pub(crate) fn retype_block(&mut self, i: Index, to: Migratetype) -> u64 {
         let moved = self.move_freepages_block(i, to);
         self.set_block_type(i, to);
         let start = self.pageblock_of(i);
         self.settle(start..start + (1 << self.geometry.pageblock_order));
+        debug_assert_eq!(self.map.block_type(i), to, "the pageblock kept its type");
         moved
     }
 

@@ -39,13 +39,13 @@ use crate::table::links::{BlockLinks, Links};
 use crate::table::map::{FrameState, Frames, Index, NIL, PageMap};
 use crate::table::memory::{Tables, TablesLayout};
 
-/// Steps of occupancy.
+/// The number of steps of occupancy.
 const BUCKETS: usize = 32;
 
-/// The number of a pageblock in its zone.
+/// The number of a pageblock within its zone.
 type Block = u32;
 
-/// One set of buckets an order; a round number makes a short multiplication.
+/// One set of buckets per order. A power of two, so that an index is a shift.
 type Filled = [u32; (ORDER_LIMIT as usize + 1).next_power_of_two()];
 
 /// The class of a pageblock that is not partial.
@@ -53,10 +53,10 @@ const NOWHERE: u16 = u16::MAX;
 
 const _: () = assert!(MIGRATETYPES * ORDER_LIMIT as usize * BUCKETS < NOWHERE as usize);
 
-/// A pageblock.
+/// The state of a pageblock.
 #[derive(Clone, Copy)]
 struct Partial {
-    /// Free pages in blocks smaller than the pageblock of its type.
+    /// Free pages of the pageblock's type in blocks smaller than the pageblock.
     free: u16,
     class: u16,
 }
@@ -64,7 +64,8 @@ struct Partial {
 impl Partial {
     const NONE: Self = Self { free: 0, class: NOWHERE };
 
-    /// Counts the pages of a block that came; tells whether its bucket, of pages of an order, is what it was.
+    /// Counts the pages of a block that was added. Returns whether the bucket stays the same; `bucket` is the order
+    /// of a bucket's pages.
     #[inline(always)]
     fn grow(&mut self, order: Order, bucket: Order) -> bool {
         let before = self.free;
@@ -179,7 +180,7 @@ impl<'m> Packing<'m> {
         block << self.pageblock_order
     }
 
-    /// Puts a free block of a type in its place, and counts it.
+    /// Adds a free block of a type to its list or pageblock, and counts it.
     #[inline(never)]
     pub(crate) fn insert(
         &mut self,
@@ -204,7 +205,7 @@ impl<'m> Packing<'m> {
         }
     }
 
-    /// Takes a free block of a type from its place, and counts it no more.
+    /// Removes a free block of a type from its list or pageblock, and from the counts.
     #[inline(never)]
     pub(crate) fn remove(
         &mut self,
@@ -235,8 +236,8 @@ impl<'m> Packing<'m> {
         map.has_bits() || map.block_type(i) == list
     }
 
-    /// Notes that the blocks of the pageblock of a frame became part of a block of whole pageblocks; whether there was a
-    /// smaller one.
+    /// Notes that the blocks of a frame's pageblock became part of a block of whole pageblocks. `small` says that
+    /// there was a smaller one.
     #[inline]
     pub(crate) fn emptied(&mut self, map: &PageMap<'_>, i: Index, small: bool) {
         if small {
@@ -259,7 +260,7 @@ impl<'m> Packing<'m> {
             }
         }
         self.settle(map, block, own);
-        // Its word is new even where its type is the same.
+        // `set_block_type` has cleared the mark, even if the type is the same.
         self.mark(map, block, own);
     }
 
@@ -310,7 +311,7 @@ impl<'m> Packing<'m> {
         if class != self.blocks[block as usize].class {
             self.reclass(block, class);
             self.chosen = None;
-            // Those of one class, but for the one that is filled, are all sparse or all not.
+            // Apart from the pageblock that is being filled, either all members of a class are sparse or none.
             self.mark(map, block, mt);
         }
     }
@@ -335,7 +336,7 @@ impl<'m> Packing<'m> {
             && mt != Migratetype::Isolate
     }
 
-    /// Returns the class that a pageblock belongs to.
+    /// Returns the class to which a pageblock belongs.
     #[inline(always)]
     fn class(&self, block: Block, mt: Migratetype) -> u16 {
         let Partial { free, .. } = self.blocks[block as usize];
@@ -409,7 +410,7 @@ impl<'m> Packing<'m> {
         if classed == members && foreign == self.foreign { Ok(()) } else { Err(map.pfn(0)) }
     }
 
-    /// Checks the free blocks of a pageblock, its counts, class and mark.
+    /// Verifies the free blocks of a pageblock, its counts, class and mark.
     fn check_block(&self, map: &PageMap<'_>, block: Block) -> Option<()> {
         let partial = &self.blocks[block as usize];
         let own = map.block_type(self.start_of(block));
@@ -434,7 +435,7 @@ impl<'m> Packing<'m> {
         right.then_some(())
     }
 
-    /// Counts the members of a class; an error is one that does not belong there.
+    /// Counts the members of a class. An error is a pageblock that does not belong there.
     fn check_class(&self, class: u16) -> Result<u64, Block> {
         let head = self.heads[usize::from(class)];
         let (mt, largest, bucket) = self.parts(class);
@@ -458,18 +459,18 @@ impl<'m> Packing<'m> {
     }
 }
 
-/// A pageblock with less than this share of its pages free is never sparse.
+/// A pageblock is never sparse if less than this share of its pages is free.
 const DENSE_SHARE: u32 = 16;
 const _: () =
     assert!(BUCKETS.is_multiple_of(DENSE_SHARE as usize), "a bucket is part of the share, or not");
 
-/// Returns the step of occupancy of a pageblock with `free` free pages, at least one.
+/// Returns the bucket of a pageblock with `free` free pages, at least one.
 #[inline]
 fn bucket(free: u16, pageblock_order: Order) -> usize {
     usize::from(free - 1) >> bucket_order(pageblock_order)
 }
 
-/// Returns the order of the pages of a step.
+/// Returns the order of a bucket's pages.
 #[inline(always)]
 fn bucket_order(pageblock_order: Order) -> Order {
     pageblock_order.saturating_sub(BUCKETS.ilog2() as Order)

@@ -1,4 +1,4 @@
-//! A pageblock's free blocks, which the page map knows: how many there are of each order.
+//! The free blocks of a pageblock: takes, merges and counts them.
 
 use super::batch::watch_merge;
 use super::{Block, Packing, bucket_order};
@@ -69,6 +69,10 @@ impl Packing<'_> {
         area.count_out(from, list);
         self.count_out(block, from);
         map.set_taken(first, from);
+        debug_assert!(
+            n > 0 && first.is_multiple_of(1 << from),
+            "no block of order {from} at {first}"
+        );
         let taken = n.min(1 << (from - order));
         let mut at = taken;
         while at < 1 << (from - order) {
@@ -90,10 +94,10 @@ impl Packing<'_> {
         Some(Taken { first, n: taken })
     }
 
-    /// Merges a block that is freed with the free blocks of its own type beside it in its pageblock: takes these
-    /// out, and returns the first frame and order of the merged block, at most of the order `cap`. Puts it in its
-    /// place and tells that, if nothing else can merge with it; otherwise its pageblock is to be settled, by doing
-    /// so or by [`emptied`](Self::emptied).
+    /// Merges a block that is freed with the adjacent free blocks of its own type in its pageblock, up to the order
+    /// `cap`, and removes those. Returns the first frame and the order of the merged block. If nothing else can
+    /// merge with it, the merged block is also added, and the last value is true; otherwise the caller must settle
+    /// its pageblock, directly or with [`emptied`](Self::emptied).
     #[inline]
     pub(crate) fn merge(
         &mut self,

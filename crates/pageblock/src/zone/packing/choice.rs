@@ -31,11 +31,12 @@ impl Packing<'_> {
             self.fill(map, self.start_of(block), list);
             self.chosen = Some((list, order));
         }
+        debug_assert_ne!(self.filling[list as usize], NIL, "no pageblock of {list} was chosen");
         Some(self.filling[list as usize])
     }
 
-    /// Returns the fullest pageblock of a type that has a free block of this order or larger; of several the
-    /// one whose largest free block is the smallest.
+    /// Returns the fullest pageblock of a type that has a free block of this order or larger; among several the one
+    /// whose largest free block is the smallest.
     fn fullest(&self, order: Order, list: Migratetype) -> Option<Block> {
         let rows = &self.filled[list as usize];
         let orders = usize::from(order)..rows.len();
@@ -50,8 +51,7 @@ impl Packing<'_> {
         self.heads[row * BUCKETS + bucket as usize]
     }
 
-    /// Fills the pageblock of a frame from now on, which is not sparse as long as it is the one of its type that is
-    /// filled.
+    /// Fills the pageblock of a frame from now on. The pageblock of a type that is being filled is never sparse.
     #[inline]
     pub(crate) fn fill(&mut self, map: &PageMap<'_>, i: Index, list: Migratetype) {
         let block = self.block_of(i);
@@ -63,7 +63,7 @@ impl Packing<'_> {
         }
     }
 
-    /// Returns the block that a request would be served with from partial pageblocks of its own type, and its order.
+    /// Returns the block, and its order, that would serve a request from partial pageblocks of its own type.
     #[cfg(feature = "replay")]
     pub(crate) fn next_own(
         &self,
@@ -76,9 +76,9 @@ impl Packing<'_> {
         Some((self.lowest(map, block, found)?, found))
     }
 
-    /// Returns a block that a fallback may take from a type, and its order, at least `min`: from a pageblock whose
-    /// largest free block is of exactly the order `largest`. There the emptiest gives its largest block, the
-    /// fullest the smallest block that serves; the lowest of several.
+    /// Returns a block that a fallback may take from a type, and its order, at least `min`, from a pageblock whose
+    /// largest free block has exactly the order `largest`. From the emptiest such pageblock this is its largest
+    /// block, from the fullest the smallest block that serves; the lowest of several.
     pub(crate) fn candidate(
         &self,
         map: &PageMap<'_>,
