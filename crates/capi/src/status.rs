@@ -153,8 +153,8 @@ impl From<SetupError> for Status {
     fn from(error: SetupError) -> Self {
         match error {
             SetupError::ZoneCount(_) | SetupError::CpuCount(_) => Self::Count,
-            SetupError::Policy(..) => Self::Policy,
-            SetupError::Geometry(_) => Self::Geometry,
+            SetupError::Policy(..) | SetupError::Packed => Self::Policy,
+            SetupError::Geometry(_) | SetupError::SmallBlocks(_) => Self::Geometry,
             SetupError::Span(_, span) if span.is_empty() => Self::Empty,
             SetupError::Span(..) | SetupError::TooLarge(..) | SetupError::AddressSpace => {
                 Self::TooLarge

@@ -64,6 +64,11 @@ pub fn parse(text: &str, label: &str) -> Result<Named, FileError> {
         })?;
     }
     label.clone_into(&mut named.label);
+    named.check().map_err(|error| FileError::Entry {
+        // A preset allows what it has, so a key is the cause.
+        line: line_of(text, table.get_ref().get("placement").map_or(0, |value| value.span().start)),
+        message: error.to_string(),
+    })?;
     Ok(named)
 }
 

@@ -34,6 +34,9 @@ pub enum KernelError {
         /// The second assignment.
         second: String,
     },
+    /// Packed placement, but [the allocator's policy does not allow it](pageblock::policy::Policy::allows_packed).
+    #[error("{0}")]
+    Packed(String),
     /// A kernel that was kept whole has no value for a switch.
     #[error("switch '{0}' is missing")]
     Missing(&'static str),
@@ -60,6 +63,7 @@ impl From<PolicyError<'_>> for KernelError {
             PolicyError::UnknownValue { switch, value } => {
                 unknown_value(switch.name(), value, switch.values())
             }
+            PolicyError::Packed => Self::Packed(error.to_string()),
             PolicyError::Twice { first, again } => {
                 Self::Twice { first: quoted(first), second: quoted(again) }
             }
@@ -96,6 +100,7 @@ impl Named {
     pub fn parse(text: &str) -> Result<Self, KernelError> {
         let start = |name| find_preset(name).map(Self::of_preset);
         let mut named = notation::read(text, start, Self::assign)?;
+        named.check()?;
         text.trim().clone_into(&mut named.label);
         Ok(named)
     }
@@ -124,7 +129,16 @@ impl Named {
             named.set.push((switch, switch.get(&named.kernel)));
         }
         label.clone_into(&mut named.label);
+        named.check()?;
         Ok(named)
+    }
+
+    /// Tells whether its switches go together.
+    ///
+    /// # Errors
+    /// [`KernelError::Packed`].
+    pub fn check(&self) -> Result<(), KernelError> {
+        Ok(self.kernel.allocator.check()?)
     }
 
     /// Sets a switch by hand; `fallback_pick=hybrid(3)` sets `hybrid_threshold` too.

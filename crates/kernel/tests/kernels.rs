@@ -126,6 +126,11 @@ fn mistakes_say_what_is_allowed() {
             .starts_with("line 3: switch 'lru' has no value '4'")
     );
     assert!(error("lru = \"zone\"\n").starts_with("there is no `base`"));
+    check_error("linux-6.9,placement=packed", "placement=packed is for kernels from linux-6.12 on");
+    assert!(
+        error("base = \"linux-6.12\"\nplacement = \"packed\"\nsplit_large = \"off\"\n")
+            .starts_with("line 2: placement=packed is for kernels from linux-6.12 on")
+    );
 }
 
 /// Switches set by hand override a workload's settings, even if set to the preset's own value.

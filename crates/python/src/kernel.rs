@@ -74,6 +74,7 @@ impl Kernel {
             named.assign(&name, &value).map_err(failed)?;
             named.label = relabelled(&named.label, &name, &value);
         }
+        named.check().map_err(failed)?;
         Ok(Self { policy: NamedPolicy::of(named) })
     }
 

@@ -18,7 +18,7 @@ from .libraries import polars, pyarrow
 
 GRID: dict[str, Any] = {
     "workloads": ["hugealloc-short"],
-    "kernels": ["linux-6.9", pageblock.Kernel("linux-6.10")],
+    "kernels": ["linux-6.12", pageblock.Kernel("linux-7.3")],
     "switches": {"placement": ["linux", "packed"]},
     "scales": ["1/64"],
     "seeds": range(1, 4),
@@ -38,9 +38,9 @@ def test_the_table_has_a_row_a_run(expected: bytes) -> None:
     table = polars.read_parquet(expected)
     assert table["seed"].to_list() == [1, 2, 3] * 4
     assert table["kernel"].unique(maintain_order=True).to_list() == [
-        "linux-6.9,placement=linux", "linux-6.9,placement=packed", "linux-6.10,placement=linux", "linux-6.10,placement=packed",
+        "linux-6.12,placement=linux", "linux-6.12,placement=packed", "linux-7.3,placement=linux", "linux-7.3,placement=packed",
     ]  # fmt: skip
-    run = pageblock.run("hugealloc-short", "linux-6.9,placement=packed", scale="1/64", seeds=2)
+    run = pageblock.run("hugealloc-short", "linux-6.12,placement=packed", scale="1/64", seeds=2)
     assert run.to_dicts()[1]["event_hash"] == table["event_hash"][4]
     assert table["pgfault"].null_count() == 0
     assert '"placement":"packed"' in table["resolved_kernel"][3]

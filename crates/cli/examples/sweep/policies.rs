@@ -1,8 +1,8 @@
 //! Random policies: a preset, and random values of some switches.
 
 use pageblock::policy::Values;
-use pageblock_kernel::Switch;
 use pageblock_kernel::preset::PRESETS;
+use pageblock_kernel::{Named, Switch};
 use pageblock_simulate::sim::world::Random;
 
 /// The purpose that separates this stream of random numbers from those of simulations.
@@ -23,7 +23,12 @@ pub(crate) fn policy(seed: u64, number: u64) -> String {
             text += &format!(",{}={}", switch.name(), value(switch, &mut random));
         }
     }
-    text
+    // Its last value is not for every kernel.
+    if Named::parse(&text).is_err() {
+        text.replace("placement=packed", "placement=linux")
+    } else {
+        text
+    }
 }
 
 fn value(switch: Switch, random: &mut Random) -> String {

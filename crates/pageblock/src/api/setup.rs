@@ -112,8 +112,8 @@ impl Setup<'_> {
     }
 
     /// Returns the memory that the allocator needs for its tables, in bytes: nine for each frame of the
-    /// zones' spans, two for each pageblock, and the fixed parts; under packed placement half a byte for each frame (one
-    /// under policies older than 6.12), and places for each CPU's lists. It is enough for memory of any
+    /// zones' spans, two for each pageblock, and the fixed parts; under packed placement half a byte for each frame,
+    /// and places for each CPU's lists. It is enough for memory of any
     /// alignment.
     ///
     /// # Errors

@@ -41,6 +41,24 @@ impl Policy {
             && matches!(self.pcp_type, PcpType::Reread)
     }
 
+    /// Tells whether packed placement is open to the policy: every free page counts for the type of its pageblock, also
+    /// where blocks larger than that are freed, so that four bits a frame are enough.
+    #[must_use]
+    pub const fn allows_packed(&self) -> bool {
+        self.list_type_strict() && matches!(self.split_large, SplitLarge::On)
+    }
+
+    /// Tells whether its switches go together.
+    ///
+    /// # Errors
+    /// [`PolicyError::Packed`].
+    pub const fn check(&self) -> Result<(), PolicyError<'static>> {
+        match self.placement {
+            Placement::Packed if !self.allows_packed() => Err(PolicyError::Packed),
+            Placement::Packed | Placement::Linux => Ok(()),
+        }
+    }
+
     /// Tells whether a block on a CPU list is on that of its remembered type. Up to 4.3 a request can get a block
     /// with the type of the list that it came from.
     pub(crate) const fn remembers_list(&self) -> bool {
@@ -66,9 +84,11 @@ impl Policy {
         let start = |name| {
             preset::find(name).map(|found| found.policy).ok_or(PolicyError::UnknownPreset(name))
         };
-        notation::read(text, start, |policy, switch, value| {
+        let policy = notation::read(text, start, |policy, switch, value| {
             Switch::find(switch).ok_or(PolicyError::UnknownSwitch(switch))?.set(policy, value)
-        })
+        })?;
+        policy.check()?;
+        Ok(policy)
     }
 
     /// Returns the switches in which two policies differ, with both values.

@@ -29,6 +29,8 @@ pub enum PolicyError<'t> {
         /// The other.
         again: &'t str,
     },
+    /// Packed placement, but [the policy does not allow it](crate::policy::Policy::allows_packed).
+    Packed,
 }
 
 impl fmt::Display for PolicyError<'_> {
@@ -53,6 +55,10 @@ impl fmt::Display for PolicyError<'_> {
             Self::Twice { first, again } => {
                 write!(f, "'{first}' and '{again}' set the same switch; give it once")
             }
+            Self::Packed => f.write_str(
+                "placement=packed is for kernels from linux-6.12 on: it needs claim_rule=types_agree, retype=together, \
+                 isolation=split, merge_rule=retype or retype_all, pcp_type=reread and split_large=on",
+            ),
         }
     }
 }
@@ -233,6 +239,30 @@ mod tests {
             "linux-6.9,min_free=5",
             "unknown switch 'min_free'; the most similar are min_free_kbytes, min_free_kbytes_max",
         );
+    }
+
+    #[test]
+    fn packed_placement_is_for_policies_whose_free_pages_follow_their_pageblocks() {
+        let expect = std::format!("{}", PolicyError::Packed);
+        let open = [
+            "linux-6.12,placement=packed",
+            "debian-6.12,placement=packed",
+            "linux-7.3,placement=packed",
+            "linux-6.10,placement=packed,split_large=on",
+            "linux-6.12,merge_rule=retype_all,placement=packed",
+        ];
+        for text in open {
+            Policy::parse(text).unwrap();
+        }
+        check("linux-6.10,placement=packed", &expect);
+        check("linux-3.10,placement=packed", &expect);
+        // Every switch that the text names is one that it depends on.
+        for part in expect.split([' ', ',']).filter(|part| part.contains('=')).skip(1) {
+            assert!(Policy::parse(&std::format!("linux-6.12,{part}")).is_ok(), "{part}");
+            let name = part.split('=').next().unwrap();
+            let old = Switch::find(name).unwrap().get(&Policy::parse("linux-3.10").unwrap());
+            check(&std::format!("linux-6.12,placement=packed,{name}={old}"), &expect);
+        }
     }
 
     #[test]

@@ -286,7 +286,7 @@ impl<'m> FrameBits<'m> {
 
     /// Notes that the pageblock of a frame is part of one block, which is free or about to be.
     #[inline]
-    pub(super) fn unmix(&self, i: Index) {
+    pub(crate) fn unmix(&self, i: Index) {
         self.put_kind(i, FrameState::Tail);
     }
 

@@ -284,7 +284,8 @@ impl Chain {
 mod tests {
     use super::*;
     use crate::base::frame::Pfn;
-    use crate::table::map::{Frames, PageMap};
+    use crate::policy::Placement;
+    use crate::table::map::PageMap;
     use crate::table::memory::Tables;
     use core::mem::MaybeUninit;
     use std::vec::Vec;
@@ -295,7 +296,7 @@ mod tests {
     fn with_map(test: impl FnOnce(&PageMap<'_>)) {
         let mut memory = [MaybeUninit::uninit(); 1024];
         let mut tables = Tables::new(&mut memory);
-        test(&PageMap::new(&mut tables, Pfn(0), 64, 3, Frames::Linked).unwrap());
+        test(&PageMap::new(&mut tables, Pfn(0), 64, 3, Placement::Linux).unwrap());
     }
 
     fn blocks(chain: &Chain, map: &PageMap<'_>) -> Vec<Index> {

@@ -1,13 +1,13 @@
 //! The page map: the state of every frame and pageblock.
 //!
 //! A frame costs nine bytes, two list links and a state byte; under packed placement, which links no frames,
-//! [four bits](super::bits), or the state byte where a free page need not count for its pageblock's type. A pageblock
-//! costs two more. These tables are plain atomics with relaxed loads and stores, ordinary moves on every machine, because a
+//! [four bits](super::bits). A pageblock costs two bytes more. These tables are plain atomics with relaxed loads and stores, ordinary moves on every machine, because a
 //! frame on a CPU list belongs to that CPU and a free frame to whoever holds its zone.
 
 use crate::base::frame::{FrameRange, ORDER_LIMIT, Order, Pfn};
 use crate::base::mobility::Migratetype;
 use crate::base::sync::{AtomicU8, AtomicU16, Relaxed};
+use crate::policy::Placement;
 use crate::table::bits::{self, FrameBits, NOBODY, Owner};
 use crate::table::block::block_byte;
 use crate::table::chain::Tag;
@@ -45,17 +45,6 @@ pub(crate) struct PageMap<'m> {
     pub(super) blocks: &'m [AtomicU16],
 }
 
-/// What a zone's tables have for each frame.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Frames {
-    /// Links and a state byte.
-    Linked,
-    /// A state byte.
-    Bytes,
-    /// [Four bits](FrameBits).
-    Bits,
-}
-
 impl<'m> PageMap<'m> {
     /// Tables of no frames.
     pub(crate) const EMPTY: Self = Self {
@@ -74,17 +63,12 @@ impl<'m> PageMap<'m> {
         layout: TablesLayout,
         frames: usize,
         pageblock_order: Order,
-        kind: Frames,
+        placement: Placement,
     ) -> Option<TablesLayout> {
-        let layout = match kind {
-            Frames::Linked => layout.and::<Link>(frames)?.and::<AtomicU8>(frames)?,
-            Frames::Bytes => layout.and::<AtomicU8>(frames)?,
-            Frames::Bits => layout,
-        };
-        let layout = layout.and::<AtomicU16>(frames >> pageblock_order)?;
-        match kind {
-            Frames::Bits => FrameBits::layout(layout, frames, pageblock_order),
-            Frames::Linked | Frames::Bytes => Some(layout),
+        let blocks = |layout: TablesLayout| layout.and::<AtomicU16>(frames >> pageblock_order);
+        match placement {
+            Placement::Linux => blocks(layout.and::<Link>(frames)?.and::<AtomicU8>(frames)?),
+            Placement::Packed => FrameBits::layout(blocks(layout)?, frames, pageblock_order),
         }
     }
 
@@ -94,17 +78,16 @@ impl<'m> PageMap<'m> {
         base: Pfn,
         frames: usize,
         pageblock_order: Order,
-        kind: Frames,
+        placement: Placement,
     ) -> Option<Self> {
-        let of = |kinds: &[Frames]| if kinds.contains(&kind) { frames } else { 0 };
+        let of = |other: Placement| if other == placement { frames } else { 0 };
         // Links are read of blocks on lists only.
-        let links = tables.take_pairs(of(&[Frames::Linked]))?;
-        let bytes = of(&[Frames::Linked, Frames::Bytes]);
-        let states = tables.take(bytes, |_| AtomicU8::new(HOLE))?;
+        let links = tables.take_pairs(of(Placement::Linux))?;
+        let states = tables.take(of(Placement::Linux), |_| AtomicU8::new(HOLE))?;
         let movable = block_byte(Migratetype::Movable);
         let blocks =
             &*tables.take(frames >> pageblock_order, |_| AtomicU16::new(movable.into()))?;
-        let bits = FrameBits::new(tables, of(&[Frames::Bits]), pageblock_order, blocks)?;
+        let bits = FrameBits::new(tables, of(Placement::Packed), pageblock_order, blocks)?;
         let (base, frames) = (base.0, frames as Index);
         Some(Self { base, pageblock_order, frames, owner: NOBODY, links, states, bits, blocks })
     }
@@ -115,7 +98,7 @@ impl<'m> PageMap<'m> {
         Self { owner, ..self }
     }
 
-    /// Tells whether the frames have bits, so that every free page counts for the type of its pageblock.
+    /// Tells whether the frames have bits, so that every free page counts for the type of its pageblock: packed placement.
     #[inline(always)]
     pub(crate) fn has_bits(&self) -> bool {
         self.states.is_empty()
@@ -131,14 +114,6 @@ impl<'m> PageMap<'m> {
     #[inline(always)]
     pub(crate) fn bits(&self) -> &FrameBits<'m> {
         &self.bits
-    }
-
-    /// Notes that the pageblock of a frame is part of one block, which is free or about to be.
-    #[inline]
-    pub(crate) fn unmix(&self, i: Index) {
-        if self.has_bits() {
-            self.bits.unmix(i);
-        }
     }
 
     /// Notes that a block was taken off its list, and that its frames are about to get other states.

@@ -25,7 +25,7 @@ impl Zone<'_> {
             self.account_pages(u64::from(run.n) << order, list, false, false);
             return Some((run.first, run.n));
         }
-        let (i, found) = self.stranger_or_whole(order, list)?;
+        let (i, found) = self.whole_for(order, list)?;
         self.remove(i, found, list);
         self.map.set_taken(i, found);
         let taken = n.min(1 << (found - order));
@@ -42,30 +42,18 @@ impl Zone<'_> {
         Some((i, taken))
     }
 
-    /// Returns what serves a request that no partial pageblock serves.
-    fn stranger_or_whole(&self, order: Order, list: Migratetype) -> Option<(Index, Order)> {
-        let orders = self.area.orders(list) >> order << order;
-        if orders == 0 {
-            return None;
-        }
-        self.packing.stranger(&self.map, orders & self.small_orders(), list).or_else(|| {
-            let whole = orders & !self.small_orders();
-            let found = (whole != 0).then(|| whole.trailing_zeros() as Order)?;
-            Some((self.area.list(found, list).head()?, found))
-        })
-    }
-
-    /// Returns the orders of less than a pageblock, one bit each.
-    fn small_orders(&self) -> u16 {
-        (1 << self.geometry.pageblock_order) - 1
+    /// Returns the block of whole pageblocks that serves a request, and its order.
+    fn whole_for(&self, order: Order, list: Migratetype) -> Option<(Index, Order)> {
+        let least = order.max(self.geometry.pageblock_order);
+        let whole = self.area.orders(list) >> least << least;
+        let found = (whole != 0).then(|| whole.trailing_zeros() as Order)?;
+        Some((self.area.list(found, list).head()?, found))
     }
 
     /// Returns the block that a request would be served from, and its order.
     #[cfg(feature = "replay")]
     pub(super) fn next_packed(&self, order: Order, list: Migratetype) -> Option<(Index, Order)> {
-        self.packing
-            .next_own(&self.map, order, list)
-            .or_else(|| self.stranger_or_whole(order, list))
+        self.packing.next_own(&self.map, order, list).or_else(|| self.whole_for(order, list))
     }
 
     /// Merges a block that is freed with free blocks of the same type beside it, within its pageblock and as far as
@@ -81,12 +69,12 @@ impl Zone<'_> {
     ) -> (Index, Order, bool) {
         let cap = cap.min(self.geometry.pageblock_order);
         if order >= cap || self.capture.is_some() || self.map.block_type(i) != mt {
-            if order < self.geometry.pageblock_order || !self.map.has_bits() {
+            if order < self.geometry.pageblock_order {
                 self.map.set_taken(i, order);
             }
             return (i, order, false);
         }
-        self.packing.merge(&self.map, &mut self.area, (i, order), cap, mt)
+        self.packing.merge(&self.map, &mut self.area, (i, order), cap)
     }
 
     /// Frees blocks that left the lists of a CPU, one after the other, up to the first that is to be freed otherwise: it
@@ -95,7 +83,7 @@ impl Zone<'_> {
         let &[i, ..] = listed else { return 0 };
         let next = listed.get(1).copied().unwrap_or(NIL);
         // Before there is a batch: many runs follow each other.
-        if !self.map.has_bits() || self.capture.is_some() || self.map.bits().joins(i, next) {
+        if self.capture.is_some() || self.map.bits().joins(i, next) {
             return 0;
         }
         let cap = self.geometry.max_order.min(self.geometry.pageblock_order);
@@ -153,8 +141,7 @@ impl Zone<'_> {
     }
 
     /// Returns the block that a fallback looks at among those of a type: one of whole pageblocks of this order; or
-    /// one of a pageblock whose largest free block is of this order; or a block of this order in a pageblock of
-    /// another type.
+    /// one of a pageblock whose largest free block is of this order.
     pub(super) fn packed_candidate(
         &self,
         order: Order,
@@ -165,8 +152,7 @@ impl Zone<'_> {
         if self.is_whole_block(order) {
             return Some((self.area.list(order, from).head()?, order, from));
         }
-        let own = self.packing.candidate(&self.map, order, min, from, prefer);
-        let (i, order) = own.or_else(|| self.packing.stranger(&self.map, 1 << order, from))?;
+        let (i, order) = self.packing.candidate(&self.map, order, min, from, prefer)?;
         Some((i, order, from))
     }
 

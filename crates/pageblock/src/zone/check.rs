@@ -242,11 +242,6 @@ impl Zone<'_> {
     }
 }
 
-/// Tells whether every free page is always on the list of its pageblock's type.
-pub(crate) fn keeps_all_lists(policy: &Policy, geometry: Geometry) -> bool {
-    keeps_lists(policy, geometry) && keeps_isolated_lists(policy, geometry)
-}
-
 /// 6.10 to 6.18 retype only the first pageblock of a buddy, but for packed placement.
 fn keeps_lists(policy: &Policy, geometry: Geometry) -> bool {
     let small_buddies = geometry.max_order <= geometry.pageblock_order + 1

@@ -60,9 +60,8 @@ use crate::base::ids::NodeId;
 use crate::base::layout::{MAX_NR_ZONES, ZoneKind};
 use crate::base::mobility::{MIGRATETYPES, Migratetype};
 use crate::policy::{MoveTo, Placement, Policy};
-use crate::table::bits;
 use crate::table::freelist::{End, FreeArea};
-use crate::table::map::{FrameState, Frames, Index, PageMap};
+use crate::table::map::{FrameState, Index, PageMap};
 use crate::table::memory::{Tables, TablesLayout};
 use crate::zone::capture::CaptureSlot;
 use crate::zone::packing::Packing;
@@ -162,11 +161,10 @@ impl<'m> Zone<'m> {
         policy: &Policy,
     ) -> Option<TablesLayout> {
         let frames = Self::table_frames(span, geometry)?;
-        let kind = frames_kind(policy, geometry);
-        let layout = PageMap::layout(layout, frames, geometry.pageblock_order, kind)?;
+        let layout = PageMap::layout(layout, frames, geometry.pageblock_order, policy.placement)?;
         match policy.placement {
             Placement::Linux => Some(layout),
-            Placement::Packed => Packing::layout(layout, frames, geometry.pageblock_order, kind),
+            Placement::Packed => Packing::layout(layout, frames, geometry.pageblock_order),
         }
     }
 
@@ -229,10 +227,9 @@ impl<'m> Zone<'m> {
         let range = Self::table_range(self.span, self.geometry);
         let frames = Self::table_frames(self.span, self.geometry)?;
         let order = self.geometry.pageblock_order;
-        let kind = frames_kind(&self.policy, self.geometry);
-        self.map = PageMap::new(tables, range.start, frames, order, kind)?;
+        self.map = PageMap::new(tables, range.start, frames, order, self.policy.placement)?;
         if self.is_packed() {
-            self.packing = Packing::new(tables, frames, order, kind)?;
+            self.packing = Packing::new(tables, frames, order)?;
         }
         self.map.fill(self.span, FrameState::Reserved);
         Some(())
@@ -440,17 +437,5 @@ impl<'m> Zone<'m> {
         for block in 0..blocks {
             self.set_block_type(i + (block << self.geometry.pageblock_order), mt);
         }
-    }
-}
-
-/// Returns what the tables have for each frame. Bits tell no list of a free page apart from its pageblock's, so they are
-/// for policies that keep the two one.
-fn frames_kind(policy: &Policy, geometry: Geometry) -> Frames {
-    let least = geometry.pageblock_order.min(geometry.max_order);
-    let bits = check::keeps_all_lists(policy, geometry) && least >= bits::LEAST_ORDER;
-    match policy.placement {
-        Placement::Linux => Frames::Linked,
-        Placement::Packed if bits => Frames::Bits,
-        Placement::Packed => Frames::Bytes,
     }
 }

@@ -17,8 +17,8 @@
 //! Free blocks of whole pageblocks stand on lists in Linux's order, linked through their pageblocks. Nothing is
 //! linked through frames.
 //!
-//! Blocks that count for another type than their pageblock's (up to 6.9, and where isolation leaves them) are
-//! *foreign*: in no class. A set of bits for each type says which pageblocks may have some.
+//! Every free page counts for the type of its pageblock, as policies have it to which
+//! [packed placement](crate::policy::Policy::allows_packed) is open.
 //!
 //! Pages that are freed into a pageblock that is being emptied must not come back from a CPU list, so
 //! such pageblocks are marked *sparse*, and what is freed there goes back to the zone.
@@ -36,7 +36,7 @@ use crate::base::frame::{ORDER_LIMIT, Order, Pfn};
 use crate::base::mobility::{MIGRATETYPES, Migratetype};
 use crate::table::freelist::{End, FreeArea};
 use crate::table::links::{BlockLinks, Links};
-use crate::table::map::{FrameState, Frames, Index, NIL, PageMap};
+use crate::table::map::{FrameState, Index, NIL, PageMap};
 use crate::table::memory::{Tables, TablesLayout};
 
 /// The number of steps of occupancy.
@@ -91,13 +91,6 @@ pub(crate) struct Packing<'m> {
     chosen: Option<(Migratetype, Order)>,
     /// The lists of blocks of whole pageblocks, and of the members of classes.
     links: BlockLinks<'m>,
-    /// By type, one bit a pageblock: where blocks may be that are foreign there and count for the type. None where
-    /// frames have bits.
-    strangers: &'m mut [u64],
-    /// Free pages of each pageblock in blocks smaller than it of other types. None where frames have bits.
-    foreign_in: &'m mut [u16],
-    /// Pages in all of them.
-    foreign: u64,
 }
 
 impl<'m> Packing<'m> {
@@ -112,9 +105,6 @@ impl<'m> Packing<'m> {
             filling: [NIL; MIGRATETYPES],
             chosen: None,
             links: BlockLinks::EMPTY,
-            strangers: &mut [],
-            foreign_in: &mut [],
-            foreign: 0,
         }
     }
 
@@ -122,27 +112,15 @@ impl<'m> Packing<'m> {
         MIGRATETYPES * usize::from(pageblock_order) * BUCKETS
     }
 
-    fn stranger_words(blocks: usize, kind: Frames) -> usize {
-        if kind == Frames::Bits { 0 } else { MIGRATETYPES * blocks.div_ceil(64) }
-    }
-
-    /// Returns how many pageblocks may have foreign blocks.
-    fn with_foreign(blocks: usize, kind: Frames) -> usize {
-        if kind == Frames::Bits { 0 } else { blocks }
-    }
-
     /// Returns `layout` with the tables of a zone of `frames` frames: 20 bytes a pageblock of up to 512 pages.
     pub(crate) fn layout(
         layout: TablesLayout,
         frames: usize,
         pageblock_order: Order,
-        kind: Frames,
     ) -> Option<TablesLayout> {
         let blocks = frames >> pageblock_order;
         let layout = OrderCounts::layout(layout.and::<Partial>(blocks)?, blocks, pageblock_order)?
-            .and::<Block>(Self::classes(pageblock_order))?
-            .and::<u64>(Self::stranger_words(blocks, kind))?
-            .and::<u16>(Self::with_foreign(blocks, kind))?;
+            .and::<Block>(Self::classes(pageblock_order))?;
         BlockLinks::layout(layout, blocks)
     }
 
@@ -151,7 +129,6 @@ impl<'m> Packing<'m> {
         tables: &mut Tables<'m>,
         frames: usize,
         pageblock_order: Order,
-        kind: Frames,
     ) -> Option<Self> {
         let blocks = frames >> pageblock_order;
         Some(Self {
@@ -159,8 +136,6 @@ impl<'m> Packing<'m> {
             blocks: tables.take(blocks, |_| Partial::NONE)?,
             counts: OrderCounts::new(tables, blocks, pageblock_order)?,
             heads: tables.take(Self::classes(pageblock_order), |_| NIL)?,
-            strangers: tables.take(Self::stranger_words(blocks, kind), |_| 0)?,
-            foreign_in: tables.take(Self::with_foreign(blocks, kind), |_| 0)?,
             links: BlockLinks::new(tables, blocks, pageblock_order)?,
             ..Self::off()
         })
@@ -197,12 +172,8 @@ impl<'m> Packing<'m> {
         }
         area.count_in(order, list);
         let block = self.block_of(i);
-        if self.is_own(map, i, list) {
-            self.count_in(block, order);
-            self.settle(map, block, map.block_type(i));
-        } else {
-            self.add_foreign(block, order, list);
-        }
+        self.count_in(block, order);
+        self.settle(map, block, map.block_type(i));
     }
 
     /// Removes a free block of a type from its list or pageblock, and from the counts.
@@ -221,19 +192,8 @@ impl<'m> Packing<'m> {
         }
         area.count_out(order, list);
         let block = self.block_of(i);
-        if self.is_own(map, i, list) {
-            self.count_out(block, order);
-            self.settle(map, block, map.block_type(i));
-        } else {
-            self.drop_foreign(block, 1 << order);
-        }
-    }
-
-    /// Tells whether a free block that counts for a type counts for its pageblock. Where frames have bits all do, and
-    /// only while the pageblock's type changes the types differ.
-    #[inline(always)]
-    fn is_own(&self, map: &PageMap<'_>, i: Index, list: Migratetype) -> bool {
-        map.has_bits() || map.block_type(i) == list
+        self.count_out(block, order);
+        self.settle(map, block, map.block_type(i));
     }
 
     /// Notes that the blocks of a frame's pageblock became part of a block of whole pageblocks. `small` says that
@@ -241,67 +201,22 @@ impl<'m> Packing<'m> {
     #[inline]
     pub(crate) fn emptied(&mut self, map: &PageMap<'_>, i: Index, small: bool) {
         if small {
-            map.unmix(i);
+            map.bits().unmix(i);
         }
         self.settle(map, self.block_of(i), map.block_type(i));
     }
 
-    /// Notes that the pageblock of a frame changed its type: other free blocks are of
-    /// its own type now. Takes time linear in the pageblock.
+    /// Notes that the pageblock of a frame changed its type, with its free blocks. Takes time linear in the pageblock.
     pub(crate) fn note_retyped(&mut self, map: &PageMap<'_>, i: Index) {
         let block = self.block_of(i);
-        self.clear(block);
+        self.clear_counts(block);
         let own = map.block_type(i);
-        for (_, order, list) in small_free_blocks(map, self.pageblock_order, block) {
-            if list == own {
-                self.count_in(block, order);
-            } else {
-                self.add_foreign(block, order, list);
-            }
+        for order in small_free_blocks(map, self.pageblock_order, block) {
+            self.count_in(block, order);
         }
         self.settle(map, block, own);
         // `set_block_type` has cleared the mark, even if the type is the same.
         self.mark(map, block, own);
-    }
-
-    /// Forgets all free blocks of a pageblock.
-    fn clear(&mut self, block: Block) {
-        self.drop_foreign(block, self.foreign_of(block));
-        self.clear_counts(block);
-    }
-
-    /// Returns the word and bit of a pageblock in the set of a type.
-    fn stranger_bit(&self, block: Block, mt: Migratetype) -> (usize, u64) {
-        let words = self.strangers.len() / MIGRATETYPES;
-        (mt as usize * words + block as usize / 64, 1 << (block % 64))
-    }
-
-    /// Returns the free pages of a pageblock in foreign blocks.
-    fn foreign_of(&self, block: Block) -> u16 {
-        self.foreign_in.get(block as usize).copied().unwrap_or(0)
-    }
-
-    fn add_foreign(&mut self, block: Block, order: Order, list: Migratetype) {
-        let (word, bit) = self.stranger_bit(block, list);
-        self.strangers[word] |= bit;
-        self.foreign_in[block as usize] += 1 << order;
-        self.foreign += 1 << order;
-    }
-
-    fn drop_foreign(&mut self, block: Block, pages: u16) {
-        if pages == 0 {
-            return;
-        }
-        let foreign = &mut self.foreign_in[block as usize];
-        *foreign -= pages;
-        let none_left = *foreign == 0;
-        self.foreign -= u64::from(pages);
-        if none_left {
-            for mt in Migratetype::ALL {
-                let (word, bit) = self.stranger_bit(block, mt);
-                self.strangers[word] &= !bit;
-            }
-        }
     }
 
     /// Puts a pageblock of a type into its class, and marks it as sparse or not.
@@ -395,11 +310,10 @@ impl<'m> Packing<'m> {
 
     /// Verifies the tables against the page map; an error names the pageblock that is wrong.
     pub(crate) fn check(&self, map: &PageMap<'_>) -> Result<(), Pfn> {
-        let (mut classed, mut foreign) = (0, 0);
+        let mut classed = 0;
         for block in 0..self.blocks.len() as Block {
             self.check_block(map, block).ok_or(map.pfn(self.start_of(block)))?;
             classed += u64::from(self.blocks[block as usize].class != NOWHERE);
-            foreign += u64::from(self.foreign_of(block));
         }
         let mut members = 0;
         for class in 0..self.heads.len() {
@@ -407,29 +321,22 @@ impl<'m> Packing<'m> {
                 .check_class(class as u16)
                 .map_err(|block| map.pfn(if block == NIL { 0 } else { self.start_of(block) }))?;
         }
-        if classed == members && foreign == self.foreign { Ok(()) } else { Err(map.pfn(0)) }
+        if classed == members { Ok(()) } else { Err(map.pfn(0)) }
     }
 
     /// Verifies the free blocks of a pageblock, its counts, class and mark.
     fn check_block(&self, map: &PageMap<'_>, block: Block) -> Option<()> {
         let partial = &self.blocks[block as usize];
         let own = map.block_type(self.start_of(block));
-        let (mut free, mut foreign) = (0, 0);
+        let mut free = 0;
         let mut counts = [0; ORDER_LIMIT as usize + 1];
-        for (_, order, list) in small_free_blocks(map, self.pageblock_order, block) {
-            if list != own {
-                let (word, bit) = self.stranger_bit(block, list);
-                (self.strangers[word] & bit != 0).then_some(())?;
-                foreign += 1 << order;
-                continue;
-            }
+        for order in small_free_blocks(map, self.pageblock_order, block) {
             free += 1 << order;
             counts[usize::from(order)] += 1;
         }
         let right = (0..self.pageblock_order)
             .all(|order| self.counts.count(block, order) == counts[usize::from(order)])
             && partial.free == free
-            && self.foreign_of(block) == foreign
             && self.class(block, own) == partial.class
             && map.is_sparse(block) == self.is_sparse(block, own);
         right.then_some(())
@@ -476,22 +383,20 @@ fn bucket_order(pageblock_order: Order) -> Order {
     pageblock_order.saturating_sub(BUCKETS.ilog2() as Order)
 }
 
-/// Returns the free blocks in a pageblock that are smaller than it, with order and type.
+/// Returns the orders of the free blocks in a pageblock that are smaller than it.
 fn small_free_blocks(
     map: &PageMap<'_>,
     pageblock_order: Order,
     block: Block,
-) -> impl Iterator<Item = (Index, Order, Migratetype)> {
+) -> impl Iterator<Item = Order> {
     let start = block << pageblock_order;
     let mut at = start;
     core::iter::from_fn(move || {
         while at < start + (1 << pageblock_order) {
-            let (i, state) = (at, map.state(at));
+            let state = map.state(at);
             at += 1 << state.order().unwrap_or(0);
             match state {
-                FrameState::Free { order, list } if order < pageblock_order => {
-                    return Some((i, order, list));
-                }
+                FrameState::Free { order, .. } if order < pageblock_order => return Some(order),
                 _ => {}
             }
         }

@@ -95,7 +95,7 @@ impl Shadow {
 pub(crate) fn drive(data: &[u8]) -> u64 {
     let mut bytes = Bytes(data);
     let mut policy = PRESETS[usize::from(bytes.next()) % PRESETS.len()].policy;
-    if bytes.next() % 2 == 1 {
+    if bytes.next() % 2 == 1 && policy.allows_packed() {
         policy.placement = Placement::Packed;
     }
     let mut calls = 0;

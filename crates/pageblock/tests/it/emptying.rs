@@ -101,7 +101,7 @@ fn ranges_are_had_while_others_allocate_and_free() {
         "linux-6.6",
         "linux-6.12",
         "linux-6.12,placement=packed",
-        "linux-6.6,placement=packed",
+        "linux-7.3,placement=packed",
     ] {
         share(preset, FRAMES, |shared| {
             let content = Content::new();

@@ -76,7 +76,7 @@ fn shared_memory_changes_as_an_owners() {
         "linux-5.10",
         "linux-6.6",
         "linux-6.12,placement=packed",
-        "linux-6.6,placement=packed",
+        "linux-7.3,placement=packed",
     ] {
         let mut memory = Vec::new();
         let mut owned = owned(preset, &mut memory);
@@ -294,7 +294,7 @@ fn memory_comes_and_goes_while_others_allocate_and_free() {
         "linux-6.6",
         "linux-6.12",
         "linux-6.12,placement=packed",
-        "linux-6.6,placement=packed",
+        "linux-7.3,placement=packed",
     ] {
         share(preset, FRAMES, |shared| {
             let content = Content::new();

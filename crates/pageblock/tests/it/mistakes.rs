@@ -9,6 +9,7 @@ use pageblock::frame::{FrameRange, Pfn};
 use pageblock::ids::{CpuId, ListIndex, NodeId, ZoneIndex};
 use pageblock::layout::{ZoneKind, ZoneSpec};
 use pageblock::mobility::Migratetype::{Movable, Unmovable};
+use pageblock::policy::Placement;
 use pageblock::request::{Gfp, Request};
 use pageblock::setup::{MAX_CPUS, Setup, SetupError};
 use pageblock::zone::{FrameError, Geometry};
@@ -275,6 +276,28 @@ fn contradictory_setups_are_refused() {
         let geometry = Geometry { pageblock_order, max_order, ..usual };
         check(&good, &[0], geometry, SetupError::Geometry(geometry));
     }
+}
+
+#[test]
+fn packed_placement_is_refused_where_four_bits_do_not_tell_a_frames_list() {
+    let zones = [zone_spec(0, ZoneKind::Normal, 0, 4096)];
+    let size = |base: &str, pageblock_order, max_order| {
+        let mut policy = policy(base);
+        policy.placement = Placement::Packed;
+        let geometry = Geometry { pageblock_order, max_order, ..Geometry::default() };
+        let setup =
+            Setup { policy, geometry, zones: &zones, cpu_nodes: &[NodeId(0)], distances: &[] };
+        setup.metadata_size()
+    };
+    assert_eq!(size("linux-6.10", 9, 10), Err(SetupError::Packed));
+    assert_eq!(size("linux-6.9", 9, 10), Err(SetupError::Packed));
+    for (pageblock_order, max_order) in [(2, 10), (9, 2)] {
+        let geometry = Geometry { pageblock_order, max_order, ..Geometry::default() };
+        let error = SetupError::SmallBlocks(geometry);
+        assert_eq!(size("linux-6.12", pageblock_order, max_order), Err(error));
+        assert!(error.to_string().ends_with("placement=packed allows 3 and more"), "{error}");
+    }
+    assert!(size("linux-6.12", 3, 3).is_ok());
 }
 
 #[test]

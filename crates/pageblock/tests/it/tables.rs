@@ -70,8 +70,5 @@ fn packed_tables_have_four_bits_a_frame_whatever_the_largest_block() {
         let size = bytes(pageblock::policy::Policy::default(), pageblock_order, max_order);
         assert!(size < 0.6, "{pageblock_order} {max_order}: {size}");
     }
-    // What has a byte a frame: types whose lists differ from their pageblocks', and blocks below a cell.
-    assert!(bytes(policy("linux-6.9,placement=packed"), 9, 10) > 1.0);
-    assert!(bytes(policy("linux-6.12,placement=packed"), 2, 10) > 1.0);
     assert!(bytes(policy("linux-6.12"), 9, 10) > 9.0);
 }

@@ -260,11 +260,11 @@ mod tests {
 
     #[test]
     fn every_combination_is_a_run() {
-        let text = "workloads = [\"hugealloc-short\", \"netperf-udp\"]\nkernels = [\"linux-6.9\", \"linux-6.10\"]\n\
+        let text = "workloads = [\"hugealloc-short\", \"netperf-udp\"]\nkernels = [\"linux-6.12\", \"linux-7.3\"]\n\
                     scales = [\"1/64\"]\nseeds = 3\n[switches]\nplacement = [\"linux\", \"packed\"]\n";
         let cells = grid(text).unwrap();
         assert_eq!(cells.len(), 24);
-        assert_eq!(cells[3].kernel, "linux-6.9,placement=packed");
+        assert_eq!(cells[3].kernel, "linux-6.12,placement=packed");
         assert_eq!((cells[3].machine.as_str(), cells[3].seed), ("weiner-1g8", 1));
         assert_eq!(cells[12].machine, "small-4g");
     }

@@ -7,7 +7,8 @@ use crate::base::frame::{FrameRange, ORDER_LIMIT, Pfn};
 use crate::base::geometry::{Geometry, PAGE_SHIFTS};
 use crate::base::ids::{CpuId, NodeId, ZoneIndex};
 use crate::base::layout::{LayoutError, MAX_NR_ZONES, MAX_NUMNODES, ZoneSpec, check_distances};
-use crate::policy::{SWITCHES, Switch, Value, Values};
+use crate::policy::{Placement, PolicyError, SWITCHES, Switch, Value, Values};
+use crate::table::bits;
 use crate::zone::Zone;
 
 /// The largest number of CPUs.
@@ -29,6 +30,10 @@ pub enum SetupError {
     CpuCount(usize),
     /// A number of the policy is not one that its switch can have.
     Policy(&'static Switch, u32),
+    /// The policy [does not allow](crate::policy::Policy::allows_packed) packed placement.
+    Packed,
+    /// Pageblocks, or the largest blocks, have too few frames for packed placement.
+    SmallBlocks(Geometry),
     /// An order or the page size is not possible.
     Geometry(Geometry),
     /// The node of a zone is beyond the largest.
@@ -66,6 +71,13 @@ impl fmt::Display for SetupError {
             Self::Policy(switch, n) => {
                 write!(f, "policy: {} is {n}; allowed: {}", switch.name(), switch.values())
             }
+            Self::Packed => write!(f, "policy: {}", PolicyError::Packed),
+            Self::SmallBlocks(Geometry { pageblock_order, max_order, .. }) => write!(
+                f,
+                "geometry: pageblock_order is {pageblock_order} and max_order {max_order}; \
+                 placement=packed allows {} and more",
+                bits::LEAST_ORDER
+            ),
             Self::Geometry(geometry) => wrong_geometry(f, geometry),
             Self::ZoneNode(at, node) => {
                 write!(f, "zones[{at}].node: {node}; allowed: 0 to {}", MAX_NUMNODES - 1)
@@ -163,7 +175,17 @@ impl Setup<'_> {
                 }
                 _ => None,
             });
-        wrong.map_or(Ok(()), Err)
+        if let Some(wrong) = wrong {
+            return Err(wrong);
+        }
+        self.policy.check().map_err(|_| SetupError::Packed)?;
+        let Geometry { pageblock_order, max_order, .. } = self.geometry;
+        if self.policy.placement == Placement::Packed
+            && pageblock_order.min(max_order) < bits::LEAST_ORDER
+        {
+            return Err(SetupError::SmallBlocks(self.geometry));
+        }
+        Ok(())
     }
 
     fn validate_zone(&self, at: ZoneIndex, zone: &ZoneSpec) -> Result<(), SetupError> {

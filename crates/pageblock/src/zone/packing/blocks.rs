@@ -19,13 +19,7 @@ impl Packing<'_> {
     /// Returns the lowest free block of an order and the pageblock's own type.
     #[inline]
     pub(super) fn lowest(&self, map: &PageMap<'_>, block: Block, order: Order) -> Option<Index> {
-        let start = self.start_of(block);
-        if map.has_bits() {
-            return map.bits().lowest_free(start, order);
-        }
-        let own = Some(map.block_type(start));
-        let mut places = (0..1 << (self.pageblock_order - order)).map(|at| start + (at << order));
-        places.find(|&i| map.free_list(i, order) == own)
+        map.bits().lowest_free(self.start_of(block), order)
     }
 
     /// Counts a free block of a pageblock's own type.
@@ -103,41 +97,15 @@ impl Packing<'_> {
         &mut self,
         map: &PageMap<'_>,
         area: &mut FreeArea,
-        (mut i, mut order): (Index, Order),
+        (i, order): (Index, Order),
         cap: Order,
-        mt: Migratetype,
     ) -> (Index, Order, bool) {
-        if map.has_bits() {
-            let merged = map.bits().free(i, order, cap);
-            self.count_freed(map, area, i, (order, merged));
-            return (i >> merged << merged, merged, merged < self.pageblock_order);
-        }
-        let block = self.block_of(i);
-        map.set(i, FrameState::Free { order, list: mt });
-        while order < cap {
-            let at = i ^ (1 << order);
-            if map.free_list(at, order) != Some(mt) {
-                break;
-            }
-            area.watch.one(map, at, mt);
-            area.count_out(order, mt);
-            self.count_out(block, order);
-            map.set(i | at, FrameState::Tail);
-            i &= at;
-            order += 1;
-        }
-        map.set(i, FrameState::Free { order, list: mt });
-        if order >= self.pageblock_order || self.foreign > 0 {
-            return (i, order, false);
-        }
-        area.watch.one(map, i, mt);
-        area.count_in(order, mt);
-        self.count_in(block, order);
-        self.settle(map, block, mt);
-        (i, order, true)
+        let merged = map.bits().free(i, order, cap);
+        self.count_freed(map, area, i, (order, merged));
+        (i >> merged << merged, merged, merged < self.pageblock_order)
     }
 
-    /// Counts a block of the order `order` that was freed and merged to one of `merged`, where frames have bits, and puts
+    /// Counts a block of the order `order` that was freed and merged to one of `merged`, and puts
     /// that in its place unless it is a whole pageblock. Returns its type.
     #[inline(always)]
     pub(crate) fn count_freed(

@@ -1,8 +1,8 @@
 //! Which pageblock serves a request, and which one a fallback looks at.
 
-use super::{BUCKETS, Block, NIL, Packing, small_free_blocks};
+use super::{BUCKETS, Block, NIL, Packing};
 use crate::base::frame::Order;
-use crate::base::mobility::{MIGRATETYPES, Migratetype};
+use crate::base::mobility::Migratetype;
 use crate::table::map::{Index, PageMap};
 
 /// Which of the pageblocks of a type a fallback prefers.
@@ -101,38 +101,7 @@ impl Packing<'_> {
         Some((self.lowest(map, block, order)?, order))
     }
 
-    /// Returns a block of a type whose pageblock is of another, and its order, one of `orders` (one bit each): the
-    /// smallest and then lowest in the lowest pageblock that has one.
-    pub(crate) fn stranger(
-        &self,
-        map: &PageMap<'_>,
-        orders: u16,
-        mt: Migratetype,
-    ) -> Option<(Index, Order)> {
-        if self.foreign == 0 {
-            return None;
-        }
-        self.stranger_blocks(mt).find_map(|block| {
-            let own = map.block_type(self.start_of(block));
-            let blocks = small_free_blocks(map, self.pageblock_order, block);
-            let serves = |&(_, order, list): &(Index, Order, Migratetype)| {
-                list == mt && list != own && orders >> order & 1 != 0
-            };
-            let (i, order, _) = blocks.filter(serves).min_by_key(|&(i, order, _)| (order, i))?;
-            Some((i, order))
-        })
-    }
-
-    /// Returns the pageblocks that may have foreign blocks of a type.
-    fn stranger_blocks(&self, mt: Migratetype) -> impl Iterator<Item = Block> {
-        let words = self.strangers.len() / MIGRATETYPES;
-        let set = &self.strangers[mt as usize * words..][..words];
-        (0..).zip(set).filter(|(_, word)| **word != 0).flat_map(|(at, &word)| {
-            (0..64).filter(move |bit| word >> bit & 1 != 0).map(move |bit| at * 64 + bit)
-        })
-    }
-
-    /// Returns the pageblocks, first to last, that may have a free block of an order and type smaller than them.
+    /// Returns the pageblocks, first to last, that have a free block of an order and type smaller than them.
     pub(crate) fn blocks_with(
         &self,
         map: &PageMap<'_>,
@@ -140,9 +109,7 @@ impl Packing<'_> {
         mt: Migratetype,
     ) -> impl DoubleEndedIterator<Item = Block> {
         (0..self.blocks.len() as Block).filter(move |&block| {
-            let own =
-                self.counts.count(block, order) > 0 && map.block_type(self.start_of(block)) == mt;
-            own || self.foreign_of(block) > 0
+            self.counts.count(block, order) > 0 && map.block_type(self.start_of(block)) == mt
         })
     }
 }

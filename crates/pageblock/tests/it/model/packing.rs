@@ -1,4 +1,4 @@
-//! Packed placement: pageblocks by type, largest free block and occupancy; what is in no class is searched for.
+//! Packed placement: pageblocks by type, largest free block and occupancy.
 
 use std::collections::BTreeMap;
 
@@ -23,25 +23,19 @@ impl ModelZone {
         self.policy.placement != Placement::Linux
     }
 
-    /// The free blocks of a pageblock that are smaller than it, with their types.
-    fn small(&self, block: u64) -> impl Iterator<Item = (u64, Order, Migratetype)> {
+    /// The free blocks of a pageblock that are smaller than it.
+    fn small(&self, block: u64) -> Vec<(u64, Order)> {
         let start = block * self.pageblock_pages();
         let range = self.blocks.range(start..start + self.pageblock_pages());
-        range.filter_map(|(&pfn, block)| match *block {
-            Block::Free { order, mt } if !self.is_whole(order) => Some((pfn, order, mt)),
+        let small = range.filter_map(|(&pfn, block)| match *block {
+            Block::Free { order, .. } if !self.is_whole(order) => Some((pfn, order)),
             _ => None,
-        })
+        });
+        small.collect()
     }
 
-    /// Those that count for its class.
-    fn own(&self, block: u64) -> Vec<(u64, Order)> {
-        let own = self.block_type(block * self.pageblock_pages());
-        let of_type = self.small(block).filter(|&(_, _, mt)| mt == own);
-        of_type.map(|(pfn, order, _)| (pfn, order)).collect()
-    }
-
-    fn own_pages(&self, block: u64) -> u64 {
-        self.own(block).iter().map(|(_, order)| 1 << order).sum()
+    fn small_pages(&self, block: u64) -> u64 {
+        self.small(block).iter().map(|(_, order)| 1 << order).sum()
     }
 
     /// A block has come to a list or left it, or its pageblock has another type.
@@ -50,11 +44,11 @@ impl ModelZone {
             return;
         }
         let block = self.pageblock(pfn);
-        let own = self.own(block);
+        let own = self.small(block);
         let step = (self.pageblock_pages() / 32).max(1);
         let class = own.iter().map(|&(_, order)| order).max().map(|largest| {
             let mt = self.block_type(block * self.pageblock_pages());
-            (mt, largest, (self.own_pages(block) - 1) / step)
+            (mt, largest, (self.small_pages(block) - 1) / step)
         });
         let is_in = |(_, members): &(&Class, &Vec<u64>)| members.contains(&block);
         let before = self.packing.classes.iter().find(is_in).map(|(&class, _)| class);
@@ -66,7 +60,7 @@ impl ModelZone {
         }
     }
 
-    /// Whole blocks are in no class, and neither are blocks of another type than their pageblock.
+    /// Whole blocks are in no class.
     pub(crate) fn moved(&mut self, pfn: u64, order: Order, mt: Migratetype) {
         if !self.silent && !self.is_whole(order) && self.block_type(pfn) == mt {
             self.settle(pfn);
@@ -108,7 +102,7 @@ impl ModelZone {
         self.is_packed()
             && !self.is_whole(order)
             && self.packing.filling.get(&self.block_type(pfn)) != Some(&block)
-            && self.own_pages(block) > self.pageblock_pages() / 16
+            && self.small_pages(block) > self.pageblock_pages() / 16
     }
 
     fn fill(&mut self, pfn: u64, list: Migratetype) {
@@ -123,7 +117,7 @@ impl ModelZone {
         let classes = self.packing.classes.iter().filter(serves);
         let best = classes.min_by_key(|((_, largest, bucket), _)| (*bucket, *largest));
         if let Some((_, members)) = best {
-            let own = self.own(members[0]).into_iter().filter(|&(_, o)| o >= order);
+            let own = self.small(members[0]).into_iter().filter(|&(_, o)| o >= order);
             let (pfn, found) = own.min_by_key(|&(pfn, order)| (order, pfn)).unwrap();
             self.fill(pfn, list);
             self.silently(|zone| {
@@ -135,26 +129,13 @@ impl ModelZone {
         }
         let whole = (order.max(self.geometry.pageblock_order)..=self.geometry.max_order)
             .find_map(|o| self.list(o, list).first().copied());
-        let pfn = self.stranger(order..=self.geometry.max_order, list).or(whole)?;
+        let pfn = whole?;
         let found = self.unlist(pfn);
         self.split(pfn, found, order, list);
         if !self.is_whole(order) && self.block_type(pfn) == list {
             self.fill(pfn, list);
         }
         Some(pfn)
-    }
-
-    /// The first block of a type in a pageblock of another.
-    fn stranger(&self, orders: std::ops::RangeInclusive<Order>, list: Migratetype) -> Option<u64> {
-        let blocks = self.pageblock(self.start)..=self.pageblock(self.end - 1);
-        blocks.into_iter().find_map(|block| {
-            let own = self.block_type(block * self.pageblock_pages());
-            let serves = |&(_, o, mt): &(u64, Order, Migratetype)| {
-                mt == list && mt != own && orders.contains(&o)
-            };
-            let (pfn, ..) = self.small(block).filter(serves).min_by_key(|&(pfn, o, _)| (o, pfn))?;
-            Some(pfn)
-        })
     }
 
     /// The block that a fallback looks at among those of a type: to claim its pageblock by it, or to split it.
@@ -171,10 +152,8 @@ impl ModelZone {
             (*of, *largest) == (mt, order) && !members.is_empty()
         });
         let class = if to_split.is_some() { classes.next() } else { classes.next_back() };
-        let Some((_, members)) = class else {
-            return self.stranger(order..=order, mt).map(|pfn| (pfn, order));
-        };
-        let own = self.own(members[0]).into_iter();
+        let (_, members) = class?;
+        let own = self.small(members[0]).into_iter();
         match to_split {
             Some(min) => own.filter(|&(_, o)| o >= min).min_by_key(|&(pfn, o)| (o, pfn)),
             None => own.filter(|&(_, o)| o == order).min(),

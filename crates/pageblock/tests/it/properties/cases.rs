@@ -209,13 +209,20 @@ pub(super) fn policies() -> impl Strategy<Value = Policy> {
     let placement = prop_oneof![2 => Just(Placement::Linux), 1 => Just(Placement::Packed)];
     (0..PRESETS.len(), change, free, 0u32..3, fraction, placement).prop_map(
         |(preset, change, min_free_kbytes, scale, fraction, placement)| {
-            let mut policy = PRESETS[preset].policy;
+            let open = PRESETS
+                .iter()
+                .filter(|p| placement == Placement::Linux || p.policy.allows_packed());
+            let open: Vec<_> = open.collect();
+            let mut policy = open[preset % open.len()].policy;
             policy.placement = placement;
             policy.min_free_kbytes = min_free_kbytes;
             policy.pcp_batch_scale_max = [1, 3, 5][scale as usize];
             policy.percpu_pagelist_high_fraction = fraction;
             if let Some((switch, value)) = change {
                 set(&mut policy, switch, value);
+            }
+            if !policy.allows_packed() {
+                policy.placement = Placement::Linux;
             }
             policy
         },
