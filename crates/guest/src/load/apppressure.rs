@@ -11,6 +11,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
+use pageblock_simulate::workload::apppressure::{FILE_LEN, MEDIA_PAGES, PAGE_OUT_BATCH};
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
 
 use super::{Random, begin, prepared, rest};
@@ -22,10 +23,6 @@ pub(super) use app::run as app;
 
 /// The folder of the files: `own/APP/N` and `shared/N` of 1 MiB, `media/N` of 128 KiB.
 const FOLDER: &str = "/data";
-const FILE_PAGES: u64 = 256;
-const MEDIA_PAGES: u64 = 32;
-/// Pages that are paged out by one call.
-const AT_A_TIME: u64 = 64;
 /// How often it is looked for an app to page out.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
 
@@ -144,8 +141,8 @@ fn page_out_old(
         let (number, _) = list.remove(at);
         drop(list);
         let (Ok(handle), (address, pages)) = &apps[number] else { continue };
-        for first in (0..*pages).step_by(AT_A_TIME as usize) {
-            let pages = AT_A_TIME.min(pages - first);
+        for first in (0..*pages).step_by(PAGE_OUT_BATCH as usize) {
+            let pages = u64::from(PAGE_OUT_BATCH).min(pages - first);
             // One that came to the front, or died, keeps the rest.
             if over.load(Relaxed) || page_out(handle, address + first * 4096, pages * 4096).is_err()
             {
@@ -164,18 +161,18 @@ fn make_files(sizes: &Apppressure, seed: u64) -> std::io::Result<()> {
     };
     for app in 0..sizes.apps {
         fs::create_dir_all(format!("{FOLDER}/own/{app}"))?;
-        for at in 0..random.between(sizes.own_pages).div_ceil(FILE_PAGES) {
-            file(format!("{FOLDER}/own/{app}/{at}"), FILE_PAGES)?;
+        for at in 0..random.between(sizes.own_pages).div_ceil(FILE_LEN) {
+            file(format!("{FOLDER}/own/{app}/{at}"), FILE_LEN)?;
         }
     }
     for folder in ["shared", "media"] {
         fs::create_dir_all(format!("{FOLDER}/{folder}"))?;
     }
-    for at in 0..sizes.shared_pages.div_ceil(FILE_PAGES) {
-        file(format!("{FOLDER}/shared/{at}"), FILE_PAGES)?;
+    for at in 0..sizes.shared_pages.div_ceil(FILE_LEN) {
+        file(format!("{FOLDER}/shared/{at}"), FILE_LEN)?;
     }
     for at in 0..sizes.media_files {
-        file(format!("{FOLDER}/media/{at}"), MEDIA_PAGES)?;
+        file(format!("{FOLDER}/media/{at}"), MEDIA_PAGES.into())?;
     }
     rustix::fs::sync();
     fs::write("/proc/sys/vm/drop_caches", "3")

@@ -10,6 +10,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
 use pageblock_recording::VmStat;
+use pageblock_simulate::workload::hugealloc::{HUGE_PAGES, LOOK_EVERY, vmstat_counters};
 use rustix::fs::{Advice, fadvise, sync};
 
 use super::{Random, begin, finish, rest, start};
@@ -22,35 +23,9 @@ use crate::message::Measured;
 const SOURCES: &str = "/data/src";
 const HEADERS: &str = "/data/inc";
 const OBJECTS: &str = "/data/obj";
-/// The time for which the program that asks for huge pages sleeps while its next batch is not due.
-const LOOK_EVERY: Duration = Duration::from_millis(5);
 /// The cache's reply and buffer, in bytes: a block of order 3, and an object of 1 KiB with its header.
 const FRAGMENT: usize = 32 << 10;
 const BUFFER: usize = 640;
-/// Pages of a huge page.
-const HUGE_PAGES: usize = 512;
-
-/// The counters that are sampled for each build. A name with no line of its own is the sum of those that begin with it.
-const COUNTERS: [&str; 18] = [
-    "thp_fault_alloc",
-    "thp_fault_fallback",
-    "compact_stall",
-    "compact_fail",
-    "compact_success",
-    "compact_migrate_scanned",
-    "compact_free_scanned",
-    "compact_daemon_migrate_scanned",
-    "compact_daemon_free_scanned",
-    "allocstall",
-    "pgscan_kswapd",
-    "pgsteal_kswapd",
-    "pgscan_direct",
-    "pgsteal_direct",
-    "pswpout",
-    "pswpin",
-    "workingset_refault",
-    "pgfault",
-];
 
 /// Runs the whole benchmark.
 pub(super) fn run(sizes: &Hugealloc, seed: u64) -> Result<Measured, String> {
@@ -103,8 +78,10 @@ fn counted() -> Result<BTreeMap<String, u64>, String> {
             stat.iter().filter(|(name, _)| part(name)).map(|(_, count)| count).sum()
         })
     };
+    // A name with no line of its own is the sum of those that begin with it.
+    let sampled = vmstat_counters().chain(["pgfault"]);
     let mut counts: BTreeMap<String, u64> =
-        COUNTERS.iter().map(|name| ((*name).to_owned(), sum(name))).collect();
+        sampled.map(|name| (name.to_owned(), sum(name))).collect();
     counts.insert("mm_page_alloc_extfrag".to_owned(), fallbacks::hits());
     Ok(counts)
 }
@@ -219,12 +196,12 @@ fn batches(sizes: &Hugealloc, done: &AtomicU64) -> std::io::Result<Vec<Duration>
     let mut times = Vec::new();
     for number in 0..sizes.batches {
         while done.load(Relaxed) * sizes.batches < number * sizes.jobs {
-            rest(LOOK_EVERY);
+            rest(Duration::from_nanos(LOOK_EVERY));
         }
         let begun = Instant::now();
-        let mut memory = Mapping::new(sizes.batch as usize * HUGE_PAGES)?;
+        let mut memory = Mapping::new(sizes.batch as usize * HUGE_PAGES as usize)?;
         memory.want_huge()?;
-        (0..sizes.batch as usize).for_each(|region| memory.touch(region * HUGE_PAGES));
+        (0..sizes.batch as usize).for_each(|region| memory.touch(region * HUGE_PAGES as usize));
         drop(memory);
         times.push(begun.elapsed());
     }

@@ -5,6 +5,7 @@ use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
 use std::time::{Duration, Instant};
 
+use pageblock_simulate::workload::mixed::{HUGE_PAGES, MESSAGES, PIPE_PAGES, TABLE_PAGES, TABLES};
 use rustix::fs::sync;
 
 use super::{Random, begin, finish, rest, start};
@@ -14,16 +15,10 @@ use crate::message::Measured;
 
 /// The folder of the files.
 const FOLDER: &str = "/data/files";
-/// Pages of a huge page, and one of them that is looked for.
-const HUGE_PAGES: u64 = 512;
+/// A page of a huge page, which is looked for.
 const LOOKED_AT: u64 = 64;
 /// The bytes of a message: an object of 1 KiB with its header.
 const MESSAGE: usize = 640;
-/// Messages that a pair of sockets holds.
-const MESSAGES: u64 = 64;
-/// Pages that a pipe holds, and pages a table of pages maps.
-const PIPE_PAGES: u64 = 16;
-const TABLE_PAGES: u64 = 512;
 
 /// Runs the rounds.
 pub(super) fn run(sizes: &Mixed, seed: u64) -> Result<Measured, String> {
@@ -186,7 +181,6 @@ fn pipe() -> std::io::Result<(u64, Piece)> {
 
 /// Maps memory of which each table of pages has one page.
 fn tables() -> std::io::Result<(u64, Piece)> {
-    const TABLES: u64 = 8;
     let mut memory = Mapping::new((TABLES * TABLE_PAGES) as usize)?;
     memory.want_small()?;
     (0..TABLES).for_each(|at| memory.touch((at * TABLE_PAGES) as usize));

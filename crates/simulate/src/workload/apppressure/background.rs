@@ -21,7 +21,7 @@ use crate::sim::world::{Random, World};
 use crate::sim::{Nanos, SECOND};
 
 /// Pages that are paged out between two checks of the time.
-const PAGE_OUT_BATCH: u32 = 64;
+pub const PAGE_OUT_BATCH: u32 = 64;
 
 /// Boots the system: takes memory that stays allocated, in a mixture as programs start.
 pub(super) async fn boot(ctx: Ctx<'_>, device: Rc<RefCell<Device>>) {

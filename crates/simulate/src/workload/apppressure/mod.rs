@@ -39,6 +39,8 @@ use crate::sim::{MICROSECOND, MILLISECOND, Nanos};
 use sizes::{Sizes, Spec};
 
 pub use amounts::Amounts;
+pub use background::PAGE_OUT_BATCH;
+pub use sizes::{FILE_LEN, MEDIA_PAGES};
 
 /// Android's addition to the low and the high watermark: three screens of 1080 x 2400 pixels of 4 bytes, in KiB
 /// (`extra_free_kbytes`; from Android 12 on by `watermark_scale_factor`). (K)

@@ -109,9 +109,8 @@ pub(super) const TURN: Nanos = 200 * MILLISECOND;
 pub(super) const TURN_ANON: u64 = 500;
 pub(super) const TURN_FILES: u64 = 200;
 
-/// The user's files, the pages of each, and lookups per second. (K)
+/// The user's files, and lookups per second. (K)
 pub(super) const MEDIA_FILES: u64 = 20_000;
-pub(super) const MEDIA_PAGES: u32 = 32;
 pub(super) const LOOKUPS_PER_S: u64 = 40;
 /// The system's activity: turns per second, and per turn its own pages accessed, objects replaced, and pages of
 /// shared files read. (K)
@@ -135,8 +134,10 @@ pub(super) const SWAP_SHORT: u64 = 10;
 pub(super) const THRASHING: u64 = 100;
 pub(super) const THRASHING_WINDOW: Nanos = SECOND;
 
+/// The pages of each of the user's files. (K)
+pub const MEDIA_PAGES: u32 = 32;
 /// The pages of an app's file.
-pub(super) const FILE_LEN: u64 = 256;
+pub const FILE_LEN: u64 = 256;
 
 /// The slab objects of a file on ext4 or f2fs. (K)
 pub(super) const FILE_OBJECTS: &[FileObject] = &[

@@ -25,9 +25,9 @@ const FRAGMENTS: usize = 8;
 /// Buffers of 1 KiB that arrive each time, and how many are in flight. (K)
 const BUFFERS: (usize, usize) = (8, 64);
 /// Pages of a huge page.
-const HUGE_PAGES: u32 = 512;
+pub const HUGE_PAGES: u32 = 512;
 /// The time for which the program sleeps while its next batch is not due.
-const LOOK_EVERY: u64 = 5 * MILLISECOND;
+pub const LOOK_EVERY: u64 = 5 * MILLISECOND;
 
 /// Models memcached: long-lived items in memory, of which popular ones are touched more often; network buffers.
 pub(super) async fn memory_cache(

@@ -11,6 +11,7 @@ mod build;
 mod load;
 
 pub use amounts::Amounts;
+pub use load::{HUGE_PAGES, LOOK_EVERY};
 
 use std::cell::Cell;
 use std::rc::Rc;
@@ -252,6 +253,17 @@ const COUNTERS: &[&str] = &[
     "pswpin",
     "workingset_refault",
 ];
+
+/// Returns those of them that `/proc/vmstat` has.
+pub fn vmstat_counters() -> impl Iterator<Item = &'static str> {
+    let beside = [
+        names::SIMULATED_USER_MS,
+        names::SIMULATED_SYSTEM_MS,
+        names::MM_PAGE_ALLOC_EXTFRAG,
+        names::LIST_MISMATCH_PAGES,
+    ];
+    COUNTERS.iter().copied().filter(move |name| !beside.contains(name))
+}
 
 /// Returns the name of a counter's samples, one for each build.
 #[must_use]

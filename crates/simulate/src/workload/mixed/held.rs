@@ -12,12 +12,13 @@ use crate::sim::task::{Ctx, OutOfMemory};
 use crate::sim::world::Random;
 
 /// Messages that a pair of sockets holds, a page for each four.
-const MESSAGES: u64 = 64;
+pub const MESSAGES: u64 = 64;
 /// Pages that a pipe holds.
-const PIPE_PAGES: u64 = 16;
-/// Tables of a mapping of which each maps one page, and the pages that a table can map.
-const TABLES: u64 = 8;
-const TABLE_PAGES: u64 = 512;
+pub const PIPE_PAGES: u64 = 16;
+/// Tables of a mapping of which each maps one page.
+pub const TABLES: u64 = 8;
+/// Pages that a table of pages maps.
+pub const TABLE_PAGES: u64 = 512;
 
 /// The pieces that are held, each with about its pages.
 #[derive(Debug)]

@@ -4,6 +4,8 @@
 mod held;
 mod round;
 
+pub use held::{MESSAGES, PIPE_PAGES, TABLE_PAGES, TABLES};
+
 use std::cell::RefCell;
 use std::rc::Rc;
 
@@ -29,7 +31,7 @@ const BURST_EACH: u64 = 2;
 /// Processes that touch memory side by side.
 const PROCESSES: u64 = 8;
 /// Pages of a huge page.
-const HUGE_PAGES: u64 = 512;
+pub const HUGE_PAGES: u64 = 512;
 /// The smallest machine, in pages: its shares are not empty.
 const LEAST_PAGES: u64 = 16 << 10;
 

@@ -10,7 +10,7 @@ use pageblock_vm::Vm;
 use pageblock_vm::inode::InodeId;
 use pageblock_vm::space::SpaceId;
 
-use super::held::{Held, table};
+use super::held::{Held, TABLE_PAGES, table};
 use super::{FILE_PAGES, HUGE_PAGES, PAUSE, Sizes};
 use crate::sim::SECOND;
 use crate::sim::task::{Ctx, OutOfMemory};
@@ -22,8 +22,6 @@ const FOLDERS: usize = 4;
 const SMALL_FILES: u64 = 64;
 /// Rounds whose small files are kept.
 const SMALL_ROUNDS: usize = 2;
-/// Pages that a table maps.
-const TABLE_PAGES: u64 = 512;
 
 /// The load between its rounds; a task takes it out of its place, and puts it back.
 pub(super) type Shared = Rc<RefCell<Option<Load>>>;
