@@ -94,8 +94,10 @@ impl Shadow {
 /// Runs the calls that `data` says; returns their number.
 pub(crate) fn drive(data: &[u8]) -> u64 {
     let mut bytes = Bytes(data);
-    let mut policy = PRESETS[usize::from(bytes.next()) % PRESETS.len()].policy;
-    if bytes.next() % 2 == 1 && policy.allows_packed() {
+    let (preset, packed) = (usize::from(bytes.next()), bytes.next() % 2 == 1);
+    let open = PRESETS.iter().filter(|preset| !packed || preset.policy.allows_packed());
+    let mut policy = open.clone().nth(preset % open.count()).unwrap().policy;
+    if packed {
         policy.placement = Placement::Packed;
     }
     let mut calls = 0;
