@@ -4,6 +4,7 @@ mod cpu_lists;
 mod driver;
 mod emptying;
 mod fast_path;
+mod folders;
 mod hotplug;
 mod imposed;
 mod invariants;

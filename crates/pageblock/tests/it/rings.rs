@@ -4,11 +4,13 @@
 use std::fs;
 use std::path::PathBuf;
 
-use crate::source::{code, named_after, rust_files};
+use crate::folders::{Folders, none};
 
-/// The folders of `src`, lowest first.
-const RINGS: [&str; 9] =
-    ["policy", "base", "table", "zone", "percpu", "access", "slowpath", "api", "replay"];
+/// The module of unit tests that makes a whole allocator stands outside of the order.
+const FOLDERS: Folders = Folders {
+    names: &["policy", "base", "table", "zone", "percpu", "access", "slowpath", "api", "replay"],
+    open: &["testing"],
+};
 
 /// The workspace's crates, lowest first.
 const CRATES: [&str; 21] = [
@@ -35,79 +37,34 @@ const CRATES: [&str; 21] = [
     "cli",
 ];
 
-/// The module of unit tests that makes a whole allocator; it stands outside of the order.
-const TESTING: &str = "testing";
-
 pub(crate) fn root() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR"))
 }
 
-/// What is wrong with the paths of a file of a ring.
-fn wrong_paths(ring: usize, text: &str) -> Vec<String> {
-    let mut wrong = Vec::new();
-    for (number, line) in (1..).zip(text.lines()) {
-        let line = code(line);
-        for named in named_after(line, "crate::") {
-            match RINGS.iter().position(|&name| name == named) {
-                Some(other) if other <= ring => {}
-                Some(_) => {
-                    wrong.push(format!("{number}: {} must not import from {named}", RINGS[ring]));
-                }
-                None if named == TESTING => {}
-                None => wrong.push(format!("{number}: crate::{named} is no folder of src")),
-            }
-        }
-        if line.contains("super::super") {
-            wrong.push(format!(
-                "{number}: a path from the crate's root says more than super::super"
-            ));
-        }
-    }
-    wrong
-}
-
 #[test]
 fn folders_import_only_from_those_before_them() {
-    let mut wrong = Vec::new();
-    for (ring, name) in RINGS.into_iter().enumerate() {
-        for file in rust_files(&root().join("src").join(name)) {
-            let text = fs::read_to_string(&file).unwrap();
-            let shown = file.strip_prefix(root()).unwrap().display().to_string();
-            wrong
-                .extend(wrong_paths(ring, &text).into_iter().map(|what| format!("{shown}:{what}")));
-        }
-    }
-    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    none(&FOLDERS.files(), |file| FOLDERS.wrong_names(file.at, &file.text));
 }
 
 /// Every file stands in one of the folders, so that the test above reads it.
 #[test]
 fn only_the_root_and_its_tests_stand_outside_of_the_folders() {
-    let mut outside: Vec<String> = fs::read_dir(root().join("src"))
-        .unwrap()
-        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
-        .filter(|name| !RINGS.contains(&name.as_str()))
-        .collect();
-    outside.sort();
-    assert_eq!(outside, ["lib.rs", "testing.rs"]);
+    assert_eq!(FOLDERS.outside(), ["lib.rs", "testing.rs"]);
 }
 
 #[test]
 fn arrow_back_is_found() {
-    let zone = 3;
-    assert!(wrong_paths(zone, "use crate::table::map::Index;\n// crate::api\n").is_empty());
+    let wrong = |text| FOLDERS.wrong_names(FOLDERS.place("zone").unwrap(), text);
+    assert!(wrong("use crate::table::map::Index;\n// crate::api\n").is_empty());
     assert_eq!(
-        wrong_paths(zone, "use crate::base::frame::Pfn;\nuse crate::api::alloc::Allocator;"),
+        wrong("use crate::base::frame::Pfn;\nuse crate::api::alloc::Allocator;"),
         ["2: zone must not import from api"]
     );
     assert_eq!(
-        wrong_paths(zone, "    let at = crate::percpu::cache::MAX_LISTS;"),
+        wrong("    let at = crate::percpu::cache::MAX_LISTS;"),
         ["1: zone must not import from percpu"]
     );
-    assert_eq!(
-        wrong_paths(zone, "use crate::frame::Pfn;"),
-        ["1: crate::frame is no folder of src"]
-    );
+    assert_eq!(wrong("use crate::frame::Pfn;"), ["1: crate::frame is no folder of src"]);
 }
 
 /// The crates of the workspace that a manifest names as dependencies. Those of tests are free.

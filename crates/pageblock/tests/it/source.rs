@@ -1,4 +1,4 @@
-//! The text of source files, for tests of how code is laid out (those of `crates/vm` and `crates/recording` too).
+//! The text of source files, for tests of how code is laid out (those of `crates/vm`, `crates/recording` and `crates/measure` too).
 
 use std::fs;
 use std::path::{Path, PathBuf};

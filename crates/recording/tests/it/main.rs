@@ -1,9 +1,12 @@
 //! Tests of the crate, also with recordings of real kernels if they are available.
 
 mod captures;
+#[path = "../../../pageblock/tests/it/circles.rs"]
 mod circles;
 mod columnar;
 mod damage;
+#[path = "../../../pageblock/tests/it/folders.rs"]
+mod folders;
 mod forms;
 mod made;
 mod not_understood;

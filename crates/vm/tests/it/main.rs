@@ -2,6 +2,8 @@
 
 mod compaction;
 mod early;
+#[path = "../../../pageblock/tests/it/folders.rs"]
+mod folders;
 mod huge;
 mod kswapd;
 mod machine;

@@ -2,16 +2,26 @@
 //! fields of `Vm`.
 
 use std::fs;
-use std::path::PathBuf;
 
-use crate::source::{code, named_after, rust_files};
+use crate::folders::{Folders, none, src};
+use crate::source::{code, named_after};
 
-/// The folders of `src`, lowest first.
-const RINGS: [&str; 10] =
-    ["base", "page", "slab", "pagecache", "swap", "fs", "huge", "compact", "reclaim", "slowpath"];
-
-/// The files outside of the folders that every folder may import: the machine, and what it is made of.
-const ROOT: [&str; 3] = ["config", "node", "vm"];
+/// Every folder may import the machine, and what it is made of.
+const FOLDERS: Folders = Folders {
+    names: &[
+        "base",
+        "page",
+        "slab",
+        "pagecache",
+        "swap",
+        "fs",
+        "huge",
+        "compact",
+        "reclaim",
+        "slowpath",
+    ],
+    open: &["config", "node", "vm"],
+};
 
 /// The fields of `Vm` that belong to a folder.
 const FIELDS: [(&str, &str); 12] = [
@@ -35,48 +45,34 @@ const NODE_FIELDS: [(&str, &str); 2] = [("kcompactd", "compact"), ("kswapd", "re
 /// The fields of `Vm` that belong to no folder.
 const MACHINE: [&str; 5] = ["allocator", "kernel", "config", "nodes", "observer"];
 
-fn src() -> PathBuf {
-    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("src")
+fn place(folder: &str) -> usize {
+    FOLDERS.place(folder).unwrap()
 }
 
-fn ring_of(folder: &str) -> usize {
-    RINGS.iter().position(|&name| name == folder).unwrap()
-}
-
-/// Returns the imports and fields in a file of a ring that it must not name.
-fn wrong_names(ring: usize, text: &str) -> Vec<String> {
-    let mut wrong = Vec::new();
+/// Returns the imports and fields in a text of a folder that it must not name.
+fn wrong_names(at: usize, text: &str) -> Vec<String> {
+    let mut wrong = FOLDERS.wrong_names(at, text);
     // Others have fields of their own.
     let opens_vm = text.contains("crate::vm::");
+    let not_its = |number: i32, field: &str, owner: &str| {
+        format!("{number}: {} must not name {owner}'s `{field}`", FOLDERS.names[at])
+    };
     for (number, line) in (1..).zip(text.lines()) {
         let line = code(line);
-        for named in named_after(line, "crate::") {
-            match RINGS.iter().position(|&name| name == named) {
-                Some(other) if other <= ring => {}
-                Some(_) => {
-                    wrong.push(format!("{number}: {} must not import from {named}", RINGS[ring]));
-                }
-                None if ROOT.contains(&named) => {}
-                None => wrong.push(format!("{number}: crate::{named} is no folder of src")),
-            }
-        }
         for named in named_after(line, "self.").chain(named_after(line, "vm.")) {
             let owner = FIELDS.iter().find(|&&(field, _)| field == named);
             if let Some((field, owner)) = owner
                 && opens_vm
                 && !line.contains(&format!("{field}("))
-                && ring_of(owner) > ring
+                && place(owner) > at
             {
-                wrong.push(format!("{number}: {} must not name {owner}'s `{field}`", RINGS[ring]));
+                wrong.push(not_its(number, field, owner));
             }
         }
         for (field, owner) in NODE_FIELDS {
-            if line.contains(&format!("].{field}")) && ring_of(owner) > ring {
-                wrong.push(format!("{number}: {} must not name {owner}'s `{field}`", RINGS[ring]));
+            if line.contains(&format!("].{field}")) && place(owner) > at {
+                wrong.push(not_its(number, field, owner));
             }
-        }
-        if line.contains("super::super") {
-            wrong.push(format!("{number}: write a path from the crate's root, not super::super"));
         }
     }
     wrong
@@ -84,28 +80,13 @@ fn wrong_names(ring: usize, text: &str) -> Vec<String> {
 
 #[test]
 fn folders_name_only_those_before_them() {
-    let mut wrong = Vec::new();
-    for (ring, name) in RINGS.into_iter().enumerate() {
-        for file in rust_files(&src().join(name)) {
-            let text = fs::read_to_string(&file).unwrap();
-            let shown = file.strip_prefix(src()).unwrap().display().to_string();
-            wrong
-                .extend(wrong_names(ring, &text).into_iter().map(|what| format!("{shown}:{what}")));
-        }
-    }
-    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    none(&FOLDERS.files(), |file| wrong_names(file.at, &file.text));
 }
 
 /// Every file is in one of the folders, so that the test above reads it.
 #[test]
 fn only_the_machine_is_outside_of_the_folders() {
-    let mut outside: Vec<String> = fs::read_dir(src())
-        .unwrap()
-        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
-        .filter(|name| !RINGS.contains(&name.as_str()))
-        .collect();
-    outside.sort();
-    assert_eq!(outside, ["check.rs", "config.rs", "lib.rs", "node.rs", "vm.rs"]);
+    assert_eq!(FOLDERS.outside(), ["check.rs", "config.rs", "lib.rs", "node.rs", "vm.rs"]);
 }
 
 /// A new field of `Vm` must be given to a folder, so that the first test knows it.
@@ -152,7 +133,7 @@ fn fields_of_subsystems_are_private_to_their_folders() {
 
 #[test]
 fn an_arrow_back_is_found() {
-    let swap = ring_of("swap");
+    let swap = place("swap");
     assert!(
         wrong_names(swap, "use crate::page::Owner;\n// crate::reclaim, self.huge\n").is_empty()
     );

@@ -1,4 +1,5 @@
-//! Circles among the files of a crate: files that import each other, directly or through others.
+//! Circles among the files of a crate: files that import each other, directly or through others. For tests of `crates/measure`
+//! and `crates/recording`.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -79,7 +80,8 @@ fn parent(module: &str) -> &str {
     module.rsplit_once("::").map_or("", |(parent, _)| parent)
 }
 
-/// Returns which module names which, from the texts of the modules.
+/// Returns which module names which, from the texts of the modules. A parent that uses its parts without a prefix does not
+/// name them.
 pub(crate) fn imports_in(texts: &BTreeMap<String, String>) -> Imports {
     let modules: BTreeSet<String> = texts.keys().cloned().collect();
     let mut imports = Imports::new();
@@ -92,8 +94,6 @@ pub(crate) fn imports_in(texts: &BTreeMap<String, String>) -> Imports {
             let paths = paths_after(&code, prefix);
             named.extend(paths.iter().map(|path| resolve(&modules, base, path)));
         }
-        // A parent uses its parts without a prefix.
-        named.extend(modules.iter().filter(|part| parent(part) == module).cloned());
         named.remove(module);
         imports.insert(module.clone(), named);
     }
@@ -122,29 +122,37 @@ fn reached(imports: &Imports, from: &str) -> BTreeSet<String> {
     all
 }
 
-/// Returns the circles: sets of modules of which each reaches each other. A parent and its parts are none.
-pub(crate) fn circles(imports: &Imports) -> Vec<BTreeSet<String>> {
+/// Returns the circles: sets of modules of which each reaches each other.
+pub(crate) fn circles(imports: &Imports) -> BTreeSet<BTreeSet<String>> {
     let reached: BTreeMap<&String, _> =
         imports.keys().map(|module| (module, reached(imports, module))).collect();
-    let mut circles = BTreeSet::new();
-    for (&module, all) in &reached {
-        let circle: BTreeSet<String> =
-            all.iter().filter(|&other| reached[other].contains(module)).cloned().collect();
-        let of_one = circle.iter().any(|top| {
-            !top.is_empty() && circle.iter().all(|part| part == top || parent(part) == top)
-        });
-        if circle.len() > 1 && !of_one {
-            circles.insert(circle);
+    let circle = |(&module, all): (&&String, &BTreeSet<String>)| -> BTreeSet<String> {
+        all.iter().filter(|&other| reached[other].contains(module)).cloned().collect()
+    };
+    reached.iter().map(circle).filter(|circle| circle.len() > 1).collect()
+}
+
+/// Returns the circles of files that each import also from their parts. A parent and its parts are none.
+pub(crate) fn circles_but_of_parts(mut imports: Imports) -> Vec<BTreeSet<String>> {
+    let modules: Vec<String> = imports.keys().cloned().collect();
+    for part in &modules {
+        if let Some(of_parent) = imports.get_mut(parent(part)).filter(|_| !part.is_empty()) {
+            of_parent.insert(part.clone());
         }
     }
-    circles.into_iter().collect()
+    let is_of_one = |circle: &BTreeSet<String>| {
+        circle.iter().any(|top| {
+            !top.is_empty() && circle.iter().all(|part| part == top || parent(part) == top)
+        })
+    };
+    circles(&imports).into_iter().filter(|circle| !is_of_one(circle)).collect()
 }
 
 #[test]
 fn a_circle_is_found() {
     let of = |files: &[(&str, &str)]| {
         let texts = files.iter().map(|&(module, text)| (module.to_owned(), text.to_owned()));
-        circles(&imports_in(&texts.collect())).into_iter().flatten().collect::<Vec<_>>()
+        circles_but_of_parts(imports_in(&texts.collect())).into_iter().flatten().collect::<Vec<_>>()
     };
     let (a, b) = ("use crate::b::{\n    B,\n    C,\n};", "fn f() -> crate::a::A {}");
     assert_eq!(of(&[("", "mod a;"), ("a", a), ("b", b)]), ["a", "b"]);
