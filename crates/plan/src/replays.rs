@@ -1,13 +1,12 @@
 //! Free replays of a recording under policies.
 
 use pageblock::preset::Preset;
-use pageblock_measure::certificate::DRAWS;
+use pageblock_measure::certificate::{Certified, DRAWS, Reproduced, Taken};
 use pageblock_measure::compare::calibrate;
 use pageblock_measure::compare::common::Options;
 use pageblock_measure::{Calibration, Loop, Run};
 use pageblock_replay::demand::Demands;
 use pageblock_replay::open_loop::{self, Replayed};
-use pageblock_report::certificate;
 use pageblock_report::verify as words;
 
 use crate::error::{Result, bail};
@@ -155,12 +154,14 @@ fn replayed(
     if runs.len() < all {
         notes.push(format!("Interrupted: {} of {all} replays are done.", runs.len()));
     }
-    let line = words::certificate(&fidelity, Some(grades.of(taken)));
-    let mut line =
-        format!("{line}; {}", certificate::taken(&grades, taken, wanted == Wanted::Better));
-    line.extend(calibration.as_ref().and_then(certificate::drawn));
+    let reproduced = Reproduced {
+        taken: Some(Taken::new(&grades, taken, wanted != Wanted::Better)),
+        drawn: calibration.as_ref().and_then(Calibration::drawn),
+        ..Reproduced::new(&fidelity, Some(grades.of(taken).grade))
+    };
+    let certified = Certified::Reproduced(Box::new(reproduced));
     for run in &mut runs {
-        run.certificate = Some(line.clone());
+        run.certificate = Some(certified.clone());
         run.calibration.clone_from(&calibration);
         run.notes.clone_from(&notes);
     }

@@ -16,7 +16,7 @@ use pageblock_picture::{Kind, Subject};
 use pageblock_recording::CaptureOptions;
 use pageblock_replay::{history, machine::recorded_preset};
 use pageblock_report::text::in_line;
-use pageblock_report::{full, replay as print, verify as words};
+use pageblock_report::{certificate, full, replay as print, verify as words};
 
 use crate::error::{Error, Place, Result, bail};
 use crate::policy::NamedPolicy;
@@ -174,7 +174,7 @@ fn saved(run: &Run) -> Subject {
         machine: run.machine.clone(),
         seed: Some(run.seed),
         command: command(run),
-        certificate: run.certificate.clone(),
+        certificate: run.certificate.as_ref().map(certificate::line),
         notes: run.notes.clone(),
         history: run.history.clone(),
     }
@@ -240,7 +240,7 @@ fn recording(
             kind: Kind::Replayed,
             command: format!("pageblock report {file} --policy {}", quoted(name)),
             notes: run.notes.clone(),
-            certificate: run.certificate.clone(),
+            certificate: run.certificate.as_ref().map(certificate::line),
             history: run.history.take(),
             ..subject.clone()
         });

@@ -31,10 +31,11 @@ pub fn print(calibration: &Calibration) -> String {
 
 #[cfg(test)]
 mod tests {
+    use pageblock_measure::certificate::{Certified, Reproduced};
     use pageblock_measure::run::calibration::CalibrationRow;
 
     use super::*;
-    use crate::certificate::drawn;
+    use crate::certificate;
 
     #[test]
     fn recorded_and_replayed_counts_are_columns() {
@@ -50,10 +51,12 @@ mod tests {
             requests: 30_000,
             same_frame: 29_999,
         };
-        assert_eq!(drawn(&calibration), None);
+        assert_eq!(calibration.drawn(), None);
         let several = Calibration { range: Some((80, 2000)), ..calibration.clone() };
+        let reproduced = Reproduced { drawn: several.drawn(), ..Reproduced::default() };
         let text = "; over the seeds 80 to 2000 fragmentation events under debian-6.12, where 1204 are recorded";
-        assert_eq!(drawn(&several).as_deref(), Some(text));
+        let said = certificate::line(&Certified::Reproduced(Box::new(reproduced)));
+        assert!(said.ends_with(text), "{said}");
         assert_eq!(
             line(&calibration),
             "free replay under debian-6.12, the recorded policy, has 90 fragmentation events where \

@@ -1,17 +1,65 @@
 //! What can be concluded from a recording, as text.
 
-use pageblock_measure::Calibration;
 use pageblock_measure::certificate::{
-    Certificate, DRAWS, Distance, FEW, Grade, Grades, Loop, Part, Support,
+    Certified, DRAWS, Distance, Drawn, FEW, Grade, Grades, Loop, Part, Reproduced, Support, Taken,
 };
 
 use crate::table::Table;
-use crate::verify::percent;
+use crate::verify::{gap, percent};
+
+/// Returns the certificate of a run's recording: one line to be printed above every what-if.
+#[must_use]
+pub fn line(certified: &Certified) -> String {
+    match certified {
+        Certified::Reproduced(reproduced) => reproduced_in_words(reproduced),
+        Certified::Sentence(sentence) => sentence.trim_end().to_owned(),
+    }
+}
+
+pub(crate) fn reproduced_in_words(of: &Reproduced) -> String {
+    let Reproduced { recording, preset, events, .. } = of;
+    let Some(total) = of.decisions else {
+        let gap = of.gap.as_ref().map(gap).unwrap_or_default();
+        return format!("{recording} under {preset}: not judged: {gap}") + &replayed(of);
+    };
+    let grade = of.grade.map_or(String::new(), |of| format!("{}; ", grade(of)));
+    let mut text = format!(
+        "{recording} under {preset}: {grade}{} % of {} decisions in {events} events have the recorded \
+         shape, {} % are exact",
+        percent(total.shape_permyriad()),
+        total.cases,
+        percent(total.exact_permyriad()),
+    );
+    if let Some((name, kind)) = &of.worst {
+        let exact = percent(kind.exact_permyriad());
+        text += &format!("; the worst kind is {name}, {exact} % of {} exact", kind.cases);
+    }
+    if !of.not_judged.is_empty() {
+        text += &format!("; not judged: {}", of.not_judged.join(", "));
+    }
+    text += match (of.end_state_recorded, of.end_state_equal) {
+        (false, _) => "; the end state is not recorded",
+        (true, Some(true)) => "; the end state is equal",
+        (true, Some(false)) => "; the end state is not equal",
+        (true, None) => "; the end state is not compared block by block",
+    };
+    text + &replayed(of)
+}
+
+/// Says which loop was taken and why, and what the seeds give.
+fn replayed(of: &Reproduced) -> String {
+    let taken = of.taken.map_or(String::new(), |of| format!("; {}", taken(of)));
+    let drawn = of.drawn.as_ref().map_or(String::new(), |of| {
+        let Drawn { policy, recorded, fewest, most } = of;
+        format!(
+            "; over the seeds {fewest} to {most} fragmentation events under {policy}, where {recorded} are recorded"
+        )
+    });
+    taken + &drawn
+}
 
 /// Returns the grade with what it means.
-#[must_use]
-pub fn grade(certificate: &Certificate) -> String {
-    let letter = certificate.grade;
+fn grade(letter: Grade) -> String {
     let means = match letter {
         Grade::A => "every part of a what-if that can be tested is supported",
         Grade::B => {
@@ -24,37 +72,20 @@ pub fn grade(certificate: &Certificate) -> String {
     format!("grade {letter:?}, {means}")
 }
 
-/// Says which loop was taken and why: by its grade if `by_grade`, else because it was asked for.
-#[must_use]
-pub fn taken(grades: &Grades, taken: Loop, by_grade: bool) -> String {
-    let (name, other) = match taken {
-        Loop::Open => (Loop::Open.name(), Loop::Closed),
-        Loop::Closed => (Loop::Closed.name(), Loop::Open),
-    };
-    if grades.closed.is_none() {
+fn taken(of: Taken) -> String {
+    let (name, rival) = (of.taken.name(), of.taken.other().name());
+    let Some(grade) = of.other else {
         return format!("the {name} is taken: the recording has no other");
-    }
-    let (rival, grade) = (other.name(), grades.of(other).grade);
-    match (by_grade, taken) {
-        (false, _) => format!("the {name} is taken, as asked for (the {rival}: grade {grade:?})"),
-        (true, Loop::Open) => {
+    };
+    match (of.as_asked, of.taken) {
+        (true, _) => format!("the {name} is taken, as asked for (the {rival}: grade {grade:?})"),
+        (false, Loop::Open) => {
             format!("the {name} is taken: the {rival} supports no more (grade {grade:?})")
         }
-        (true, Loop::Closed) => {
+        (false, Loop::Closed) => {
             format!("the {name} is taken: it supports more than the {rival} (grade {grade:?})")
         }
     }
-}
-
-/// Says between which counts the replays of several seeds under the recorded policy lie; `None` for a single seed.
-#[must_use]
-pub fn drawn(calibration: &Calibration) -> Option<String> {
-    let (fewest, most) = calibration.range?;
-    let (recorded, _) = calibration.total();
-    Some(format!(
-        "; over the seeds {fewest} to {most} fragmentation events under {}, where {recorded} are recorded",
-        calibration.policy
-    ))
 }
 
 /// Prints the better loop's grade, how far both free replays are from the recording, and what that supports.
@@ -62,7 +93,7 @@ pub fn drawn(calibration: &Calibration) -> Option<String> {
 pub fn print(grades: &Grades, policy: &str) -> String {
     let better = grades.better();
     let open = &grades.open;
-    let mut text = grade(grades.of(better));
+    let mut text = grade(grades.of(better).grade);
     text[..1].make_ascii_uppercase();
     text.push('\n');
     text += &format!("Lost events: {}; the start state is ", open.lost);
@@ -132,5 +163,56 @@ pub fn supports(support: Support) -> String {
         Support::NoneRecorded => "nothing: none was recorded, and the replay has some".to_owned(),
         Support::Rare => format!("nothing tests it: fewer than {FEW} here"),
         Support::Unknown => "nothing: not recorded".to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use pageblock_measure::certificate::verification::{Gap, KindResult};
+
+    use super::*;
+
+    #[test]
+    fn a_run_says_what_its_recording_supports() {
+        let reproduced = Reproduced {
+            recording: "r".to_owned(),
+            preset: "linux-6.18".to_owned(),
+            events: 900,
+            decisions: Some(KindResult { cases: 400, shape: 399, exact: 300, explained: 0 }),
+            worst: Some((
+                "fallbacks".to_owned(),
+                KindResult { cases: 200, exact: 100, shape: 100, explained: 0 },
+            )),
+            not_judged: vec!["drains".to_owned(), "steals".to_owned()],
+            end_state_recorded: true,
+            end_state_equal: Some(false),
+            grade: Some(Grade::C),
+            taken: Some(Taken { taken: Loop::Closed, as_asked: false, other: Some(Grade::D) }),
+            drawn: Some(Drawn { policy: "linux-6.18".to_owned(), recorded: 7, fewest: 3, most: 9 }),
+            ..Reproduced::default()
+        };
+        let text = "r under linux-6.18: grade C, some parts of a what-if are supported; 99.75 % of 400 decisions in 900 \
+            events have the recorded shape, 75.00 % are exact; the worst kind is fallbacks, 50.00 % of 200 exact; \
+            not judged: drains, steals; the end state is not equal; the closed loop is taken: it supports more than the \
+            open loop (grade D); over the seeds 3 to 9 fragmentation events under linux-6.18, where 7 are recorded";
+        let say = |reproduced| line(&Certified::Reproduced(Box::new(reproduced)));
+        assert_eq!(say(reproduced), text);
+        let void = Reproduced {
+            recording: "r".to_owned(),
+            preset: "linux-6.18".to_owned(),
+            gap: Some(Gap::NoEvents),
+            taken: Some(Taken { taken: Loop::Open, as_asked: true, other: None }),
+            ..Reproduced::default()
+        };
+        let text = "r under linux-6.18: not judged: the recording has no events after its start snapshot; the open loop is \
+            taken: the recording has no other";
+        assert_eq!(say(void), text);
+    }
+
+    /// Versions before saved the sentence itself.
+    #[test]
+    fn an_old_sentence_is_said_again() {
+        let old: Certified = serde_json::from_str("\"r under linux-6.18: grade B\\n\"").unwrap();
+        assert_eq!(line(&old), "r under linux-6.18: grade B");
     }
 }

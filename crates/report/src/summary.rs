@@ -2,7 +2,7 @@
 
 use pageblock_measure::compare::summary::{Judged, Summary, SummaryCell, SummaryRow};
 
-use crate::certificate::supports;
+use crate::certificate::{self, supports};
 use crate::table::Table;
 
 /// The number of policies up to which intervals are printed, and beside the baseline what is supported.
@@ -103,8 +103,8 @@ pub fn print(summary: &Summary) -> String {
 fn heading(summary: &Summary) -> String {
     let Summary { subject, seeds, .. } = summary;
     let mut text: String = summary.ended.iter().map(|line| format!("{line}\n")).collect();
-    if let Some(certificate) = &summary.certificate {
-        text += &format!("Certificate: {}\n", certificate.trim_end());
+    if let Some(certified) = &summary.certificate {
+        text += &format!("Certificate: {}\n", certificate::line(certified));
     }
     if !text.is_empty() {
         text.push('\n');

@@ -1,5 +1,6 @@
 //! How well a guided replay reproduced a recording, as a table and as one line.
 
+use pageblock_measure::certificate::Reproduced;
 use pageblock_measure::certificate::verification::{
     DRAINS, Gap, KindResult, Mismatch, Verification,
 };
@@ -11,35 +12,8 @@ use crate::table::Table;
 /// Returns the certificate: one line to be printed above every what-if of the recording.
 #[must_use]
 pub fn certificate(verification: &Verification, certificate: Option<&Certificate>) -> String {
-    let Verification { recording, preset, events, .. } = verification;
-    let end = match (verification.end_state_recorded, verification.end_state_equal) {
-        (false, _) => "not recorded",
-        (true, Some(true)) => "equal",
-        (true, Some(false)) => "not equal",
-        (true, None) => "not compared block by block",
-    };
-    if verification.is_void() {
-        let gap = verification.main_gap().map(gap).unwrap_or_default();
-        return format!("{recording} under {preset}: not judged: {gap}");
-    }
-    let total = verification.total();
-    let grade = certificate.map_or(String::new(), |of| format!("{}; ", certificate::grade(of)));
-    let mut text = format!(
-        "{recording} under {preset}: {grade}{} % of {} decisions in {events} events have the recorded \
-         shape, {} % are exact",
-        percent(total.shape_permyriad()),
-        total.cases,
-        percent(total.exact_permyriad()),
-    );
-    if let Some((name, kind)) = verification.worst() {
-        let exact = percent(kind.exact_permyriad());
-        text += &format!("; the worst kind is {name}, {exact} % of {} exact", kind.cases);
-    }
-    if !verification.not_judged.is_empty() {
-        let kinds: Vec<&str> = verification.not_judged.iter().map(String::as_str).collect();
-        text += &format!("; not judged: {}", kinds.join(", "));
-    }
-    text + &format!("; the end state is {end}")
+    let grade = certificate.map(|certificate| certificate.grade);
+    certificate::reproduced_in_words(&Reproduced::new(verification, grade))
 }
 
 /// Returns a line with what a recording lacks, and what that makes meaningless.

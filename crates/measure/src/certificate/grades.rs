@@ -23,6 +23,15 @@ impl Loop {
             Self::Closed => "closed loop",
         }
     }
+
+    /// Returns the other one.
+    #[must_use]
+    pub const fn other(self) -> Self {
+        match self {
+            Self::Open => Self::Closed,
+            Self::Closed => Self::Open,
+        }
+    }
 }
 
 /// The certificates of a recording.

@@ -7,12 +7,14 @@ pub mod contents;
 mod course;
 mod grades;
 mod outcome;
+mod reproduced;
 mod support;
 pub mod verification;
 
 pub use self::course::Course;
 pub use self::grades::{Grades, Loop};
 pub use self::outcome::{EndState, Outcome, median};
+pub use self::reproduced::{Certified, Drawn, Reproduced, Taken};
 pub use self::support::{
     Certificate, DRAWS, Distance, FEW, Grade, Judgement, Kind, Measure, Part, Support,
 };

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 
 use crate::catalogue::sections::Subject;
-use crate::certificate::{Part, Support};
+use crate::certificate::{Certified, Part, Support};
 use crate::run::Run;
 use crate::run::calibration::Calibration;
 use crate::run::policies::units_differ;
@@ -23,7 +23,7 @@ pub struct Options {
     pub notes: Vec<String>,
     /// How well the recorded kernel's own policy reproduced the recording; if `None`, the first
     /// certificate of a run is used.
-    pub certificate: Option<String>,
+    pub certificate: Option<Certified>,
     /// The comparison of a free replay under the recorded policy with the recording; if `None`, the
     /// first calibration of a run is used.
     pub calibration: Option<Calibration>,
@@ -94,7 +94,7 @@ fn difference(what: &str, runs: &[Run], name: fn(&Run) -> &str) -> Option<String
 }
 
 /// Returns the certificate of the options, or else the first certificate of a run.
-pub(crate) fn certificate(runs: &[Run], options: &Options) -> Option<String> {
+pub(crate) fn certificate(runs: &[Run], options: &Options) -> Option<Certified> {
     options.certificate.clone().or_else(|| runs.iter().find_map(|run| run.certificate.clone()))
 }
 

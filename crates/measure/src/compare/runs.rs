@@ -5,7 +5,7 @@ use serde::Serialize;
 use super::common::{Column, Options, calibration, certificate, note, notes};
 use crate::catalogue::sections;
 use crate::catalogue::{Measure, Value};
-use crate::certificate::Support;
+use crate::certificate::{Certified, Support};
 use crate::run::Run;
 use crate::run::calibration::Calibration;
 use crate::run::policies::check_baseline;
@@ -24,7 +24,7 @@ pub struct Comparison {
     /// Notes that a reader needs to interpret the numbers.
     pub notes: Vec<String>,
     /// How well the recorded kernel's own policy reproduced the recording.
-    pub certificate: Option<String>,
+    pub certificate: Option<Certified>,
     /// The comparison of a free replay under the recorded policy with the recording.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub calibration: Option<Calibration>,

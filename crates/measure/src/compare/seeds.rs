@@ -7,6 +7,7 @@ use serde::Serialize;
 
 use super::common::{self, Column, Options};
 use crate::catalogue::{Measure, Value, sections};
+use crate::certificate::Certified;
 use crate::run::Run;
 use crate::run::policies::{Policies, check_baseline};
 use crate::statistics::multiops::StarRule;
@@ -29,7 +30,7 @@ pub struct SeedComparison {
     /// Notes that a reader needs to interpret the numbers.
     pub notes: Vec<String>,
     /// How well the recorded kernel's own policy reproduced the recording.
-    pub certificate: Option<String>,
+    pub certificate: Option<Certified>,
 }
 
 /// Rows of one subject.

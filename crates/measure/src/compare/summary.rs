@@ -6,7 +6,7 @@ use super::common::{self, Options};
 use super::ended;
 use super::seeds::MIN_PAIRS;
 use crate::catalogue::{Measure, deciding};
-use crate::certificate::Support;
+use crate::certificate::{Certified, Support};
 use crate::run::Run;
 use crate::run::policies::Policies;
 use crate::statistics::paired::{self, PairedResult};
@@ -31,7 +31,7 @@ pub struct Summary {
     /// A line for each policy with runs that did not finish.
     pub ended: Vec<String>,
     /// How well the recorded kernel's own policy reproduced the recording.
-    pub certificate: Option<String>,
+    pub certificate: Option<Certified>,
     /// The measures, in the order of importance.
     pub measures: Vec<SummaryRow>,
 }

@@ -2,6 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::certificate::Drawn;
+
 /// Recorded counts beside those of the free replay under the recorded policy.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Calibration {
@@ -34,6 +36,14 @@ impl Calibration {
     #[must_use]
     pub fn total(&self) -> (u64, u64) {
         self.rows.first().map_or((0, 0), |total| (total.recorded, total.replayed))
+    }
+
+    /// Returns the range over the seeds beside what was recorded; `None` for a single seed.
+    #[must_use]
+    pub fn drawn(&self) -> Option<Drawn> {
+        let (fewest, most) = self.range?;
+        let (recorded, _) = self.total();
+        Some(Drawn { policy: self.policy.clone(), recorded, fewest, most })
     }
 
     /// Returns the share of requests that got the recorded frame, in hundredths of a percent, rounded

@@ -14,6 +14,7 @@ use serde::{Deserialize, Serialize};
 
 use self::calibration::Calibration;
 use self::tables::Tables;
+use crate::certificate::Certified;
 use crate::value::blocks::{BlockCensus, TypeCounts};
 use crate::value::clock::Clock;
 use crate::value::counters::Counters;
@@ -78,7 +79,7 @@ pub struct Run {
     pub ended: Option<Ended>,
     /// How well the recorded kernel's own policy reproduced the recording.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub certificate: Option<String>,
+    pub certificate: Option<Certified>,
     /// The comparison of a free replay under the recorded policy with the recorded counts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub calibration: Option<Calibration>,

@@ -74,6 +74,8 @@ mod tests {
     use pageblock::mobility::Migratetype;
 
     use super::*;
+    use crate::certificate::verification::KindResult;
+    use crate::certificate::{Certified, Grade, Reproduced};
     use crate::value::blocks::BlockCensus;
     use crate::value::extfrag::ExtfragKey;
 
@@ -105,7 +107,10 @@ mod tests {
             assert_eq!(run.origin, origin);
         };
         check(Run::default(), Origin::Simulated);
-        check(Run { certificate: Some(String::new()), ..Run::default() }, Origin::Replayed);
+        check(
+            Run { certificate: Some(Certified::Sentence(String::new())), ..Run::default() },
+            Origin::Replayed,
+        );
         check(Run { clock: Some(Clock::Emulated), ..Run::default() }, Origin::Real);
     }
 
@@ -133,7 +138,9 @@ mod tests {
         run.set_free_blocks("Normal", vec![4, 0, 1]);
         run.set_blocks(BlockCensus::default());
         run.notes.push("a note".into());
-        run.certificate = Some("shape 100.00 %".into());
+        let decisions = Some(KindResult { cases: 9, shape: 9, exact: 8, explained: 0 });
+        let reproduced = Reproduced { decisions, grade: Some(Grade::B), ..Reproduced::default() };
+        run.certificate = Some(Certified::Reproduced(Box::new(reproduced)));
         run.origin = Origin::Replayed;
         assert_eq!(run.unusable_free_index["Normal"], [0, 500, 500]);
         let path = scratch("round-trip.json");

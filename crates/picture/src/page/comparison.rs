@@ -1,6 +1,7 @@
 //! A comparison as HTML.
 
 use pageblock_measure::compare::summary::{Judged, Summary};
+use pageblock_report::certificate;
 use pageblock_report::summary::{certainty, legend, letter, number, plain_change, sentence};
 
 use super::{PageComparison, escape};
@@ -18,8 +19,8 @@ pub(super) fn html(comparison: &PageComparison) -> String {
     for line in &summary.ended {
         html += &format!("<p class=\"warning\">{}</p>\n", escape(line));
     }
-    if let Some(certificate) = &summary.certificate {
-        html += &format!("<p>Certificate: {}</p>\n", escape(certificate.trim_end()));
+    if let Some(certified) = &summary.certificate {
+        html += &format!("<p>Certificate: {}</p>\n", escape(&certificate::line(certified)));
     }
     html += &policies(summary);
     html += &table(summary);

@@ -83,7 +83,7 @@ fn subject(run: &Run) -> Subject {
         machine: run.machine.clone(),
         seed: Some(run.seed),
         command: run.policy.clone(),
-        certificate: run.certificate.clone(),
+        certificate: run.certificate.as_ref().map(pageblock_report::certificate::line),
         notes: run.notes.clone(),
         history: run.history.clone(),
     }

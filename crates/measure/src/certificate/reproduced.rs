@@ -1,0 +1,101 @@
+//! What a run keeps of the certificate of its recording.
+
+use serde::{Deserialize, Serialize};
+
+use super::grades::{Grades, Loop};
+use super::support::Grade;
+use super::verification::{Gap, KindResult, Verification};
+
+/// How well the recorded kernel's own policy reproduced a recording.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Reproduced {
+    /// The recording's name.
+    pub recording: String,
+    /// The name of the policy.
+    pub preset: String,
+    /// The number of recorded events that were replayed.
+    pub events: u64,
+    /// The decisions of all kinds; `None` if nothing could be judged.
+    pub decisions: Option<KindResult>,
+    /// The gap that explains best what is not judged.
+    pub gap: Option<Gap>,
+    /// The kind with the smallest share of exact decisions.
+    pub worst: Option<(String, KindResult)>,
+    /// The kinds of decision that cannot be judged.
+    pub not_judged: Vec<String>,
+    /// Whether the replay ended in the recorded end state; `None` if they could not be compared.
+    pub end_state_equal: Option<bool>,
+    /// Whether the recording has an end state.
+    pub end_state_recorded: bool,
+    /// The grade of the loop that was taken; `None` if the recording was not graded.
+    pub grade: Option<Grade>,
+    /// Which loop was taken; `None` if nothing was replayed freely.
+    pub taken: Option<Taken>,
+    /// What free replays of several seeds give; `None` for a single seed.
+    pub drawn: Option<Drawn>,
+}
+
+/// Which loop a free replay has, and why.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct Taken {
+    /// The loop.
+    pub taken: Loop,
+    /// Whether somebody asked for it; else it supports more, or the same and is the open one.
+    pub as_asked: bool,
+    /// The grade of the other loop; `None` if the recording has no other.
+    pub other: Option<Grade>,
+}
+
+/// The fragmentation events of free replays under the recorded policy.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct Drawn {
+    /// The policy.
+    pub policy: String,
+    /// Those that were recorded.
+    pub recorded: u64,
+    /// The fewest of a seed.
+    pub fewest: u64,
+    /// The most of a seed.
+    pub most: u64,
+}
+
+/// What is known of a run's recording.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum Certified {
+    /// What was compared.
+    Reproduced(Box<Reproduced>),
+    /// The sentence that older versions saved.
+    Sentence(String),
+}
+
+impl Reproduced {
+    /// Returns what guided replay and the grade of a loop say.
+    #[must_use]
+    pub fn new(verification: &Verification, grade: Option<Grade>) -> Self {
+        Self {
+            recording: verification.recording.clone(),
+            preset: verification.preset.clone(),
+            events: verification.events,
+            decisions: (!verification.is_void()).then(|| verification.total()),
+            gap: verification.main_gap().cloned(),
+            worst: verification.worst().map(|(name, kind)| (name.to_owned(), kind)),
+            not_judged: verification.not_judged.iter().cloned().collect(),
+            end_state_equal: verification.end_state_equal,
+            end_state_recorded: verification.end_state_recorded,
+            grade,
+            taken: None,
+            drawn: None,
+        }
+    }
+}
+
+impl Taken {
+    /// Returns why a loop was taken: as somebody asked for it, or by the grades.
+    #[must_use]
+    pub fn new(grades: &Grades, taken: Loop, as_asked: bool) -> Self {
+        let other = grades.closed.as_ref().map(|_| grades.of(taken.other()).grade);
+        Self { taken, as_asked, other }
+    }
+}
