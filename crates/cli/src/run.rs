@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use pageblock_measure::Run;
+use pageblock_measure::certificate::note::Note;
 use pageblock_measure::compare::common::Options;
 use pageblock_plan::compare::comparable_part;
 
@@ -15,7 +16,7 @@ pub(crate) fn run(plan: RunPlan) -> anyhow::Result<Verdict> {
     let jobs = Arc::new(plan.jobs);
     let mut runs: Vec<Run> = jobs.run(terminal().as_ref())?.into_values().collect();
     if runs.len() < jobs.list.len() {
-        let note = format!("Interrupted: {}.", jobs.finished(runs.len()));
+        let note = Note::from(format!("Interrupted: {}.", jobs.finished(runs.len())));
         runs.iter_mut().for_each(|run| run.notes.push(note.clone()));
         if plan.format != RunFormat::Runs {
             runs = comparable_part(runs);

@@ -5,6 +5,7 @@ use std::path::Path;
 
 use pageblock::mobility::{Migratetype, Numbering};
 use pageblock_kernel::Named;
+use pageblock_measure::certificate::note::Note;
 use pageblock_measure::value::blocks::TypeCounts;
 use pageblock_measure::value::clock::Clock;
 use pageblock_measure::value::ended::{EndReason, Ended};
@@ -89,7 +90,7 @@ impl Subject<'_> {
             tables: Some(self.workload.tables()?),
             clock: (self.accelerator == Accelerator::Tcg).then_some(Clock::Emulated),
             samples: measured.samples,
-            notes: self.notes(start)?,
+            notes: self.notes(start)?.into_iter().map(Note::Words).collect(),
             ended: ended.map(|why| Ended {
                 why: EndReason::OutOfMemory,
                 task: why.clone(),
@@ -107,7 +108,7 @@ impl Subject<'_> {
             }
         }
         measured.counters.into_iter().for_each(|(name, count)| run.counters.set(name, count));
-        run.notes.extend(measured.notes);
+        run.notes.extend(measured.notes.into_iter().map(Note::Words));
         self.state(end, &mut run)?;
         run.extfrag =
             since(&self.fallbacks(fallbacks, end)?, &self.fallbacks(fallbacks_before, end)?);

@@ -1,6 +1,7 @@
 //! Free replays of a recording under policies.
 
 use pageblock::preset::Preset;
+use pageblock_measure::certificate::note::{Known, Note};
 use pageblock_measure::certificate::{Certified, DRAWS, Reproduced, Taken};
 use pageblock_measure::compare::calibrate;
 use pageblock_measure::compare::common::Options;
@@ -13,15 +14,6 @@ use crate::error::{Result, bail};
 use crate::policy::NamedPolicy;
 use crate::session::Session;
 use crate::{grade, run};
-
-/// The note on every free replay in an open loop.
-const OPEN_LOOP: &str = "Open loop: reclaim and compaction are as recorded; only \
-the allocator decides. A request that failed in the recording counts as failed here unless the \
-policy has a block for it at that moment.";
-
-/// The note on every free replay in a closed loop.
-const CLOSED_LOOP: &str = "Closed loop: what tasks asked for, and how long they needed it, is as recorded; reclaim and \
-compaction decide here. Pages of files are used once, as no event tells more.";
 
 /// Returns the policies to replay under, including the recorded one: the others are compared with its replay, as counts
 /// of a replay differ from the recorded ones. It stands first, or second where `has_baseline` says that the first is the
@@ -145,14 +137,11 @@ fn replayed(
         bail!("interrupted before the first policy was done");
     }
     let calibration = calibrate(&demands, own, policies, &runs);
-    let mut notes: Vec<String> = fidelity.gaps.iter().map(words::gap).collect();
-    notes.push(match taken {
-        Loop::Open => OPEN_LOOP.to_owned(),
-        Loop::Closed => CLOSED_LOOP.to_owned(),
-    });
+    let mut notes: Vec<Note> = fidelity.gaps.iter().cloned().map(Note::Gap).collect();
+    notes.push(Known::Replayed { of: taken }.into());
     let all = draws.seeds() as usize * policies.len();
     if runs.len() < all {
-        notes.push(format!("Interrupted: {} of {all} replays are done.", runs.len()));
+        notes.push(Known::Interrupted { done: runs.len(), wanted: all }.into());
     }
     let reproduced = Reproduced {
         taken: Some(Taken::new(&grades, taken, wanted != Wanted::Better)),

@@ -16,7 +16,7 @@ use pageblock_picture::{Kind, Subject};
 use pageblock_recording::CaptureOptions;
 use pageblock_replay::{history, machine::recorded_preset};
 use pageblock_report::text::in_line;
-use pageblock_report::{certificate, full, replay as print, verify as words};
+use pageblock_report::{certificate, full, note, replay as print, verify as words};
 
 use crate::error::{Error, Place, Result, bail};
 use crate::policy::NamedPolicy;
@@ -175,7 +175,7 @@ fn saved(run: &Run) -> Subject {
         seed: Some(run.seed),
         command: command(run),
         certificate: run.certificate.as_ref().map(certificate::line),
-        notes: run.notes.clone(),
+        notes: run.notes.iter().map(note::words).collect(),
         history: run.history.clone(),
     }
 }
@@ -239,7 +239,7 @@ fn recording(
             name: in_line(name),
             kind: Kind::Replayed,
             command: format!("pageblock report {file} --policy {}", quoted(name)),
-            notes: run.notes.clone(),
+            notes: run.notes.iter().map(note::words).collect(),
             certificate: run.certificate.as_ref().map(certificate::line),
             history: run.history.take(),
             ..subject.clone()

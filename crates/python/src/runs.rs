@@ -10,6 +10,7 @@ use pageblock_measure::compare::summary::Summary;
 use pageblock_measure::statistics::multiops::StarRule;
 use pageblock_plan::compare::{compared, gather, load_file, published_table};
 use pageblock_report::json::to_json;
+use pageblock_report::note::words;
 use pageblock_report::summary::Tables;
 use pageblock_report::{full, replay};
 use pyo3::prelude::*;
@@ -78,9 +79,9 @@ impl Runs {
     #[getter]
     fn notes(&self) -> Vec<String> {
         let mut notes: Vec<String> = Vec::new();
-        for note in self.runs.iter().flat_map(|run| &run.notes) {
-            if !notes.contains(note) {
-                notes.push(note.clone());
+        for note in self.runs.iter().flat_map(|run| &run.notes).map(words) {
+            if !notes.contains(&note) {
+                notes.push(note);
             }
         }
         notes

@@ -17,6 +17,7 @@ pub mod json;
 pub mod metrics;
 pub mod mmtests;
 pub mod monitors;
+pub mod note;
 pub mod prediction;
 pub mod published;
 pub mod ratio;

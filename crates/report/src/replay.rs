@@ -1,10 +1,12 @@
 //! The comparison of replays under several policies, in the layout of mmtests.
 
+use pageblock_measure::certificate::note::Note;
 use pageblock_measure::compare::runs::{Comparison, Section};
 
 use crate::calibration;
 use crate::certificate::supports;
 use crate::mmtests::{Bracket, Cell, FIELD_2018, MmtestsRow, Table};
+use crate::note;
 
 /// The meaning of the percentages of a comparison.
 pub const LEGEND: &str = "Percentages: positive is better, as in mmtests. Rows for which neither way \
@@ -63,12 +65,12 @@ pub(crate) fn titled(title: &str, note: Option<&str>) -> String {
 }
 
 /// Prints a calibration's line, notes and the legend, and an empty line below them.
-pub(crate) fn print_preamble(calibration: Option<&str>, notes: &[String]) -> String {
+pub(crate) fn print_preamble(calibration: Option<&str>, notes: &[Note]) -> String {
     let mut text = String::new();
     if let Some(calibration) = calibration {
         text += &format!("Calibration: {calibration}\n");
     }
-    for note in notes {
+    for note in notes.iter().map(note::words) {
         text += &format!("Note: {note}\n");
     }
     text + LEGEND + "\n\n"

@@ -7,6 +7,7 @@ use pageblock::alloc::Allocator;
 use pageblock::frame::{Pfn, pages};
 use pageblock::setup::Setup;
 use pageblock_kernel::{Kernel, Named, Switch};
+use pageblock_measure::certificate::note::Note;
 use pageblock_measure::run::KernelRecord;
 use pageblock_measure::value::blocks::{BlockCensus, BlockSummary, TypeCounts};
 use pageblock_measure::value::setup::SetupRecord;
@@ -167,18 +168,20 @@ impl Simulation<'_> {
         run.ended.clone_from(&world.ended);
         run.notes = vec![
             "Simulated: times come from a cost model (crates/simulate/src/sim/cost.rs), not from a clock."
-                .to_owned(),
+                .to_owned()
+                .into(),
         ];
         for (at, program) in &world.deaths {
             let seconds = *at as f64 / crate::sim::SECOND as f64;
-            run.notes.push(format!("Out of memory: {program} died after {seconds:.1} s."));
+            run.notes.push(format!("Out of memory: {program} died after {seconds:.1} s.").into());
         }
         for (name, samples) in &world.samples {
             if samples.len() == SAMPLES_MAX {
-                run.notes.push(format!("Only the first {SAMPLES_MAX} samples of {name} are kept."));
+                let note = format!("Only the first {SAMPLES_MAX} samples of {name} are kept.");
+                run.notes.push(note.into());
             }
         }
-        run.notes.extend(outcome.notes);
+        run.notes.extend(outcome.notes.into_iter().map(Note::Words));
         run.set_blocks(census(vm));
         Ok(run)
     }

@@ -6,6 +6,7 @@
 pub mod contents;
 mod course;
 mod grades;
+pub mod note;
 mod outcome;
 mod reproduced;
 mod support;

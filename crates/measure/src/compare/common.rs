@@ -5,12 +5,13 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 
 use crate::catalogue::sections::Subject;
+use crate::certificate::note::{Known, Note};
 use crate::certificate::{Certified, Part, Support};
 use crate::run::Run;
 use crate::run::calibration::Calibration;
 use crate::run::policies::units_differ;
 use crate::statistics::multiops::StarRule;
-use crate::value::event_unit::{NOTE_ACROSS_6_10, NOTE_OF_SECTION};
+use crate::value::event_unit::NOTE_OF_SECTION;
 
 /// The options of a comparison.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -20,7 +21,7 @@ pub struct Options {
     /// The rule that puts stars on means over seeds; rows of single runs have no stars.
     pub stars: StarRule,
     /// Notes that a reader needs to interpret the numbers.
-    pub notes: Vec<String>,
+    pub notes: Vec<Note>,
     /// How well the recorded kernel's own policy reproduced the recording; if `None`, the first
     /// certificate of a run is used.
     pub certificate: Option<Certified>,
@@ -72,10 +73,10 @@ pub(crate) fn note(subject: &Subject, runs: &[Run]) -> Option<String> {
 
 /// Returns the notes of the options and of the runs, without duplicates, and a note for each property
 /// other than the policy in which the runs differ.
-pub(crate) fn notes(runs: &[Run], options: &Options) -> Vec<String> {
-    let mut notes: Vec<String> = Vec::new();
+pub(crate) fn notes(runs: &[Run], options: &Options) -> Vec<Note> {
+    let mut notes: Vec<Note> = Vec::new();
     if units_differ(runs) {
-        notes.push(NOTE_ACROSS_6_10.to_owned());
+        notes.push(Known::UnitsDiffer.into());
     }
     notes.extend(difference("workload", runs, |run| &run.workload));
     notes.extend(difference("machine", runs, |run| &run.machine));
@@ -87,10 +88,11 @@ pub(crate) fn notes(runs: &[Run], options: &Options) -> Vec<String> {
     notes
 }
 
-fn difference(what: &str, runs: &[Run], name: fn(&Run) -> &str) -> Option<String> {
+fn difference(what: &str, runs: &[Run], name: fn(&Run) -> &str) -> Option<Note> {
     let first = name(runs.first()?);
     let other = runs.iter().map(name).find(|other| *other != first)?;
-    Some(format!("The runs differ in their {what}: {first} and {other}."))
+    let [what, first, other] = [what, first, other].map(str::to_owned);
+    Some(Known::Differs { what, first, other }.into())
 }
 
 /// Returns the certificate of the options, or else the first certificate of a run.

@@ -5,6 +5,7 @@ use serde::Serialize;
 use super::common::{Column, Options, calibration, certificate, note, notes};
 use crate::catalogue::sections;
 use crate::catalogue::{Measure, Value};
+use crate::certificate::note::Note;
 use crate::certificate::{Certified, Support};
 use crate::run::Run;
 use crate::run::calibration::Calibration;
@@ -22,7 +23,7 @@ pub struct Comparison {
     /// The rows, by subject.
     pub sections: Vec<Section>,
     /// Notes that a reader needs to interpret the numbers.
-    pub notes: Vec<String>,
+    pub notes: Vec<Note>,
     /// How well the recorded kernel's own policy reproduced the recording.
     pub certificate: Option<Certified>,
     /// The comparison of a free replay under the recorded policy with the recording.
@@ -143,6 +144,8 @@ mod tests {
     use pageblock::mobility::Migratetype::{self, Movable, Unmovable};
 
     use super::*;
+    use crate::certificate::Loop;
+    use crate::certificate::note::Known;
     use crate::value::blocks::BlockCensus;
     use crate::value::event_unit::{EventUnit, NOTE_ACROSS_6_10, NOTE_OF_SECTION};
     use crate::value::extfrag::ExtfragKey;
@@ -311,14 +314,17 @@ mod tests {
     fn notes_are_collected_once() {
         let mut runs = [run("a", 0, 0), run("b", 0, 0)];
         runs[1].machine = "other".into();
-        runs[0].notes = vec!["open loop".into()];
-        runs[1].notes = vec!["open loop".into()];
+        let open = Note::from(Known::Replayed { of: Loop::Open });
+        runs[0].notes = vec![open.clone()];
+        runs[1].notes = vec![open.clone()];
         runs[0].extfrag_unit = Some(EventUnit::Block);
         runs[1].extfrag_unit = Some(EventUnit::Page);
-        let options = Options { notes: vec!["mine".into()], ..Options::default() };
+        let mine = Note::from("mine".to_owned());
+        let options = Options { notes: vec![mine.clone()], ..Options::default() };
         let comparison = Comparison::of_runs(&runs, &options).unwrap();
-        let differ = "The runs differ in their machine:  and other.";
-        assert_eq!(comparison.notes, [NOTE_ACROSS_6_10, differ, "mine", "open loop"]);
+        let [what, first, other] = ["machine", "", "other"].map(str::to_owned);
+        let differ = Known::Differs { what, first, other };
+        assert_eq!(comparison.notes, [Known::UnitsDiffer.into(), differ.into(), mine, open]);
     }
 
     #[test]

@@ -8,6 +8,7 @@ use serde::Serialize;
 use super::common::{self, Column, Options};
 use crate::catalogue::{Measure, Value, sections};
 use crate::certificate::Certified;
+use crate::certificate::note::{Known, Note};
 use crate::run::Run;
 use crate::run::policies::{Policies, check_baseline};
 use crate::statistics::multiops::StarRule;
@@ -28,7 +29,7 @@ pub struct SeedComparison {
     /// The rows, by subject.
     pub sections: Vec<SeedSection>,
     /// Notes that a reader needs to interpret the numbers.
-    pub notes: Vec<String>,
+    pub notes: Vec<Note>,
     /// How well the recorded kernel's own policy reproduced the recording.
     pub certificate: Option<Certified>,
 }
@@ -107,7 +108,7 @@ impl SeedComparison {
         let mut notes = common::notes(policies.runs(), options);
         let is_one_replay = policies[0][0].origin == Origin::Replayed && seeds.len() == 1;
         if seeds.len() < MIN_SEEDS && !is_one_replay {
-            notes.push(few_seeds(seeds.len()));
+            notes.push(Known::FewSeeds { seeds: seeds.len() }.into());
         }
         Ok(Self {
             columns: policies.iter().map(|runs| Column::of_policy(&runs[0].policy)).collect(),
@@ -128,21 +129,11 @@ impl SeedComparison {
 }
 
 /// The number of seeds below which a note is added.
-const MIN_SEEDS: usize = 30;
+pub const MIN_SEEDS: usize = 30;
 
 /// The number of seeds below which there are no paired statistics: with four pairs the smallest p is
 /// 0.125, with five 0.0625.
 pub const MIN_PAIRS: usize = 5;
-
-fn few_seeds(seeds: usize) -> String {
-    let count = if seeds == 1 { "1 seed".to_owned() } else { format!("{seeds} seeds") };
-    let none = if seeds < MIN_PAIRS {
-        format!("no paired statistics below {MIN_PAIRS} seeds; ")
-    } else {
-        String::new()
-    };
-    format!("{count}: {none}intervals and tests say little below {MIN_SEEDS}.")
-}
 
 /// Returns a run with the same seed as the one before it, from runs sorted by seed.
 fn given_twice<'r>(policy: &[&'r Run]) -> Option<&'r Run> {
@@ -298,18 +289,7 @@ mod tests {
         let runs = |seeds| -> Vec<Run> {
             (0..seeds).flat_map(|seed| [run("a", seed, 100 + seed), run("b", seed, 5)]).collect()
         };
-        for (seeds, note) in [
-            (1, ""),
-            (
-                2,
-                "2 seeds: no paired statistics below 5 seeds; intervals and tests say little below 30.",
-            ),
-            (
-                4,
-                "4 seeds: no paired statistics below 5 seeds; intervals and tests say little below 30.",
-            ),
-            (5, "5 seeds: intervals and tests say little below 30."),
-        ] {
+        for seeds in [1, 2, 4, 5] {
             let mut runs: Vec<Run> = runs(seeds);
             if seeds == 1 {
                 // One replay decides nothing by seeds, and has no note on them.
@@ -318,7 +298,8 @@ mod tests {
             let comparison = SeedComparison::of_runs(&runs, &Options::default()).unwrap();
             let row = comparison.row("Work", "list-probes").unwrap();
             assert_eq!(row.cells[1].as_ref().unwrap().paired.is_some(), seeds >= 5);
-            assert_eq!(comparison.notes.concat(), note);
+            let few = (seeds > 1).then_some(Known::FewSeeds { seeds: seeds as usize }.into());
+            assert_eq!(comparison.notes, few.into_iter().collect::<Vec<Note>>());
         }
     }
 

@@ -15,6 +15,7 @@ use serde::{Deserialize, Serialize};
 use self::calibration::Calibration;
 use self::tables::Tables;
 use crate::certificate::Certified;
+use crate::certificate::note::Note;
 use crate::value::blocks::{BlockCensus, TypeCounts};
 use crate::value::clock::Clock;
 use crate::value::counters::Counters;
@@ -73,7 +74,7 @@ pub struct Run {
     pub samples: BTreeMap<String, Vec<u64>>,
     /// Notes that a reader needs to interpret the numbers.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub notes: Vec<String>,
+    pub notes: Vec<Note>,
     /// How the run ended if the workload was not complete; counts and samples are those until then.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ended: Option<Ended>,

@@ -74,8 +74,9 @@ mod tests {
     use pageblock::mobility::Migratetype;
 
     use super::*;
+    use crate::certificate::note::Known;
     use crate::certificate::verification::KindResult;
-    use crate::certificate::{Certified, Grade, Reproduced};
+    use crate::certificate::{Certified, Grade, Loop, Reproduced};
     use crate::value::blocks::BlockCensus;
     use crate::value::extfrag::ExtfragKey;
 
@@ -137,7 +138,8 @@ mod tests {
         let mut run = example();
         run.set_free_blocks("Normal", vec![4, 0, 1]);
         run.set_blocks(BlockCensus::default());
-        run.notes.push("a note".into());
+        run.notes.push("a note".to_owned().into());
+        run.notes.push(Known::Replayed { of: Loop::Closed }.into());
         let decisions = Some(KindResult { cases: 9, shape: 9, exact: 8, explained: 0 });
         let reproduced = Reproduced { decisions, grade: Some(Grade::B), ..Reproduced::default() };
         run.certificate = Some(Certified::Reproduced(Box::new(reproduced)));

@@ -84,7 +84,7 @@ fn subject(run: &Run) -> Subject {
         seed: Some(run.seed),
         command: run.policy.clone(),
         certificate: run.certificate.as_ref().map(pageblock_report::certificate::line),
-        notes: run.notes.clone(),
+        notes: run.notes.iter().map(pageblock_report::note::words).collect(),
         history: run.history.clone(),
     }
 }

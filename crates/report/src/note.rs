@@ -1,0 +1,86 @@
+//! Notes, in words.
+
+use pageblock_measure::certificate::Loop;
+use pageblock_measure::certificate::note::{Known, Note};
+use pageblock_measure::compare::seeds::{MIN_PAIRS, MIN_SEEDS};
+use pageblock_measure::value::event_unit::NOTE_ACROSS_6_10;
+
+use crate::verify::gap;
+
+const OPEN_LOOP: &str = "Open loop: reclaim and compaction are as recorded; only \
+the allocator decides. A request that failed in the recording counts as failed here unless the \
+policy has a block for it at that moment.";
+
+const CLOSED_LOOP: &str = "Closed loop: what tasks asked for, and how long they needed it, is as recorded; reclaim and \
+compaction decide here. Pages of files are used once, as no event tells more.";
+
+/// Returns a note in words.
+#[must_use]
+pub fn words(note: &Note) -> String {
+    match note {
+        Note::Gap(of) => gap(of),
+        Note::Words(words) => words.clone(),
+        Note::Of(known) => known_words(known),
+    }
+}
+
+fn known_words(known: &Known) -> String {
+    match known {
+        Known::Replayed { of: Loop::Open } => OPEN_LOOP.to_owned(),
+        Known::Replayed { of: Loop::Closed } => CLOSED_LOOP.to_owned(),
+        Known::Interrupted { done, wanted } => {
+            format!("Interrupted: {done} of {wanted} replays are done.")
+        }
+        Known::UnitsDiffer => NOTE_ACROSS_6_10.to_owned(),
+        Known::Differs { what, first, other } => {
+            format!("The runs differ in their {what}: {first} and {other}.")
+        }
+        Known::FewSeeds { seeds } => few_seeds(*seeds),
+    }
+}
+
+fn few_seeds(seeds: usize) -> String {
+    let count = if seeds == 1 { "1 seed".to_owned() } else { format!("{seeds} seeds") };
+    let none = match seeds < MIN_PAIRS {
+        true => format!("no paired statistics below {MIN_PAIRS} seeds; "),
+        false => String::new(),
+    };
+    format!("{count}: {none}intervals and tests say little below {MIN_SEEDS}.")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn few_seeds_say_how_little() {
+        for (seeds, note) in [
+            (
+                1,
+                "1 seed: no paired statistics below 5 seeds; intervals and tests say little below 30.",
+            ),
+            (
+                4,
+                "4 seeds: no paired statistics below 5 seeds; intervals and tests say little below 30.",
+            ),
+            (5, "5 seeds: intervals and tests say little below 30."),
+        ] {
+            assert_eq!(words(&Known::FewSeeds { seeds }.into()), note);
+        }
+    }
+
+    /// A note is data in a file, and a sentence only where older versions saved one.
+    #[test]
+    fn notes_are_told_apart_in_files() {
+        let json = r#"["old",{"note":"replayed","of":"closed"},{"gap":"no_events"},{"note":"interrupted","done":1,"wanted":2}]"#;
+        let notes: Vec<Note> = serde_json::from_str(json).unwrap();
+        assert_eq!(serde_json::to_string(&notes).unwrap(), json);
+        let said: Vec<String> = notes.iter().map(words).collect();
+        assert_eq!((said[0].as_str(), said[1].as_str()), ("old", CLOSED_LOOP));
+        assert_eq!(said[2], "the recording has no events after its start snapshot");
+        assert_eq!(said[3], "Interrupted: 1 of 2 replays are done.");
+        let differs =
+            Known::Differs { what: "machine".into(), first: "a".into(), other: "b".into() };
+        assert_eq!(words(&differs.into()), "The runs differ in their machine: a and b.");
+    }
+}
