@@ -17,7 +17,7 @@ fn the_first_lines_are_the_answer() {
     let lines: Vec<&str> = ran.stdout.lines().collect();
     assert_eq!(lines[1], "Fragmented?    yes: 100 % of free memory is in blocks below 2 MiB");
     assert!(lines[2].starts_with("Does it hurt?  not known: rates need two samples"));
-    assert!(lines[3].starts_with("First:         two samples"));
+    assert!(lines[3].starts_with("First:         take two samples"));
     assert!(ran.stdout.contains("Missing: /proc/version: "));
     assert!(ran.stdout.lines().all(|line| line.len() < 200));
     let details =

@@ -227,7 +227,7 @@ fn an_event_at_a_frame_that_no_machine_has_is_refused_with_its_line() {
             let event = event.replace("{}", &frame.to_string());
             std::fs::write(&path, format!("10 0 1 M S1\n11 0 1 {event}\n")).unwrap();
             let events = Recording::open(&path)
-                .and_then(|mut recording| recording.events()?.collect::<Result<Vec<_>, _>>());
+                .and_then(|recording| recording.events()?.collect::<Result<Vec<_>, _>>());
             match events {
                 Ok(_) => assert!(kept, "{event}"),
                 Err(error) => {
