@@ -93,7 +93,7 @@ def test_what_is_there_is_not_run_again(expected: bytes, tmp_path: Path) -> None
 def test_a_toml_file_is_the_same_grid(expected: bytes, tmp_path: Path) -> None:
     file = tmp_path / "grid.toml"
     file.write_text(
-        'workloads = ["hugealloc-short"]\nkernels = ["linux-6.9", "linux-6.10"]\nscales = ["1/64"]\nseeds = 3\n'
+        'workloads = ["hugealloc-short"]\nkernels = ["linux-6.12", "linux-7.3"]\nscales = ["1/64"]\nseeds = 3\n'
         '[switches]\nplacement = ["linux", "packed"]\n',
         encoding="utf-8",
     )
