@@ -23,7 +23,7 @@ fn read(path: &Path) -> anyhow::Result<Explained> {
     if path != Path::new("-") {
         return Ok(log::explain(path)?);
     }
-    let stdin = std::io::stdin().lock();
+    let stdin = std::io::stdin();
     if stdin.is_terminal() {
         output::note("explain: paste a log, then press Ctrl-D\n");
     }

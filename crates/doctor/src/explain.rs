@@ -64,7 +64,7 @@ pub fn explain(text: &str) -> Vec<Explanation> {
 ///
 /// # Errors
 /// If the log cannot be read, or has more than 65,536 reports.
-pub fn explain_log(log: impl Read) -> io::Result<Explained> {
+pub fn explain_log(log: impl Read + Send) -> io::Result<Explained> {
     let Logged { reports, lines } = log::read(log, REPORTS)?;
     Ok(Explained { found: reports.into_iter().map(explain_report).collect(), lines })
 }

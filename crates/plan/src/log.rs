@@ -23,7 +23,7 @@ pub fn explain(path: &Path) -> Result<Explained> {
 ///
 /// # Errors
 /// If it cannot be read, or is too long.
-pub fn explain_from(reader: impl Read, name: &str) -> Result<Explained> {
+pub fn explain_from(reader: impl Read + Send, name: &str) -> Result<Explained> {
     let mut limited = reader.take((LIMIT_MIB << 20) + 1);
     let explained = explain_log(&mut limited).at(|| name)?;
     if limited.limit() == 0 {

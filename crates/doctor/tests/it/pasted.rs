@@ -186,6 +186,16 @@ fn utf_16_is_read() {
 }
 
 #[test]
+fn compressed_logs_are_read() {
+    let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/pasted/boost-printed.log");
+    let packed = zstd::encode_all(std::fs::File::open(path).unwrap(), 1).unwrap();
+    let found = explain_log(&packed[..]).unwrap().found;
+    assert_eq!(found, explained("boost-printed.log"));
+    let cut = explain_log(&packed[..packed.len() / 2]).unwrap_err();
+    assert_eq!(cut.to_string().lines().count(), 1);
+}
+
+#[test]
 fn names_of_tasks_are_whole() {
     for (name, task) in [
         ("comm-with-blank.log", "DOM Worker"),

@@ -6,8 +6,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use liblzma::stream::{CONCATENATED, Stream};
-
+use crate::input::compression::{Compression, MAGIC_BYTES};
 use crate::input::error::{Damage, Error, Place, quoted};
 
 /// The bytes that are needed to detect a file's format: one line.
@@ -17,8 +16,6 @@ const CHUNK_BYTES: usize = 256 << 10;
 /// The maximum length of a line, far above that of any format; it bounds the memory that a damaged file can
 /// take.
 const LINE_LIMIT_BYTES: usize = 1 << 20;
-/// The maximum memory of xz: the largest preset needs 65 MiB. It bounds what a damaged header can request.
-const XZ_MEMORY_BYTES: u64 = 256 << 20;
 
 /// A byte stream with a known position, decompressed while it is read.
 pub struct Input {
@@ -76,32 +73,24 @@ impl Input {
     /// # Errors
     /// If the first bytes cannot be read.
     pub fn from_reader(mut reader: impl Read + Send + 'static, name: &Path) -> Result<Self, Error> {
-        let mut magic = Vec::with_capacity(6);
-        reader.by_ref().take(6).read_to_end(&mut magic).map_err(|e| Error::io(name, e))?;
-        let form = match magic.as_slice() {
-            [0xfd, b'7', b'z', b'X', b'Z', 0] => Some("xz"),
-            [0x28, 0xb5, 0x2f, 0xfd, ..] => Some("zstd"),
-            _ => None,
-        };
+        let mut magic = Vec::with_capacity(MAGIC_BYTES);
+        let start = MAGIC_BYTES as u64;
+        reader.by_ref().take(start).read_to_end(&mut magic).map_err(|e| Error::io(name, e))?;
+        // Recordings are never gzip: `refuse_others` says so.
+        let form = Compression::of(&magic).filter(|form| *form != Compression::Gzip);
         let file_bytes_read = Arc::new(AtomicU64::new(0));
         let whole = io::Cursor::new(magic).chain(reader);
         let counted = Counted(whole, Arc::clone(&file_bytes_read));
         let reader: Box<dyn Read + Send> = match form {
-            Some("xz") => {
-                let stream = Stream::new_stream_decoder(XZ_MEMORY_BYTES, CONCATENATED)
-                    .map_err(|e| Error::io(name, e.into()))?;
-                let counted = BufReader::with_capacity(64 << 10, counted);
-                Box::new(liblzma::bufread::XzDecoder::new_stream(counted, stream))
-            }
-            Some(_) => {
-                Box::new(zstd::stream::read::Decoder::new(counted).map_err(|e| Error::io(name, e))?)
-            }
+            Some(form) => form
+                .decoder(BufReader::with_capacity(64 << 10, counted))
+                .map_err(|e| Error::io(name, e))?,
             None => Box::new(counted),
         };
         Ok(Self {
             file: Arc::from(name),
             reader,
-            compression: form,
+            compression: form.map(Compression::name),
             file_bytes_read,
             file_bytes: None,
             buffer: Vec::new(),

@@ -5,7 +5,7 @@ use std::sync::LazyLock;
 use regex_lite::Regex;
 use serde::Serialize;
 
-use super::Line;
+use crate::log::Line;
 
 /// Strings of which a relevant line contains at least one.
 pub(super) const MARKS: [&str; 8] =

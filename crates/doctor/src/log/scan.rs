@@ -1,4 +1,4 @@
-//! Reads a log of any length. Only lines that concern memory are parsed.
+//! Passes a log of any length through the stages. Only lines that concern memory are parsed.
 
 use std::io::{self, BufRead, BufReader, Read};
 use std::sync::LazyLock;
@@ -6,16 +6,18 @@ use std::sync::LazyLock;
 use aho_corasick::AhoCorasick;
 use memchr::memmem;
 
-use super::mem_info::WORDS;
-use super::report::{Finder, MARKS, Report};
-use super::unwrap::Utf8;
+use pageblock_recording::decompressed;
+
+use super::find::{Finder, MARKS, Report};
+use super::read::mem_info::WORDS;
+use super::unwrap::{REALTIME, Unwrapper, Utf8};
 
 /// A longer line is read in pieces that end with a blank: reports are found in whatever way they are wrapped.
 const PIECE_BYTES: usize = 16 << 10;
 
 /// Relevant lines contain one of these strings.
 static SAYS: LazyLock<AhoCorasick> = LazyLock::new(|| {
-    AhoCorasick::new(WORDS.iter().chain(MARKS.into_iter().flatten()))
+    AhoCorasick::new(WORDS.iter().chain(MARKS.into_iter().flatten()).chain([&REALTIME]))
         .expect("a few short texts make a searcher")
 });
 
@@ -31,8 +33,8 @@ pub struct Logged {
 ///
 /// # Errors
 /// If reading fails, or there are more than `most` reports.
-pub fn read(reader: impl Read, most: usize) -> io::Result<Logged> {
-    let mut reader = BufReader::with_capacity(256 << 10, Utf8::new(reader)?);
+pub fn read(reader: impl Read + Send, most: usize) -> io::Result<Logged> {
+    let mut reader = BufReader::with_capacity(256 << 10, Utf8::new(decompressed(reader)?)?);
     let (mut log, mut bytes) = (Log::new(), Vec::new());
     loop {
         let room = (PIECE_BYTES - bytes.len()) as u64;
@@ -45,7 +47,7 @@ pub fn read(reader: impl Read, most: usize) -> io::Result<Logged> {
         let blank = bytes.iter().rposition(u8::is_ascii_whitespace).map(|at| at + 1);
         let cut = if ends || last { None } else { blank }.unwrap_or(bytes.len());
         log.piece(&bytes[..cut], ends);
-        if log.plain.len().max(log.unquoted.len()) > most {
+        if log.plain.finder.len().max(log.unquoted.finder.len()) > most {
             let why = format!("more than {most} reports; give a part of the log");
             return Err(io::Error::new(io::ErrorKind::FileTooLarge, why));
         }
@@ -57,8 +59,8 @@ pub fn read(reader: impl Read, most: usize) -> io::Result<Logged> {
 /// joins it with the next. Which of both it is, its end tells.
 struct Log {
     number: usize,
-    plain: Finder,
-    unquoted: Finder,
+    plain: Reading,
+    unquoted: Reading,
     /// A line that goes on, and its number.
     joined: Option<(usize, Vec<u8>)>,
     has_code: bool,
@@ -70,8 +72,8 @@ impl Log {
     fn new() -> Self {
         Self {
             number: 1,
-            plain: Finder::new(),
-            unquoted: Finder::new(),
+            plain: Reading::new(),
+            unquoted: Reading::new(),
             joined: None,
             has_code: false,
             has_join: false,
@@ -84,9 +86,9 @@ impl Log {
         let piece = piece.strip_suffix(b"\n").unwrap_or(piece);
         let piece = piece.strip_suffix(b"\r").unwrap_or(piece);
         let says = SAYS.is_match(piece);
-        push(&mut self.plain, self.number, piece, says);
+        self.plain.push(self.number, piece, says);
         if self.joined.is_none() && memchr::memchr(b'=', piece).is_none() {
-            push(&mut self.unquoted, self.number, piece, says);
+            self.unquoted.push(self.number, piece, says);
         } else {
             self.unquote(piece, ends);
         }
@@ -105,25 +107,41 @@ impl Log {
         if part.is_some() && line.len() < PIECE_BYTES {
             self.joined = Some((number, line));
         } else {
-            push(&mut self.unquoted, number, &line, SAYS.is_match(&line));
+            self.unquoted.push(number, &line, SAYS.is_match(&line));
         }
     }
 
     fn finish(mut self) -> Logged {
         if let Some((number, line)) = self.joined.take() {
-            push(&mut self.unquoted, number, &line, true);
+            self.unquoted.push(number, &line, true);
         }
         let is_quoted = self.has_code && self.has_join;
-        let finder = if is_quoted { self.unquoted } else { self.plain };
-        Logged { reports: finder.finish(), lines: self.number - usize::from(!self.is_within_line) }
+        let reading = if is_quoted { self.unquoted } else { self.plain };
+        Logged {
+            reports: reading.finder.finish(),
+            lines: self.number - usize::from(!self.is_within_line),
+        }
     }
 }
 
-/// Reads a line if it matters.
-fn push(finder: &mut Finder, number: usize, line: &[u8], says: bool) {
-    if says || finder.is_within() {
-        let line = String::from_utf8_lossy(line);
-        super::lines(number, &line).for_each(|line| finder.push(&line));
+/// The first two stages.
+struct Reading {
+    unwrapper: Unwrapper,
+    finder: Finder,
+}
+
+impl Reading {
+    fn new() -> Self {
+        Self { unwrapper: Unwrapper::default(), finder: Finder::new() }
+    }
+
+    /// Reads a line if it matters.
+    fn push(&mut self, number: usize, line: &[u8], says: bool) {
+        if says || self.finder.is_within() {
+            let line = String::from_utf8_lossy(line);
+            let lines = self.unwrapper.lines(number, &line);
+            lines.iter().for_each(|line| self.finder.push(line));
+        }
     }
 }
 

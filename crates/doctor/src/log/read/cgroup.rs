@@ -6,7 +6,7 @@ use regex_lite::{Captures, Regex};
 use serde::Serialize;
 
 /// Strings of which a relevant line contains at least one.
-pub(super) const MARKS: [&str; 7] = [
+pub(in crate::log) const MARKS: [&str; 7] = [
     "emory: usage",
     "swap: usage",
     STATS,
@@ -98,7 +98,7 @@ pub struct Victim {
 
 /// Reads the lines of an OOM report about a cgroup and its victim.
 #[derive(Default)]
-pub(super) struct Parser {
+pub(in crate::log) struct Parser {
     cgroup: Cgroup,
     victim: Option<Victim>,
     /// Every task of a cgroup is killed.
@@ -109,19 +109,19 @@ pub(super) struct Parser {
 
 impl Parser {
     /// Returns whether a line is of another report: what it says was said.
-    pub(super) fn is_of_next(&self, text: &str) -> bool {
+    pub(in crate::log) fn is_of_next(&self, text: &str) -> bool {
         let usage = USAGE.is_match(text) && self.cgroup.usage_kb.is_some();
         let victim = self.victim.as_ref().filter(|_| !self.is_group);
         usage || victim.zip(killed(text)).is_some_and(|(victim, pid)| victim.pid != pid)
     }
 
     /// Returns whether the next line matters even if it has none of [`MARKS`].
-    pub(super) fn is_within(&self) -> bool {
+    pub(in crate::log) fn is_within(&self) -> bool {
         self.stats > 0
     }
 
     /// Reads a line.
-    pub(super) fn push(&mut self, text: &str, line: usize) {
+    pub(in crate::log) fn push(&mut self, text: &str, line: usize) {
         self.is_group |= text.contains(GROUP);
         let cgroup = &mut self.cgroup;
         if self.stats > 0 {
@@ -163,13 +163,13 @@ impl Parser {
     }
 
     /// Returns the result.
-    pub(super) fn finish(self) -> (Option<Cgroup>, Option<Victim>) {
+    pub(in crate::log) fn finish(self) -> (Option<Cgroup>, Option<Victim>) {
         (Some(self.cgroup).filter(|cgroup| *cgroup != Cgroup::default()), self.victim)
     }
 }
 
 /// Returns whether a line is one of an OOM report, below its first one.
-pub(super) fn is_of_oom(text: &str) -> bool {
+pub(in crate::log) fn is_of_oom(text: &str) -> bool {
     USAGE.is_match(text) || text.contains("as a result of limit of") || is_kill(text)
 }
 

@@ -6,7 +6,7 @@ use regex_lite::Regex;
 use serde::Serialize;
 
 /// Strings of which such a line contains at least one.
-pub(super) const MARKS: [&str; 3] =
+pub(in crate::log) const MARKS: [&str; 3] =
     ["vmalloc error", "vmalloc: allocation failure", "vmap allocation"];
 
 static PART: LazyLock<Regex> =
@@ -44,7 +44,7 @@ pub struct Vmalloc {
 
 impl Vmalloc {
     /// Parses the line of a failure.
-    pub(super) fn read(text: &str) -> Option<Self> {
+    pub(in crate::log) fn read(text: &str) -> Option<Self> {
         if !MARKS.iter().any(|mark| text.contains(mark)) {
             return None;
         }

@@ -5,11 +5,11 @@ use std::collections::BTreeMap;
 use pageblock::layout::ZoneKind;
 use serde::{Serialize, Serializer};
 
-use super::Line;
+use crate::log::Line;
 
 /// What a line must have one of to change what is read, unless the lines before it end within a zone
 /// ([`Parser::is_within`]).
-pub(super) const WORDS: [&str; 18] = [
+pub(in crate::log) const WORDS: [&str; 18] = [
     "Node",
     "active_anon",
     "unevictable:",
@@ -246,7 +246,7 @@ enum Now {
 
 /// Reads the state of memory line by line, in whatever way it is wrapped.
 #[derive(Default)]
-pub(super) struct Parser {
+pub(in crate::log) struct Parser {
     zones: BTreeMap<(u32, ZoneKind), Zone>,
     /// All but the zones.
     info: MemInfo,
@@ -258,7 +258,7 @@ pub(super) struct Parser {
 
 impl Parser {
     /// Reads a line.
-    pub(super) fn push(&mut self, line: &Line) {
+    pub(in crate::log) fn push(&mut self, line: &Line) {
         if let Some(pages) = line.text.strip_suffix("pages HighMem/MovableOnly") {
             self.info.highmem_pages = at_most(pages.trim(), MOST_PAGES).unwrap_or(0);
         }
@@ -272,17 +272,17 @@ impl Parser {
     }
 
     /// Returns whether a line without any of [`WORDS`] would change what is read of the lines after it.
-    pub(super) fn is_within(&self) -> bool {
+    pub(in crate::log) fn is_within(&self) -> bool {
         !matches!(self.now, Now::Nothing | Now::Numbers(_))
     }
 
     /// Returns whether a zone was read.
-    pub(super) fn has_zones(&self) -> bool {
+    pub(in crate::log) fn has_zones(&self) -> bool {
         !self.zones.is_empty()
     }
 
     /// Returns what was read.
-    pub(super) fn finish(self) -> MemInfo {
+    pub(in crate::log) fn finish(self) -> MemInfo {
         let zones = self.zones.into_values();
         let zones = zones.filter(|zone| zone.free.is_some() || !zone.lists.is_empty()).collect();
         let mut info = MemInfo { zones, ..self.info };

@@ -1,15 +1,17 @@
-//! The reports in a log: failed allocations, the OOM killer, and what SysRq-m prints.
+//! The second stage, the reports in a log: failed allocations, the OOM killer, and what SysRq-m prints.
+
+mod notice;
 
 use std::sync::LazyLock;
 
 use regex_lite::Regex;
 use serde::Serialize;
 
-use super::cgroup::{self, Cgroup, Victim};
-use super::mem_info::Parser;
-use super::notice::{self, Notice};
-use super::vmalloc::{self, Vmalloc};
-use super::{Line, MemInfo};
+pub use self::notice::{About, Notice};
+use super::read::cgroup::{self, Cgroup, Victim};
+use super::read::mem_info::{MemInfo, Parser};
+use super::read::vmalloc::{self, Vmalloc};
+use super::{Line, Stamp};
 
 /// The kind of a report.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
@@ -44,6 +46,10 @@ pub struct Report {
     pub kind: Kind,
     /// Its first line in the log.
     pub line: usize,
+    /// When its first line was printed, in microseconds since boot.
+    pub at_us: Option<u64>,
+    /// The same as a time of day.
+    pub at: Option<Stamp>,
     /// The task that asked for memory.
     pub task: Option<String>,
     /// The order that it asked for.
@@ -96,6 +102,8 @@ impl Report {
         Self {
             kind,
             line,
+            at_us: None,
+            at: None,
             task: None,
             order: None,
             mode: None,
@@ -193,6 +201,7 @@ struct Open {
     kind: Kind,
     line: usize,
     at_us: Option<u64>,
+    at: Option<Stamp>,
     slab: Option<Slab>,
     head: Vec<String>,
     has_header: bool,
@@ -207,7 +216,7 @@ struct Open {
 impl Finder {
     pub(super) fn new() -> Self {
         // A state whose first lines were lost.
-        let lost = Open::new(Kind::State, 1, None);
+        let lost = Open::new(Kind::State, &Line::default());
         Self {
             found: Vec::new(),
             open: vec![(None, lost)],
@@ -264,25 +273,26 @@ impl Finder {
 
     /// Returns where a line's report is read; a line that `starts` one gets a place of its own for its caller.
     fn of_caller(&mut self, line: &Line, starts: bool) -> usize {
-        if line.caller.is_none() {
+        let caller = line.prefix.caller();
+        if caller.is_none() {
             return 0;
         }
-        match self.open.iter().position(|(caller, _)| *caller == line.caller) {
+        match self.open.iter().position(|(other, _)| *other == caller) {
             Some(at) => at,
             None if !starts => 0,
             None => {
                 if self.open.len() > CALLERS {
                     self.found.extend(self.open.remove(1).1.finish());
                 }
-                let open = Open::new(Kind::State, line.number, line.at_us);
-                self.open.push((line.caller.clone(), open));
+                let open = Open::new(Kind::State, line);
+                self.open.push((caller, open));
                 self.open.len() - 1
             }
         }
     }
 
     fn begin(&mut self, at: usize, kind: Kind, line: &Line) {
-        let mut open = Open::new(kind, line.number, line.at_us);
+        let mut open = Open::new(kind, line);
         let is_near = |slab: &Slab| line.number - slab.line.min(line.number) <= LINES_BEFORE;
         if kind == Kind::Oom {
             open.slab = self.slab.take().filter(is_near);
@@ -369,11 +379,12 @@ fn version(head: &str) -> Option<String> {
 }
 
 impl Open {
-    fn new(kind: Kind, line: usize, at_us: Option<u64>) -> Self {
+    fn new(kind: Kind, line: &Line) -> Self {
         Self {
             kind,
-            line,
-            at_us,
+            line: line.number.max(1),
+            at_us: line.prefix.at_us(),
+            at: line.prefix.stamp(),
             slab: None,
             head: Vec::new(),
             has_header: false,
@@ -405,7 +416,7 @@ impl Open {
 
     /// Returns whether its first line was printed after a line that follows it.
     fn is_after(&self, line: &Line) -> bool {
-        let times = self.at_us.zip(line.at_us);
+        let times = self.at_us.zip(line.prefix.at_us());
         times.is_some_and(|(first, at)| at.saturating_add(CLOCKS_DIFFER_US) < first)
     }
 
@@ -429,7 +440,20 @@ impl Open {
 
     /// Returns the report; `None` for lines before the first one that have no state of memory.
     fn finish(self) -> Option<Report> {
-        let Self { kind, line, head, is_memcg, constraint, memory, slab, oom, vmalloc, .. } = self;
+        let Self {
+            kind,
+            line,
+            at_us,
+            at,
+            head,
+            is_memcg,
+            constraint,
+            memory,
+            slab,
+            oom,
+            vmalloc,
+            ..
+        } = self;
         let memory = memory.finish();
         let (cgroup, victim) = oom.finish();
         let is_memcg = is_memcg || cgroup.is_some();
@@ -448,6 +472,8 @@ impl Open {
             kind => kind,
         };
         Some(Report {
+            at_us,
+            at,
             task,
             order: word(&ORDER, &request, 1)
                 .and_then(|order| order.parse().ok())
