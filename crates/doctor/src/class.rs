@@ -70,7 +70,10 @@ pub fn classify(
     others: &[Check],
 ) -> (Class, Confidence) {
     if let Some(class) = of_kind(report.kind) {
-        return (class, Confidence::High);
+        return (
+            class,
+            report.notice.as_ref().map_or(Confidence::High, |notice| notice.about.confidence()),
+        );
     }
     let Some(flags) = flags else {
         return match report.kind {
@@ -110,7 +113,7 @@ pub fn classify(
     if any(Verdict::NoBlock) || any(Verdict::TooFewLarge) {
         return (Class::Fragmentation, sure);
     }
-    if any(Verdict::BelowWithoutCma) {
+    if checks.iter().any(is_mostly_cma) {
         return (Class::OnlyCma, sure);
     }
     if any(Verdict::BelowWithoutHighatomic) {
@@ -136,6 +139,24 @@ pub fn classify(
         Some(false) => (Class::Shortage, sure),
         None => (Class::Shortage, Confidence::Medium),
     }
+}
+
+/// Returns the likeliest class of a request whose state of memory is not in the log: the request itself tells most.
+#[must_use]
+pub fn likely(report: &Report, flags: Option<Gfp>) -> Option<Class> {
+    let is_alone = report.kind == Kind::Failure && report.memory.zones.is_empty();
+    match (report.order?, flags?) {
+        _ if !is_alone => None,
+        (order, _) if order > COSTLY_ORDER => Some(Class::Fragmentation),
+        (0, flags) if !flags.has(Gfp::DIRECT_RECLAIM) => Some(Class::Burst),
+        _ => None,
+    }
+}
+
+/// Returns whether CMA is what keeps a zone's free memory from the request: at least half of it.
+fn is_mostly_cma(check: &Check) -> bool {
+    check.verdict == Verdict::BelowWithoutCma
+        && check.free.is_none_or(|free| check.unusable_cma >= free / 2)
 }
 
 /// Returns the class that the kind of a report says by itself, whatever it prints of zones.

@@ -2,21 +2,25 @@
 
 use std::io::{self, Read};
 
+use pageblock::layout::ZoneKind;
 use pageblock::request::Gfp;
 use pageblock_recording::KernelVersion;
 use serde::Serialize;
 
 use crate::advice::{self, Advice, Case};
+use crate::boost;
 use crate::class::{self, Class, Confidence};
 use crate::gfp;
 use crate::holders::{self, Holder};
 use crate::interfaces::{rules, usual_rules, without_letters};
-use crate::log::{self, Cgroup, Kind, Lack, Logged, Report};
+use crate::log::{self, Kind, Lack, Logged, MemInfo, Report, Zone};
 use crate::watermark::{Check, Request};
 
 /// What a report means.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 pub struct Explanation {
+    /// The file, where several were read.
+    pub file: Option<String>,
     /// The report.
     pub report: Report,
     /// What the request's flags allow; `None` if it has none.
@@ -30,6 +34,8 @@ pub struct Explanation {
     pub class: Class,
     /// How sure that is.
     pub confidence: Confidence,
+    /// Where the class is unknown, the likeliest one by the request alone.
+    pub likely: Option<Class>,
     /// What helps, best first.
     pub helps: Vec<Advice>,
     /// What is often advised, and does not.
@@ -38,6 +44,8 @@ pub struct Explanation {
     pub missing: Vec<&'static str>,
 }
 
+/// Until then settings of `/etc/sysctl.d` are hardly read, in microseconds since boot.
+const BOOT_US: u64 = 20_000_000;
 /// The most reports of one log.
 const REPORTS: usize = 1 << 16;
 
@@ -57,7 +65,7 @@ pub struct Explained {
 #[must_use]
 pub fn explain(text: &str) -> Vec<Explanation> {
     let read = log::read(text.as_bytes(), usize::MAX).expect("a text in memory can be read");
-    read.reports.into_iter().map(explain_report).collect()
+    explain_reports(read.reports)
 }
 
 /// Explains every report in a log of any length, of which only the reports are kept.
@@ -66,7 +74,12 @@ pub fn explain(text: &str) -> Vec<Explanation> {
 /// If the log cannot be read, or has more than 65,536 reports.
 pub fn explain_log(log: impl Read + Send) -> io::Result<Explained> {
     let Logged { reports, lines } = log::read(log, REPORTS)?;
-    Ok(Explained { found: reports.into_iter().map(explain_report).collect(), lines })
+    Ok(Explained { found: explain_reports(reports), lines })
+}
+
+fn explain_reports(mut reports: Vec<Report>) -> Vec<Explanation> {
+    boost::infer(&mut reports);
+    reports.into_iter().map(explain_report).collect()
 }
 
 fn explain_report(report: Report) -> Explanation {
@@ -98,7 +111,8 @@ fn explain_report(report: Report) -> Explanation {
     let others: Vec<Check> = anywhere.into_iter().filter(|other| !is_own(other)).collect();
     let (class, confidence) = class::classify(&report, flags, &zones, &others);
     let holders = match class {
-        Class::Shortage | Class::SlowReclaim => holders::holders(memory),
+        Class::Shortage | Class::SlowReclaim | Class::NoRequest => holders::holders(memory),
+        _ if report.is_oom() => holders::holders(memory),
         _ => Vec::new(),
     };
     let case = Case {
@@ -106,25 +120,32 @@ fn explain_report(report: Report) -> Explanation {
         flags: flags.unwrap_or_default(),
         version: version.as_ref(),
         holding: holders.first().map(|holder| holder.holding),
-        cgroup_version: report.cgroup.as_ref().and_then(|cgroup| cgroup.version),
-        waits_for_writeback: waits_for_writeback(&report),
+        cgroup: report.cgroup.as_ref(),
         lack: report.vmalloc.map(|vmalloc| vmalloc.lack),
-        is_boosted: boost(class, &zones).is_some(),
+        is_boosted: boosted(class, &zones).is_some(),
+        purpose: report.caller.as_ref().and_then(|caller| caller.purpose),
+        is_at_boot: is_at_boot(&report),
+        min_free_kb: min_free_kb(memory),
+        has_state: !memory.zones.is_empty(),
+        has_request: !matches!(report.kind, Kind::State),
     };
+    let likely = class::likely(&report, flags).filter(|_| class == Class::Unknown);
     let helps = match &report.notice {
-        Some(notice) => advice::of_notice(&notice.about),
-        None => advice::helps(class, case),
+        Some(notice) => advice::of_notice(&notice.about, is_at_boot(&report)),
+        None => advice::helps(likely.unwrap_or(class), case),
     };
     Explanation {
+        file: None,
         missing: missing(&report, &zones),
         helps,
-        does_not_help: advice::does_not_help(class, order, case.flags),
+        does_not_help: advice::does_not_help(likely.unwrap_or(class), order, case.flags),
         holders,
         report,
         flags,
         zones,
         class,
         confidence,
+        likely,
     }
 }
 
@@ -132,7 +153,7 @@ impl Explanation {
     /// Returns the zone that would have served the request but for the boost of its watermark, where that decides.
     #[must_use]
     pub fn boosted(&self) -> Option<&Check> {
-        boost(self.class, &self.zones)
+        boosted(self.class, &self.zones)
     }
 
     /// Returns whether free swap was not printed, and decides.
@@ -142,13 +163,22 @@ impl Explanation {
     }
 }
 
-/// Returns whether at least half of a cgroup's limit is page cache that waits to be written.
+/// Returns whether a request failed before the machine had read its settings.
 #[must_use]
-pub fn waits_for_writeback(report: &Report) -> bool {
-    report.cgroup.as_ref().and_then(Cgroup::dirty_percent).is_some_and(|percent| percent >= 50)
+pub fn is_at_boot(report: &Report) -> bool {
+    report.at_us.is_some_and(|us| us < BOOT_US)
 }
 
-fn boost(class: Class, zones: &[Check]) -> Option<&Check> {
+/// Returns the sum of the min watermarks, without what is known of boosts.
+fn min_free_kb(memory: &MemInfo) -> Option<u64> {
+    let min = |zone: &Zone| Some(zone.min?.saturating_sub(zone.known_boost().unwrap_or(0)));
+    // Zones that the request may not use are not always printed.
+    let is_whole = memory.is_whole && memory.zones.iter().any(|zone| zone.kind == ZoneKind::Normal);
+    let low = memory.zones.iter().filter(|zone| zone.kind <= ZoneKind::Normal);
+    low.map(min).sum::<Option<u64>>().filter(|_| is_whole)
+}
+
+fn boosted(class: Class, zones: &[Check]) -> Option<&Check> {
     let decides = matches!(class, Class::Shortage | Class::SlowReclaim | Class::Burst);
     zones.iter().find(|zone| decides && zone.fits_without_boost)
 }

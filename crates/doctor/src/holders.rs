@@ -26,6 +26,14 @@ pub enum Holding {
     KernelStack,
     /// Page tables.
     PageTables,
+    /// Huge pages that were set aside (hugetlb).
+    Hugetlb,
+    /// What a balloon gave back to the hypervisor.
+    Balloon,
+    /// Compressed swap (zsmalloc).
+    Zspages,
+    /// What no counter of the report has: pages of drivers, of vmalloc, of percpu, of balloons.
+    Uncounted,
     /// Memory that was never handed to the allocator.
     NeverGiven,
 }
@@ -44,6 +52,12 @@ impl Holding {
             Self::SlabReclaimable => "slab of the kernel that it can free",
             Self::KernelStack => "stacks of tasks in the kernel",
             Self::PageTables => "page tables",
+            Self::Hugetlb => "huge pages that were set aside (hugetlb)",
+            Self::Balloon => "the balloon of the hypervisor",
+            Self::Zspages => "compressed swap (zram, zswap)",
+            Self::Uncounted => {
+                "what no counter of the report has (drivers, vmalloc, percpu, balloons, ZFS)"
+            }
             Self::NeverGiven => "memory that was never given to the allocator",
         }
     }
@@ -64,10 +78,9 @@ pub fn holders(memory: &MemInfo) -> Vec<Holder> {
     let held = memory.held;
     let less =
         |all: Option<u64>, part: Option<u64>| all.map(|a| a.saturating_sub(part.unwrap_or(0)));
-    let file = memory.file_pages.map(|pages| pages * memory.page_kb());
-    let all = [
+    let counted = [
         (Holding::Anonymous, less(held.anonymous, held.shmem)),
-        (Holding::File, file),
+        (Holding::File, memory.file_pages.map(|pages| pages * memory.page_kb())),
         (Holding::Shmem, held.shmem),
         (Holding::Mlocked, held.mlocked),
         (Holding::Unevictable, less(held.unevictable, held.mlocked)),
@@ -75,21 +88,53 @@ pub fn holders(memory: &MemInfo) -> Vec<Holder> {
         (Holding::SlabReclaimable, held.slab_reclaimable),
         (Holding::KernelStack, held.kernel_stack),
         (Holding::PageTables, held.pagetables),
+        (Holding::Hugetlb, held.hugetlb),
+        (Holding::Balloon, held.balloon),
+        (Holding::Zspages, held.zspages),
+    ];
+    let sum: u64 = counted.iter().filter_map(|(_, kb)| *kb).fold(0, u64::saturating_add);
+    let others = [
+        (Holding::Uncounted, uncounted(memory, sum.saturating_add(held.other.unwrap_or(0)))),
         (Holding::NeverGiven, Some(memory.zones.iter().map(never_given).sum())),
     ];
     let size: u64 = memory.zones.iter().filter_map(|zone| zone.present.or(zone.managed)).sum();
     let holder = |(holding, kb): (Holding, Option<u64>)| Some(Holder { holding, kb: kb? });
-    let mut holders: Vec<Holder> = all.into_iter().filter_map(holder).collect();
+    let mut holders: Vec<Holder> = counted.into_iter().chain(others).filter_map(holder).collect();
     holders.retain(|holder| holder.kb > 0 && holder.kb.saturating_mul(20) >= size);
     holders.sort_by_key(|holder| std::cmp::Reverse(holder.kb));
     holders
 }
 
-/// Returns the memory of a zone that was not handed to the allocator, in kB; 0 unless it is more than half, because
+/// Returns what the allocator handed out and no counter has, in kB; `None` if the report lacks a counter that may have it,
+/// or a zone.
+fn uncounted(memory: &MemInfo, counted: u64) -> Option<u64> {
+    let held = memory.held;
+    let is_counted = [
+        held.anonymous,
+        held.unevictable,
+        held.slab_unreclaimable,
+        held.pagetables,
+        memory.file_pages,
+    ];
+    if !memory.is_whole || memory.repeats || is_counted.contains(&None) {
+        return None;
+    }
+    let used = |zone: &Zone| zone.managed?.checked_sub(zone.free?);
+    // Zones that the request may not use are not printed, and their memory is counted.
+    let present: u64 = memory.zones.iter().filter_map(|zone| zone.present).sum();
+    let ram = memory.ram_pages.map_or(0, |pages| pages * memory.page_kb());
+    if present.saturating_mul(20) < ram.saturating_mul(19) {
+        return None;
+    }
+    let used: Option<Vec<u64>> = memory.zones.iter().map(used).collect();
+    Some(used?.iter().sum::<u64>().saturating_sub(counted))
+}
+
+/// Returns the memory of a zone that was not handed to the allocator, in kB; 0 unless it is more than a quarter, because
 /// the kernel's own tables and reservations take some of every zone.
 fn never_given(zone: &Zone) -> u64 {
     match (zone.present, zone.managed) {
-        (Some(present), Some(managed)) if managed < present / 2 => present - managed,
+        (Some(present), Some(managed)) if managed < present / 4 * 3 => present - managed,
         _ => 0,
     }
 }

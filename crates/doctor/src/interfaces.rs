@@ -28,6 +28,11 @@ pub fn has_sysctl(version: Option<&KernelVersion>, name: &str) -> bool {
     SYSCTLS.iter().any(|&(known, since, _)| known == name && is_since(version, since))
 }
 
+/// Tells whether a kernel boosts watermarks; true if its version is unknown.
+pub(crate) fn has_boost(version: Option<&str>) -> bool {
+    is_since(version.and_then(KernelVersion::parse).as_ref(), (5, 0))
+}
+
 /// Returns the default of a sysctl of `vm` that commands set; `None` for others.
 pub(crate) fn default_of(name: &str) -> Option<u64> {
     SYSCTLS.iter().find(|(known, ..)| *known == name).map(|&(.., default)| default)

@@ -6,6 +6,7 @@
 #![forbid(unsafe_code)]
 
 pub mod advice;
+mod boost;
 pub mod checkup;
 pub mod class;
 mod error;
@@ -13,6 +14,7 @@ pub mod explain;
 pub mod flight;
 pub mod forecast;
 pub mod gfp;
+pub mod group;
 pub mod holders;
 pub mod interfaces;
 pub mod log;
@@ -20,4 +22,4 @@ pub mod proc;
 pub mod watermark;
 
 pub use error::Error;
-pub use explain::{Explained, Explanation, explain, explain_log};
+pub use explain::{Explained, Explanation, explain, explain_log, is_at_boot};

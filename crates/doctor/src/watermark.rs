@@ -35,8 +35,10 @@ pub struct Check {
     pub unusable_highatomic: u64,
     /// What the watermark asks of this request, in whole pages as the kernel reckons; `None` if it was not printed.
     pub mark: Option<u64>,
-    /// What of the min watermark is a boost, which reclaim lowers again; `None` if it was not printed.
+    /// What of the min watermark is a boost, which reclaim lowers again; `None` if it is not known.
     pub boost: Option<u64>,
+    /// Whether the boost is the least that it must be, as it was not printed.
+    pub is_boost_inferred: bool,
     /// Whether the request fits once the boost is gone, and not before.
     pub fits_without_boost: bool,
     /// What must be left for requests that can use nothing else (`lowmem_reserve`); `None` if it was not printed.
@@ -124,7 +126,7 @@ impl<'p> Request<'p> {
         let blocks = (!zone.lists.is_empty())
             .then(|| zone.lists.iter().filter(large).filter(usable).map(|list| list.blocks).sum());
         let all: u64 = zone.lists.iter().filter(large).map(|list| list.blocks).sum();
-        let boost = zone.boost.unwrap_or(0);
+        let boost = zone.known_boost().unwrap_or(0);
         let order = as_order(self.order);
         let forgiven = match forgives_boost(self.policy, order, self.flags, self.gfp) {
             true => boost,
@@ -145,7 +147,8 @@ impl<'p> Request<'p> {
                 false => zone.highatomic().unwrap_or(0),
             },
             mark: mark(forgiven),
-            boost: zone.boost,
+            boost: zone.known_boost(),
+            is_boost_inferred: zone.boost.is_none() && zone.inferred_boost.is_some(),
             fits_without_boost: false,
             reserve: reserve(memory, zone, self.gfp.highest_zone()).map(|pages| pages * page),
             blocks,

@@ -8,7 +8,10 @@ mod unwrap;
 pub(crate) use self::find::begins;
 pub use self::find::{About, Kind, Notice, Report, Slab};
 pub(crate) use self::read::kind_name;
-pub use self::read::{Cgroup, FreeList, Lack, MemInfo, Victim, Vmalloc, Zone};
+pub use self::read::{
+    Caller, Cgroup, FreeList, Held, Lack, MemInfo, Process, Purpose, Share, SlabCache, Victim,
+    Vmalloc, Zone,
+};
 pub use self::scan::{Logged, read};
 pub use self::unwrap::{Date, Moment, Prefix, Stamp};
 

@@ -8,8 +8,8 @@ use memchr::memmem;
 
 use pageblock_recording::decompressed;
 
-use super::find::{Finder, MARKS, Report};
-use super::read::mem_info::WORDS;
+use super::find::{Finder, Report, marks};
+use super::read::state::WORDS;
 use super::unwrap::{REALTIME, Unwrapper, Utf8};
 
 /// A longer line is read in pieces that end with a blank: reports are found in whatever way they are wrapped.
@@ -17,7 +17,7 @@ const PIECE_BYTES: usize = 16 << 10;
 
 /// Relevant lines contain one of these strings.
 static SAYS: LazyLock<AhoCorasick> = LazyLock::new(|| {
-    AhoCorasick::new(WORDS.iter().chain(MARKS.into_iter().flatten()).chain([&REALTIME]))
+    AhoCorasick::new(WORDS.into_iter().chain(marks()).chain([REALTIME]))
         .expect("a few short texts make a searcher")
 });
 

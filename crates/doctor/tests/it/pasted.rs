@@ -273,7 +273,7 @@ fn lines_of_kills_alone_tell_who_was_killed() {
 #[test]
 fn lines_without_a_report_are_explained_once() {
     for (name, about, count, task) in [
-        ("xfs-lines.log", About::Xfs(65_728), 5, Some("fs_mark")),
+        ("xfs-lines.log", About::Xfs(Some(65_728)), 5, Some("fs_mark")),
         ("cma-line.log", About::Cma(200_000, -16), 1, None),
         ("hugetlb-line.log", About::Hugetlb(1000, 400, "2.00 MiB".into()), 1, None),
         ("task-blocked-in-compaction.log", About::Compaction(120), 1, Some("fs_mark")),

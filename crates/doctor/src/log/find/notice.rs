@@ -1,56 +1,51 @@
-//! Lines by which parts of the kernel report a lack of memory, without a full report.
+//! Lines by which something reports a lack of memory without a full report.
 
 use std::sync::LazyLock;
 
 use regex_lite::Regex;
 use serde::Serialize;
 
-use crate::log::Line;
+use super::about::About;
+use crate::log::read::stack::Caller;
+use crate::log::{Line, Stamp};
 
-/// Strings of which a relevant line contains at least one.
-pub(super) const MARKS: [&str; 8] =
-    [XFS, "cma_alloc:", HUGETLB, BLOCKED, COMPACTS[0], COMPACTS[1], RECLAIMS[0], RECLAIMS[1]];
-const XFS: &str = "possible memory allocation deadlock";
-const HUGETLB: &str = "Only allocated";
-const BLOCKED: &str = "blocked for more than";
+/// Strings of which a line of a task that waits contains at least one; the texts of [`About`] have their own.
+pub(in crate::log) const MARKS: [&str; 9] = [
+    BLOCKED[0],
+    BLOCKED[1],
+    COMPACTS[0],
+    COMPACTS[1],
+    RECLAIMS[0],
+    RECLAIMS[1],
+    RECLAIMS[2],
+    RECLAIMS[3],
+    RECLAIMS[4],
+];
+const BLOCKED: [&str; 2] = ["blocked for more than", "soft lockup"];
 /// Functions in the stack of a task that compacts, and of one that reclaims.
 const COMPACTS: [&str; 2] = ["compact_zone", "__alloc_pages_direct_compact"];
-const RECLAIMS: [&str; 2] = ["try_to_free_pages", "shrink_node"];
+const RECLAIMS: [&str; 5] = [
+    "try_to_free_pages",
+    "shrink_node",
+    "shrink_lruvec",
+    "shrink_inactive_list",
+    "throttle_direct_reclaim",
+];
 /// The kinds of lines that are kept: damage could make any number.
 const KINDS: usize = 64;
 /// The lines of a stack, at most.
 const STACK_LINES: usize = 80;
 
-static XFS_SIZE: LazyLock<Regex> = LazyLock::new(|| {
-    pattern(r"XFS: (.{1,15})\(\d+\) possible memory allocation deadlock size (\d+)")
+static TASK: LazyLock<Regex> = LazyLock::new(|| {
+    Regex::new(
+        r"task (.{1,15}):\d+ blocked for more than (\d+) seconds|stuck for (\d+)s! \[(.{1,15}):\d+\]",
+    )
+    .expect("the pattern is valid")
 });
-static CMA: LazyLock<Regex> =
-    LazyLock::new(|| pattern(r"cma_alloc: .*alloc failed, req-size: (\d+) pages, ret: (-?\d+)"));
-static PAGES: LazyLock<Regex> = LazyLock::new(|| {
-    pattern(r"allocating (\d+) of page size (.+?) failed.*Only allocated (\d+) hugepages")
+static COMM: LazyLock<Regex> = LazyLock::new(|| {
+    Regex::new(r"[Cc]omm: (.{1,15}?)(?: Not [Tt]ainted| Tainted| Kdump:|\s*$)")
+        .expect("the pattern is valid")
 });
-static TASK: LazyLock<Regex> =
-    LazyLock::new(|| pattern(r"task (.{1,15}):\d+ blocked for more than (\d+) seconds"));
-
-fn pattern(text: &str) -> Regex {
-    Regex::new(text).expect("the pattern is valid")
-}
-
-/// The subject of such a line.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum About {
-    /// XFS waits for one piece of memory of a size, in bytes.
-    Xfs(u64),
-    /// CMA could not allocate a number of pages; the error.
-    Cma(u64, i64),
-    /// There are fewer huge pages than requested: both numbers, and the size of a huge page.
-    Hugetlb(u64, u64, String),
-    /// A task has waited in compaction for this many seconds.
-    Compaction(u64),
-    /// A task has waited in reclaim for this many seconds.
-    Reclaim(u64),
-}
 
 /// Lines of one kind.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
@@ -65,6 +60,16 @@ pub struct Notice {
     pub count: u64,
     /// The task of the first, where a line has it.
     pub task: Option<String>,
+    /// The time of the first.
+    pub at: Option<Stamp>,
+    /// The time of the first, in microseconds since boot.
+    pub at_us: Option<u64>,
+    /// The time of the last.
+    pub last_at: Option<Stamp>,
+    /// The time of the last, in microseconds since boot.
+    pub last_at_us: Option<u64>,
+    /// Who asked for the memory, where a stack follows.
+    pub caller: Option<Caller>,
 }
 
 /// Reads such lines.
@@ -72,41 +77,37 @@ pub struct Notice {
 pub(super) struct Parser {
     found: Vec<Notice>,
     /// A task that waits, where and how long, until its stack tells why.
-    blocked: Option<(usize, String, u64)>,
+    blocked: Option<(Line, String, u64)>,
+    /// A notice whose stack follows, and the lines of it.
+    stack: Option<(usize, Vec<String>)>,
 }
 
 impl Parser {
+    /// Returns whether the next line matters whatever it says.
+    pub(super) fn is_within(&self) -> bool {
+        self.stack.is_some()
+    }
+
     /// Reads a line.
     pub(super) fn push(&mut self, line: &Line) {
-        let text = &line.text;
-        if text.contains(XFS)
-            && let Some(found) = XFS_SIZE.captures(text)
-        {
-            let task = Some(found[1].to_owned());
-            found[2]
-                .parse()
-                .into_iter()
-                .for_each(|size| self.add(About::Xfs(size), line.number, task.clone()));
-        } else if let Some(found) = CMA.captures(text)
-            && let (Ok(pages), Ok(error)) = (found[1].parse(), found[2].parse())
-        {
-            self.add(About::Cma(pages, error), line.number, None);
-        } else if text.contains(HUGETLB)
-            && let Some(found) = PAGES.captures(text)
-            && let (Ok(wanted), Ok(got)) = (found[1].parse(), found[3].parse())
-        {
-            self.add(About::Hugetlb(wanted, got, found[2].to_owned()), line.number, None);
-        } else if text.contains(BLOCKED) {
-            self.blocked = TASK
-                .captures(text)
-                .and_then(|found| Some((line.number, found[1].to_owned(), found[2].parse().ok()?)));
+        if let Some((about, task)) = About::find(&line.text) {
+            self.end_stack();
+            let has_stack = matches!(about, About::TooLarge | About::NoFail | About::Zfs(_));
+            let at = self.add(about, line, task);
+            self.stack = at.filter(|_| has_stack).map(|at| (at, Vec::new()));
+        } else if BLOCKED.iter().any(|mark| line.text.contains(mark)) {
+            self.blocked = TASK.captures(&line.text).and_then(|found| {
+                let task = found.get(1).or(found.get(4))?.as_str().to_owned();
+                Some((line.clone(), task, found.get(2).or(found.get(3))?.as_str().parse().ok()?))
+            });
         } else {
-            self.stack(line);
+            self.waits(line);
+            self.below(line);
         }
     }
 
     /// Reads a line of a stack: it tells what a blocked task waits for.
-    fn stack(&mut self, line: &Line) {
+    fn waits(&mut self, line: &Line) {
         let has = |names: &[&str]| names.iter().any(|name| line.text.contains(name));
         let about: fn(u64) -> About = match () {
             () if has(&COMPACTS) => About::Compaction,
@@ -114,34 +115,118 @@ impl Parser {
             () => return,
         };
         let Some((first, task, seconds)) = self.blocked.take() else { return };
-        if line.number - first <= STACK_LINES {
-            self.add(about(seconds), first, Some(task));
+        if line.number - first.number <= STACK_LINES {
+            self.add(about(seconds), &first, Some(task));
         }
     }
 
-    fn add(&mut self, about: About, line: usize, task: Option<String>) {
-        let same = |notice: &&mut Notice| match (&notice.about, &about) {
-            (About::Cma(_, error), About::Cma(_, other)) => error == other,
-            (About::Hugetlb(.., size), About::Hugetlb(.., other)) => size == other,
-            (one, other) => std::mem::discriminant(one) == std::mem::discriminant(other),
-        };
-        let room = self.found.len() < KINDS;
-        let Some(notice) = self.found.iter_mut().find(same) else {
-            if room {
-                self.found.push(Notice { about, line, last_line: line, count: 1, task });
-            }
-            return;
-        };
-        (notice.last_line, notice.count) = (line, notice.count + 1);
-        if let (About::Xfs(size) | About::Cma(size, _), About::Xfs(new) | About::Cma(new, _)) =
-            (&mut notice.about, about)
-        {
-            *size = new.max(*size);
+    /// Reads a line below a notice.
+    fn below(&mut self, line: &Line) {
+        let Some((_, lines)) = &mut self.stack else { return };
+        lines.push(line.text.clone());
+        if lines.len() >= STACK_LINES || line.text.contains("end trace") {
+            self.end_stack();
         }
+    }
+
+    fn end_stack(&mut self) {
+        let Some((at, lines)) = self.stack.take() else { return };
+        let notice = &mut self.found[at];
+        let task = || lines.iter().find_map(|line| Some(COMM.captures(line)?[1].to_owned()));
+        notice.task = notice.task.take().or_else(task);
+        let caller = || Caller::find(lines.iter().map(String::as_str));
+        notice.caller = notice.caller.take().or_else(caller);
+    }
+
+    /// Adds a line; returns which of the notices it is in.
+    pub(super) fn add(&mut self, about: About, line: &Line, task: Option<String>) -> Option<usize> {
+        let (number, at, at_us) = (line.number, line.prefix.stamp(), line.prefix.at_us());
+        if let Some(known) = self.found.iter().position(|notice| notice.about.is_like(&about)) {
+            let notice = &mut self.found[known];
+            (notice.last_line, notice.count) = (number, notice.count + 1);
+            (notice.last_at, notice.last_at_us) = (at, at_us);
+            notice.about.enlarge(&about);
+            return Some(known);
+        }
+        if self.found.len() >= KINDS {
+            return None;
+        }
+        self.found.push(Notice {
+            about,
+            line: number,
+            last_line: number,
+            count: 1,
+            task,
+            at,
+            at_us,
+            last_at: at,
+            last_at_us: at_us,
+            caller: None,
+        });
+        Some(self.found.len() - 1)
     }
 
     /// Returns the notices.
-    pub(super) fn finish(self) -> Vec<Notice> {
+    pub(super) fn finish(mut self) -> Vec<Notice> {
+        self.end_stack();
         self.found
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn notices(lines: &[&str]) -> Vec<Notice> {
+        let mut parser = Parser::default();
+        for (number, text) in (1..).zip(lines) {
+            parser.push(&Line { number, text: (*text).to_owned(), ..Line::default() });
+        }
+        parser.finish()
+    }
+
+    #[test]
+    fn equal_lines_are_one_notice() {
+        let found = notices(&[
+            "cma: cma_alloc: alloc failed, req-size: 20 pages, ret: -12",
+            "cma: cma_alloc: alloc failed, req-size: 30 pages, ret: -12",
+            "cma: cma_alloc: alloc failed, req-size: 20 pages, ret: -16",
+        ]);
+        let seen: Vec<_> =
+            found.into_iter().map(|n| (n.about, n.line, n.last_line, n.count)).collect();
+        assert_eq!(seen, [(About::Cma(30, -12), 1, 2, 2), (About::Cma(20, -16), 3, 3, 1)]);
+    }
+
+    #[test]
+    fn a_stack_tells_who_asked_and_what_a_task_waits_for() {
+        let found = notices(&[
+            "WARNING: CPU: 3 PID: 1 at mm/page_alloc.c:4724 __alloc_pages_nodemask+0x1ee/0x320",
+            "CPU: 3 PID: 1 Comm: dma to device Tainted: G 5.4.0",
+            " kmalloc_large_node+0x3d/0x80",
+            " map_user_buf+0x74/0x1e0 [xdma]",
+            "---[ end trace 8b3c0a4d3c1 ]---",
+            "INFO: task geth:98211 blocked for more than 120 seconds.",
+            " schedule+0x4f/0xc0",
+            " compact_zone+0x38e/0x8c0",
+            "INFO: task kworker/u8:0:5 blocked for more than 120 seconds.",
+            " schedule+0x4f/0xc0",
+            "watchdog: BUG: soft lockup - CPU#3 stuck for 22s! [kswapd0:45]",
+            " shrink_lruvec+0x38e/0x8c0",
+        ]);
+        assert_eq!(found.len(), 3, "{found:?}");
+        assert_eq!(
+            (&found[0].about, found[0].task.as_deref()),
+            (&About::TooLarge, Some("dma to device"))
+        );
+        let caller = found[0].caller.as_ref().unwrap();
+        assert_eq!(
+            (caller.function.as_str(), caller.module.as_deref()),
+            ("map_user_buf", Some("xdma"))
+        );
+        assert_eq!((&found[1].about, found[1].line), (&About::Compaction(120), 6));
+        assert_eq!(
+            (&found[2].about, found[2].task.as_deref()),
+            (&About::Reclaim(22), Some("kswapd0"))
+        );
     }
 }

@@ -6,15 +6,17 @@ use regex_lite::{Captures, Regex};
 use serde::Serialize;
 
 /// Strings of which a relevant line contains at least one.
-pub(in crate::log) const MARKS: [&str; 7] = [
+pub(in crate::log) const MARKS: [&str; 8] = [
     "emory: usage",
     "swap: usage",
+    "kmem: usage",
     STATS,
     "as a result of limit of",
-    "Killed process ",
+    KILLED,
     "Kill process ",
     GROUP,
 ];
+const KILLED: &str = "Killed process ";
 const STATS: &str = "emory cgroup stats for ";
 const GROUP: &str = "memory.oom.group";
 /// The lines of a cgroup's statistics from 5.2 on, at most.
@@ -24,6 +26,9 @@ const MOST_KB: u64 = 1 << 42;
 
 static USAGE: LazyLock<Regex> =
     LazyLock::new(|| pattern(r"^[Mm]emory: usage (\d+)kB, limit (\d+)kB"));
+static OTHER: LazyLock<Regex> =
+    LazyLock::new(|| pattern(r"^(memory\+swap|swap|kmem): usage (\d+)kB, limit (\d+)kB"));
+static TASK_PATH: LazyLock<Regex> = LazyLock::new(|| pattern(r"task_memcg=([^\s,]+)"));
 static PATH: LazyLock<Regex> =
     LazyLock::new(|| pattern(r"(?:as a result of limit of |oom_memcg=)([^\s,]+)"));
 static STATS_OF: LazyLock<Regex> =
@@ -57,6 +62,30 @@ pub struct Cgroup {
     pub writeback_kb: Option<u64>,
     /// tmpfs and shared memory.
     pub shmem_kb: Option<u64>,
+    /// The kernel's memory for it: slab, stacks, page tables, percpu, sockets.
+    pub kernel_kb: Option<u64>,
+    /// The slab in it.
+    pub slab_kb: Option<u64>,
+    /// Its swap.
+    pub swap_kb: Option<u64>,
+    /// The limit of its swap; with its memory in version 1.
+    pub swap_limit_kb: Option<u64>,
+    /// The cgroup of the task that was killed, if it is another.
+    pub task_path: Option<String>,
+}
+
+/// What has most of a cgroup's memory.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Share {
+    /// Anonymous memory of its processes.
+    Anonymous,
+    /// Page cache.
+    File,
+    /// tmpfs and shared memory.
+    Shmem,
+    /// The kernel's memory for it.
+    Kernel,
 }
 
 impl Cgroup {
@@ -68,6 +97,21 @@ impl Cgroup {
         (dirty * 100 + limit / 2).checked_div(limit)
     }
 
+    /// Returns what has at least half of its limit, if it was printed.
+    #[must_use]
+    pub fn largest(&self) -> Option<Share> {
+        let limit = self.limit_kb.or(self.usage_kb)?;
+        let cache = self.file_kb.map(|file| file.saturating_sub(self.shmem_kb.unwrap_or(0)));
+        [
+            (Share::Anonymous, self.anon_kb),
+            (Share::File, cache),
+            (Share::Shmem, self.shmem_kb),
+            (Share::Kernel, self.kernel_kb.max(self.slab_kb)),
+        ]
+        .into_iter()
+        .find_map(|(share, kb)| kb.filter(|kb| kb.saturating_mul(2) >= limit).map(|_| share))
+    }
+
     /// Takes a number of the statistics.
     fn take(&mut self, key: &str, kb: u64) {
         let field = match key {
@@ -76,6 +120,8 @@ impl Cgroup {
             "dirty" | "file_dirty" => &mut self.dirty_kb,
             "writeback" | "file_writeback" => &mut self.writeback_kb,
             "shmem" => &mut self.shmem_kb,
+            "kernel" => &mut self.kernel_kb,
+            "slab" => &mut self.slab_kb,
             _ => return,
         };
         // The statistics of cgroups below follow, in 1.
@@ -101,23 +147,29 @@ pub struct Victim {
 pub(in crate::log) struct Parser {
     cgroup: Cgroup,
     victim: Option<Victim>,
+    /// The victim was chosen, and may yet be a child of it.
+    is_chosen: bool,
     /// Every task of a cgroup is killed.
     is_group: bool,
     /// The lines of statistics that may follow.
     stats: usize,
+    /// The beginning of a number that a terminal broke.
+    broken: Option<String>,
 }
 
 impl Parser {
     /// Returns whether a line is of another report: what it says was said.
     pub(in crate::log) fn is_of_next(&self, text: &str) -> bool {
         let usage = USAGE.is_match(text) && self.cgroup.usage_kb.is_some();
-        let victim = self.victim.as_ref().filter(|_| !self.is_group);
+        // The line of the kill may name a child of the task that was chosen.
+        let is_open = self.is_group || (self.is_chosen && text.contains(KILLED));
+        let victim = self.victim.as_ref().filter(|_| !is_open);
         usage || victim.zip(killed(text)).is_some_and(|(victim, pid)| victim.pid != pid)
     }
 
     /// Returns whether the next line matters even if it has none of [`MARKS`].
     pub(in crate::log) fn is_within(&self) -> bool {
-        self.stats > 0
+        self.stats > 0 || self.broken.is_some()
     }
 
     /// Reads a line.
@@ -133,30 +185,59 @@ impl Parser {
             }
             self.stats = self.stats.saturating_sub(1);
         }
+        if let Some(first) = self.broken.take()
+            && text.contains("KB ")
+        {
+            self.broken = pairs(cgroup, &[&first, text].concat());
+        }
         if let Some(found) = USAGE.captures(text) {
             cgroup.usage_kb = number(&found, 1).filter(|kb| *kb <= MOST_KB);
             cgroup.limit_kb = number(&found, 2).filter(|kb| *kb <= MOST_KB);
-        } else if text.starts_with("memory+swap: usage") {
-            cgroup.version = Some(1);
-        } else if text.starts_with("swap: usage") {
-            cgroup.version = Some(2);
+        } else if let Some(found) = OTHER.captures(text) {
+            let kb = |group| number(&found, group).filter(|kb| *kb <= MOST_KB);
+            match &found[1] {
+                "kmem" => cgroup.kernel_kb = cgroup.kernel_kb.or(kb(2)),
+                swap => {
+                    cgroup.version = Some(if swap == "swap" { 2 } else { 1 });
+                    let usage = kb(2);
+                    let with_memory = |all: u64| all.saturating_sub(cgroup.usage_kb.unwrap_or(0));
+                    cgroup.swap_kb = if swap == "swap" { usage } else { usage.map(with_memory) };
+                    cgroup.swap_limit_kb = kb(3);
+                }
+            }
         }
         if let Some(found) = PATH.captures(text) {
             cgroup.path.get_or_insert(found[1].to_owned());
         }
+        if let Some(found) = TASK_PATH.captures(text).filter(|_| cgroup.path.is_some()) {
+            let other = Some(found[1].to_owned()).filter(|path| Some(path) != cgroup.path.as_ref());
+            cgroup.task_path = cgroup.task_path.take().or(other);
+        }
         if let Some(found) = STATS_OF.captures(text) {
-            cgroup.path.get_or_insert(found[1].to_owned());
-            for (key, value) in found[2].split_whitespace().filter_map(|pair| pair.split_once(':'))
-            {
-                let kb = value.strip_suffix("KB").and_then(|kb| kb.parse().ok());
-                kb.into_iter().for_each(|kb| cgroup.take(key, kb));
+            let whole = &found[1];
+            // A terminal broke the path before in the middle of a name.
+            let is_cut = |path: &String| {
+                whole
+                    .strip_prefix(path.as_str())
+                    .is_some_and(|rest| !rest.is_empty() && !rest.starts_with('/'))
+            };
+            if cgroup.path.as_ref().is_none_or(is_cut) {
+                cgroup.path = Some(whole.to_owned());
             }
+            self.broken = pairs(cgroup, &found[2]);
             self.stats = if found[2].is_empty() { STAT_LINES } else { 0 };
         }
         if let Some(found) = KILL.captures(text)
             && let Some(pid) = number(&found, 1).and_then(|pid| pid.try_into().ok())
         {
             let new = Victim { line, pid, task: found[2].to_owned(), anon_kb: None };
+            let is_final = text.contains(KILLED);
+            // A child of the task that was chosen may be killed instead.
+            if is_final && self.is_chosen && self.victim.as_ref().is_some_and(|old| old.pid != pid)
+            {
+                self.victim = None;
+            }
+            self.is_chosen = !is_final;
             let victim = self.victim.get_or_insert(new);
             victim.anon_kb = victim.anon_kb.or(number(&found, 3));
         }
@@ -166,6 +247,16 @@ impl Parser {
     pub(in crate::log) fn finish(self) -> (Option<Cgroup>, Option<Victim>) {
         (Some(self.cgroup).filter(|cgroup| *cgroup != Cgroup::default()), self.victim)
     }
+}
+
+/// Reads numbers of statistics such as `rss:448KB`; returns the last if it is broken.
+fn pairs(cgroup: &mut Cgroup, text: &str) -> Option<String> {
+    for (key, value) in text.split_whitespace().filter_map(|pair| pair.split_once(':')) {
+        let kb = value.strip_suffix("KB").and_then(|kb| kb.parse().ok());
+        kb.into_iter().for_each(|kb| cgroup.take(key, kb));
+    }
+    let last = text.split_whitespace().next_back()?;
+    (!last.ends_with("KB")).then(|| last.to_owned())
 }
 
 /// Returns whether a line is one of an OOM report, below its first one.
@@ -192,6 +283,39 @@ fn number(found: &Captures<'_>, group: usize) -> Option<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn lines_that_a_terminal_broke_are_joined() {
+        let mut parser = Parser::default();
+        for line in [
+            "Task in /kubepods/pod1/c killed as a result of limit of /kubepo",
+            "ds/pod1/c",
+            "memory: usage 1000kB, limit 1000kB, failcnt 0",
+            "Memory cgroup stats for /kubepods/pod1/c: cache:900KB rss:44",
+            "8KB rss_huge:0KB dirty:600KB writeback:0KB",
+            "dirty:1KB",
+        ] {
+            parser.push(line, 1);
+        }
+        let cgroup = parser.finish().0.unwrap();
+        assert_eq!(cgroup.path.as_deref(), Some("/kubepods/pod1/c"));
+        assert_eq!((cgroup.anon_kb, cgroup.dirty_kb), (Some(448), Some(600)));
+    }
+
+    #[test]
+    fn a_child_that_is_killed_instead_is_the_victim() {
+        let mut parser = Parser::default();
+        for line in [
+            "Memory cgroup out of memory: Kill process 7 (bash) score 0 or sacrifice child",
+            "Killed process 8 (cp) total-vm:9kB, anon-rss:5kB, file-rss:1kB",
+        ] {
+            assert!(!parser.is_of_next(line), "{line}");
+            parser.push(line, 1);
+        }
+        assert!(parser.is_of_next("Killed process 9 (cp) total-vm:9kB, anon-rss:5kB"));
+        let victim = parser.finish().1.unwrap();
+        assert_eq!((victim.pid, victim.task.as_str(), victim.anon_kb), (8, "cp", Some(5)));
+    }
 
     #[test]
     fn cgroups_of_both_versions_are_read() {

@@ -1,48 +1,11 @@
-//! The state of memory in a report (`show_mem`, `show_free_areas`): numbers in kB as printed.
-
-use std::collections::BTreeMap;
+//! The state of memory in a report (`show_mem`, `show_free_areas`).
 
 use pageblock::layout::ZoneKind;
 use serde::{Serialize, Serializer};
 
-use crate::log::Line;
+use super::held::Held;
 
-/// What a line must have one of to change what is read, unless the lines before it end within a zone
-/// ([`Parser::is_within`]).
-pub(in crate::log) const WORDS: [&str; 18] = [
-    "Node",
-    "active_anon",
-    "unevictable:",
-    "slab_",
-    "shmem:",
-    "total pagecache pages",
-    "pages RAM",
-    "Free",
-    "DMA",
-    "Normal",
-    "HighMem",
-    "Movable",
-    "Device",
-    "kB",
-    "KB",
-    "active_file",
-    "lowmem_reserve",
-    // Whatever Markdown escaped.
-    r"\_",
-];
-/// What is printed after the last zone.
-const AFTER_ZONES: [&str; 4] =
-    ["hugepages_total=", "total pagecache pages", "pages in swap cache", "pages RAM"];
-/// The largest `MAX_NUMNODES` that a kernel can be built with: a larger number is damage.
-const NODES: u32 = 1 << 10;
-/// The most reserves of a zone that are kept: a dump has one for each kind of zone.
-const RESERVES: usize = 64;
-
-// What no machine exceeds, 4 PiB: larger numbers are damage, and their sums would overflow.
-const MOST_KB: u64 = 1 << 42;
-const MOST_PAGES: u64 = 1 << 40;
-const MOST_BLOCKS: u64 = 1 << 36;
-const MOST_BLOCK_KB: u64 = 1 << 22;
+/// No page is larger.
 const MOST_PAGE_KB: u64 = 256;
 
 /// Writes the kernel's name of a zone.
@@ -84,6 +47,9 @@ pub struct Zone {
     pub free: Option<u64>,
     /// The boost, which `min`, `low` and `high` have in them.
     pub boost: Option<u64>,
+    /// The least that the boost must be where it is not printed, by what the marks of a zone say of each other, or by
+    /// marks that rise from report to report.
+    pub inferred_boost: Option<u64>,
     /// The min watermark.
     pub min: Option<u64>,
     /// The low watermark.
@@ -109,6 +75,11 @@ pub struct Zone {
 }
 
 impl Zone {
+    /// Returns the boost, as printed or as far as it can be inferred.
+    pub(crate) fn known_boost(&self) -> Option<u64> {
+        self.boost.or(self.inferred_boost)
+    }
+
     /// Returns the memory of the highatomic reserve that kernels leave out of what is free for others.
     pub(crate) fn highatomic(&self) -> Option<u64> {
         self.free_highatomic.or(self.reserved_highatomic)
@@ -126,6 +97,8 @@ pub struct MemInfo {
     pub free_swap_kb: Option<u64>,
     /// Who has memory, in kB.
     pub held: Held,
+    /// Pages of the machine, with those that were never given to the allocator.
+    pub ram_pages: Option<u64>,
     /// Whether what follows the zones was printed: no zone was cut off.
     pub is_whole: bool,
     /// Pages of high memory, or of zones for movable pages only.
@@ -162,290 +135,4 @@ impl MemInfo {
         let movable_only = printed(ZoneKind::Dma32) || printed(ZoneKind::Movable);
         printed(ZoneKind::HighMem) || (self.highmem_pages > 0 && !movable_only)
     }
-}
-
-/// Who has memory, in kB; `None`: not printed.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize)]
-pub struct Held {
-    /// Anonymous memory on the lists that reclaim looks at.
-    pub anonymous: Option<u64>,
-    /// Memory of tmpfs and of System V, which counts as page cache.
-    pub shmem: Option<u64>,
-    /// Memory that reclaim may not take.
-    pub unevictable: Option<u64>,
-    /// What of it is locked (`mlock`).
-    pub mlocked: Option<u64>,
-    /// Slab that the kernel can free.
-    pub slab_reclaimable: Option<u64>,
-    /// Slab that it cannot free.
-    pub slab_unreclaimable: Option<u64>,
-    /// Stacks of tasks in the kernel.
-    pub kernel_stack: Option<u64>,
-    /// Page tables.
-    pub pagetables: Option<u64>,
-}
-
-impl Held {
-    /// Counts a number of a whole machine, in pages; the page's size is not known yet.
-    fn count(&mut self, key: &str, number: u64) {
-        let field = match key {
-            "active_anon" | "inactive_anon" => &mut self.anonymous,
-            "shmem" => &mut self.shmem,
-            "unevictable" => &mut self.unevictable,
-            "slab_reclaimable" => &mut self.slab_reclaimable,
-            "slab_unreclaimable" => &mut self.slab_unreclaimable,
-            "pagetables" => &mut self.pagetables,
-            _ => return,
-        };
-        *field = Some((field.unwrap_or(0) + number).min(MOST_PAGES));
-    }
-
-    /// Adds what is printed by zone, or by node, and only there, in kB.
-    fn add(&mut self, key: &str, kb: u64) {
-        let field = match key {
-            "mlocked" => &mut self.mlocked,
-            "kernel_stack" => &mut self.kernel_stack,
-            _ => return,
-        };
-        *field = Some((field.unwrap_or(0) + kb).min(MOST_KB));
-    }
-
-    /// Returns it with counts of pages turned into kB.
-    fn in_kb(self, page_kb: u64) -> Self {
-        let kb = |pages: Option<u64>| pages.map(|pages| pages * page_kb);
-        Self {
-            anonymous: kb(self.anonymous),
-            shmem: kb(self.shmem),
-            unevictable: kb(self.unevictable),
-            slab_reclaimable: kb(self.slab_reclaimable),
-            slab_unreclaimable: kb(self.slab_unreclaimable),
-            pagetables: kb(self.pagetables),
-            ..self
-        }
-    }
-}
-
-/// What the words are about.
-#[derive(Clone, Copy, PartialEq, Eq, Default)]
-enum Now {
-    #[default]
-    Nothing,
-    /// `Node` was read: its number is next.
-    Node,
-    /// A zone's name was read.
-    Zone(ZoneKind),
-    /// The numbers of a zone.
-    Numbers(ZoneKind),
-    /// The reserves of a zone.
-    Reserve(ZoneKind),
-    /// The free lists of a zone.
-    Lists(ZoneKind),
-    /// `Free swap` was read.
-    Swap,
-}
-
-/// Reads the state of memory line by line, in whatever way it is wrapped.
-#[derive(Default)]
-pub(in crate::log) struct Parser {
-    zones: BTreeMap<(u32, ZoneKind), Zone>,
-    /// All but the zones.
-    info: MemInfo,
-    node: u32,
-    now: Now,
-    /// Whether the size of memory was printed, which follows that of swap.
-    has_ram: bool,
-}
-
-impl Parser {
-    /// Reads a line.
-    pub(in crate::log) fn push(&mut self, line: &Line) {
-        if let Some(pages) = line.text.strip_suffix("pages HighMem/MovableOnly") {
-            self.info.highmem_pages = at_most(pages.trim(), MOST_PAGES).unwrap_or(0);
-        }
-        self.info.is_whole |= AFTER_ZONES.iter().any(|after| line.text.contains(after));
-        self.has_ram |= line.text.trim_end().ends_with("pages RAM");
-        // A type's letters are not always parted from the next number.
-        let text = line.text.replace(')', ") ");
-        for word in text.split_ascii_whitespace() {
-            self.word(word, line.number);
-        }
-    }
-
-    /// Returns whether a line without any of [`WORDS`] would change what is read of the lines after it.
-    pub(in crate::log) fn is_within(&self) -> bool {
-        !matches!(self.now, Now::Nothing | Now::Numbers(_))
-    }
-
-    /// Returns whether a zone was read.
-    pub(in crate::log) fn has_zones(&self) -> bool {
-        !self.zones.is_empty()
-    }
-
-    /// Returns what was read.
-    pub(in crate::log) fn finish(self) -> MemInfo {
-        let zones = self.zones.into_values();
-        let zones = zones.filter(|zone| zone.free.is_some() || !zone.lists.is_empty()).collect();
-        let mut info = MemInfo { zones, ..self.info };
-        info.held = info.held.in_kb(info.page_kb());
-        if self.has_ram {
-            info.free_swap_kb = info.free_swap_kb.or(Some(0));
-        }
-        info
-    }
-
-    /// Returns the zone of this kind on the node that was named last.
-    fn zone(&mut self, kind: ZoneKind) -> &mut Zone {
-        let node = self.node;
-        self.zones.entry((node, kind)).or_insert_with(|| Zone {
-            node,
-            kind,
-            line: None,
-            list_line: None,
-            free: None,
-            boost: None,
-            min: None,
-            low: None,
-            high: None,
-            reserved_highatomic: None,
-            free_highatomic: None,
-            free_cma: None,
-            present: None,
-            managed: None,
-            file: 0,
-            lowmem_reserve: Vec::new(),
-            lists: Vec::new(),
-        })
-    }
-
-    fn word(&mut self, word: &str, line: usize) {
-        if let Now::Lists(kind) = self.now
-            && self.list(kind, word, line)
-        {
-            return;
-        }
-        match self.now {
-            Now::Node => {
-                self.now = Now::Nothing;
-                if let Some(node) = word.parse().ok().filter(|&node| node < NODES) {
-                    self.node = node;
-                    return;
-                }
-            }
-            Now::Zone(kind) if word.starts_with("free:") => {
-                self.info.repeats |= self.zone(kind).free.is_some();
-                self.now = Now::Numbers(kind);
-                self.zone(kind).line.get_or_insert(line);
-                self.number(kind, word);
-                return;
-            }
-            Now::Numbers(kind) if word.starts_with("lowmem_reserve") => {
-                self.now = Now::Reserve(kind);
-                return;
-            }
-            Now::Numbers(kind) if word.contains(':') => {
-                self.number(kind, word);
-                return;
-            }
-            Now::Reserve(kind) => {
-                if let Some(pages) = at_most(word, MOST_PAGES) {
-                    let reserve = &mut self.zone(kind).lowmem_reserve;
-                    if reserve.len() < RESERVES {
-                        reserve.push(pages);
-                    }
-                    return;
-                }
-            }
-            Now::Swap => {
-                if let Some(kb) = word.trim_start_matches('=').strip_suffix("kB") {
-                    self.info.free_swap_kb = at_most(kb, MOST_KB);
-                } else if word == "=" || word == "swap" {
-                    return;
-                }
-            }
-            _ => {}
-        }
-        self.begin(word);
-    }
-
-    /// Begins with what a word announces.
-    fn begin(&mut self, word: &str) {
-        self.now = match word {
-            "Node" => Now::Node,
-            "Free" => Now::Swap,
-            _ => match (
-                ZoneKind::from_name(word),
-                word.strip_suffix(':').and_then(ZoneKind::from_name),
-            ) {
-                (Some(kind), _) => Now::Zone(kind),
-                (_, Some(kind)) => Now::Lists(kind),
-                // Between the numbers of a zone stands what later versions add.
-                _ if matches!(self.now, Now::Numbers(_)) => self.now,
-                _ => Now::Nothing,
-            },
-        };
-        let Some((key, value)) = word.split_once(':') else { return };
-        if let Some(pages) = at_most(value, MOST_PAGES) {
-            self.info.held.count(key, pages);
-            if matches!(key, "active_file" | "inactive_file") {
-                let file = self.info.file_pages.get_or_insert(0);
-                *file = (*file + pages).min(MOST_PAGES);
-            }
-        } else if let Some(kb) = value.strip_suffix("kB").and_then(|kb| at_most(kb, MOST_KB)) {
-            self.info.held.add(key, kb);
-        }
-    }
-
-    fn number(&mut self, kind: ZoneKind, word: &str) {
-        let Some((key, value)) = word.split_once(':') else { return };
-        let kb = value.strip_suffix("kB").or_else(|| value.strip_suffix("KB"));
-        // A value without its unit was cut off.
-        let Some(kb) = kb.and_then(|kb| at_most(kb, MOST_KB)) else { return };
-        self.info.held.add(key, kb);
-        let zone = self.zone(kind);
-        let field = match key {
-            "free" => &mut zone.free,
-            "boost" => &mut zone.boost,
-            "min" => &mut zone.min,
-            "low" => &mut zone.low,
-            "high" => &mut zone.high,
-            "reserved_highatomic" => &mut zone.reserved_highatomic,
-            "free_highatomic" => &mut zone.free_highatomic,
-            "free_cma" => &mut zone.free_cma,
-            "present" => &mut zone.present,
-            "managed" => &mut zone.managed,
-            "active_file" | "inactive_file" => {
-                zone.file = (zone.file + kb).min(MOST_KB);
-                return;
-            }
-            _ => return,
-        };
-        field.get_or_insert(kb);
-    }
-
-    /// Reads a part of a free list, such as `12*64kB` or `(UM)`; returns whether it is one.
-    fn list(&mut self, kind: ZoneKind, word: &str, line: usize) -> bool {
-        let zone = self.zone(kind);
-        if let Some(letters) = word.strip_prefix('(').and_then(|w| w.strip_suffix(')')) {
-            let last = zone.lists.last_mut();
-            last.into_iter().for_each(|list| list.types = Some(letters.to_owned()));
-            return true;
-        }
-        let Some((blocks, size)) = word.split_once('*') else { return false };
-        let size = size.strip_suffix("kB").and_then(|kb| at_most(kb, MOST_BLOCK_KB));
-        let (Some(blocks), Some(block_kb)) = (at_most(blocks, MOST_BLOCKS), size) else {
-            return false;
-        };
-        if !block_kb.is_power_of_two() {
-            return false;
-        }
-        zone.list_line.get_or_insert(line);
-        if zone.lists.iter().all(|list| list.block_kb < block_kb) {
-            zone.lists.push(FreeList { blocks, block_kb, types: None });
-        }
-        true
-    }
-}
-
-fn at_most(word: &str, most: u64) -> Option<u64> {
-    word.parse().ok().filter(|number| *number <= most)
 }

@@ -1,10 +1,17 @@
 //! The third stage: the numbers in a report.
 
 pub(super) mod cgroup;
+pub(super) mod held;
 pub(super) mod mem_info;
+pub(super) mod stack;
+pub(super) mod state;
+pub(super) mod tasks;
 pub(super) mod vmalloc;
 
-pub use self::cgroup::{Cgroup, Victim};
+pub use self::cgroup::{Cgroup, Share, Victim};
+pub use self::held::Held;
 pub(crate) use self::mem_info::kind_name;
 pub use self::mem_info::{FreeList, MemInfo, Zone};
+pub use self::stack::{Caller, Purpose};
+pub use self::tasks::{Process, SlabCache};
 pub use self::vmalloc::{Lack, Vmalloc};

@@ -93,7 +93,8 @@ impl Prefix {
 }
 
 fn at_us(text: &str) -> Option<u64> {
-    let (seconds, part) = text.split_once('.')?;
+    // `+` is the time since the line before.
+    let (seconds, part) = text.split_once('.').filter(|_| !text.starts_with('+'))?;
     let part = part.split([',', ' ']).next()?;
     let part: u64 = format!("{part:0<6}").get(..6)?.parse().ok()?;
     seconds.trim().parse::<u64>().ok()?.checked_mul(1_000_000)?.checked_add(part)
@@ -148,6 +149,7 @@ mod tests {
             ("[   72.087057,2] a", Some(72_087_057), None),
             ("4,1202,174391002,-,caller=T1;Mem-Info:", Some(174_391_002), Some("T1")),
             ("Jun 15 12:08:50 host kernel: [ 5061.330805] a", Some(5_061_330_805), None),
+            ("[  +1.130923] a", None, None),
             ("Mem-Info: [ 7.1][ T1]", None, None),
         ] {
             let prefix = Prefix(split(line).0.to_owned());

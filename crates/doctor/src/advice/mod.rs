@@ -1,5 +1,7 @@
 //! What helps against a kind of failure, and what is often advised and does not.
 
+mod notice;
+
 use pageblock::request::Gfp;
 use pageblock_recording::KernelVersion;
 use serde::Serialize;
@@ -8,7 +10,9 @@ use crate::class::{COSTLY_ORDER, Class};
 use crate::gfp::is_optional;
 use crate::holders::Holding;
 use crate::interfaces::has_sysctl;
-use crate::log::{About, Lack};
+use crate::log::{Cgroup, Lack, Purpose, Share};
+
+pub(crate) use self::notice::of_notice;
 
 /// A piece of advice.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
@@ -34,21 +38,47 @@ pub struct Case<'v> {
     pub version: Option<&'v KernelVersion>,
     /// Who has most of the memory.
     pub holding: Option<Holding>,
-    /// The version of cgroups, of the OOM killer of one.
-    pub cgroup_version: Option<u32>,
-    /// Whether most of what a cgroup has waits to be written.
-    pub waits_for_writeback: bool,
+    /// The cgroup at its limit.
+    pub cgroup: Option<&'v Cgroup>,
     /// What `vmalloc` lacked.
     pub lack: Option<Lack>,
     /// Whether the request would pass without the boost of a watermark.
     pub is_boosted: bool,
+    /// What the request was for.
+    pub purpose: Option<Purpose>,
+    /// Whether it happened as the machine booted.
+    pub is_at_boot: bool,
+    /// The sum of the min watermarks without boosts, which is `vm.min_free_kbytes` or near it.
+    pub min_free_kb: Option<u64>,
+    /// Whether the state of memory is in the log.
+    pub has_state: bool,
+    /// Whether the request is in the log.
+    pub has_request: bool,
+}
+
+impl Case<'_> {
+    /// Returns the setting that keeps twice as much free.
+    fn min_free(&self) -> String {
+        match self.min_free_kb.filter(|kb| *kb > 0) {
+            Some(kb) => {
+                format!("sysctl vm.min_free_kbytes={} (about {kb} now)", kb.saturating_mul(2))
+            }
+            None => "sysctl vm.min_free_kbytes=N, twice of what it is".to_owned(),
+        }
+    }
+
+    fn has_mmu(&self) -> bool {
+        self.purpose != Some(Purpose::NoMmu)
+    }
 }
 
 /// Returns what helps, best first, with what this version of the kernel has.
 #[must_use]
 pub fn helps(class: Class, case: Case<'_>) -> Vec<Advice> {
     let Case { order, flags, version, holding, is_boosted, .. } = case;
-    if is_optional(flags, order) && class != Class::Asked {
+    if (is_optional(flags, order) || case.purpose == Some(Purpose::HugePage))
+        && class != Class::Asked
+    {
         return vec![advice(
             "nothing, if the program works: the caller takes smaller pages by itself",
             "huge pages and buffers of graphics drivers are asked for with __GFP_NORETRY, and do without",
@@ -56,6 +86,16 @@ pub fn helps(class: Class, case: Case<'_>) -> Vec<Advice> {
     }
     let has = |name: &str| has_sysctl(version, name);
     let mut all = Vec::new();
+    let is_of_request = matches!(class, Class::Burst | Class::Fragmentation | Class::OnlyCma);
+    if !case.has_state && is_of_request {
+        all.extend(collect(Class::Unknown, &case));
+    }
+    if case.is_at_boot && is_of_request {
+        all.push(advice(
+            "what the kernel's command line sets, or a driver that is loaded earlier or asks for less",
+            "at this time of the boot /etc/sysctl.d is not read yet",
+        ));
+    }
     if is_boosted {
         all.push(advice(
             "sysctl vm.watermark_boost_factor=0",
@@ -63,9 +103,9 @@ pub fn helps(class: Class, case: Case<'_>) -> Vec<Advice> {
         ));
     }
     match class {
-        Class::Burst => all.extend(of_burst(&has)),
-        Class::Fragmentation => all.extend(of_fragmentation(order, flags, &has)),
-        Class::OnlyCma => all.extend(of_only_cma(order, flags)),
+        Class::Burst => all.extend(of_burst(&case, &has)),
+        Class::Fragmentation => all.extend(of_fragmentation(&case, &has)),
+        Class::OnlyCma => all.extend(of_only_cma(&case)),
         Class::OnlyHighatomic => all.push(advice(
             "a newer kernel (6.12 and later return the reserve sooner)",
             "the reserve is for requests that cannot wait; others get it back under pressure only",
@@ -78,11 +118,11 @@ pub fn helps(class: Class, case: Case<'_>) -> Vec<Advice> {
             "a wider cpuset.mems or memory policy, or work that is spread over nodes",
             "other nodes have memory that this request may not use",
         )),
-        Class::Cgroup => all.extend(of_cgroup(case)),
+        Class::Cgroup => all.extend(of_cgroup(case.cgroup)),
         Class::Shortage => all.push(of_holder(holding)),
         Class::SlowReclaim => all.push(advice(
-            "find what holds reclaim up: dirty pages and writeback in the report, a slow disk or swap",
-            "memory that could be reclaimed was there and was not freed in time",
+            "find what holds reclaim up: iostat -x 1, vmstat 1, and dirty pages and writeback in the report",
+            "memory that could be reclaimed was there and was not freed in time: a slow disk or swap, or a burst",
         )),
         Class::FaultOom => all.push(advice(
             "find what the page fault asked for: the limit of a memory cgroup (memory.max, memory.limit_in_bytes), or \
@@ -93,16 +133,43 @@ pub fn helps(class: Class, case: Case<'_>) -> Vec<Advice> {
             "nothing: find who pressed SysRq-f or wrote f to /proc/sysrq-trigger",
             "no request for memory failed",
         )),
-        Class::Vmalloc => all.extend(case.lack.map(of_vmalloc)),
-        Class::Changed | Class::NoRequest | Class::Unknown | Class::Notice => {}
+        Class::Vmalloc => all.extend(case.lack.map(|lack| of_vmalloc(lack, case.purpose))),
+        Class::Changed | Class::NoRequest | Class::Unknown => all.extend(collect(class, &case)),
+        Class::Notice => {}
     }
     all
 }
 
+/// Returns what to collect where the log does not tell enough, as commands.
+fn collect(class: Class, case: &Case<'_>) -> Vec<Advice> {
+    let record = advice(
+        "pageblock flight --ring /var/tmp/flight.ring --on-failure, and pageblock flight bundle after the next one",
+        "the state is needed from before the failure; the kernel prints one from after it",
+    );
+    match class {
+        Class::Changed => vec![nothing_if_rare(case.purpose), record],
+        Class::NoRequest if case.has_request => vec![advice(
+            "nothing, if somebody asked for it: SysRq-m prints the state of memory",
+            "no request for memory failed",
+        )],
+        _ => vec![
+            advice(
+                "journalctl -k --no-pager -o short-precise > log, or dmesg > log, and pageblock explain log",
+                "the whole report has the request, the version, and every line from Mem-Info to `pages RAM`; grep keeps \
+                 too few",
+            ),
+            record,
+        ],
+    }
+}
+
 /// Returns what helps where a burst took what was free before kswapd could free more. `has` says whether the kernel has
 /// a sysctl.
-fn of_burst(has: &dyn Fn(&str) -> bool) -> Vec<Advice> {
+fn of_burst(case: &Case<'_>, has: &dyn Fn(&str) -> bool) -> Vec<Advice> {
     let mut all = Vec::new();
+    if case.order == 0 || case.purpose.is_some() {
+        all.push(nothing_if_rare(case.purpose));
+    }
     if has("watermark_scale_factor") {
         all.push(advice(
             "sysctl vm.watermark_scale_factor=100",
@@ -110,15 +177,21 @@ fn of_burst(has: &dyn Fn(&str) -> bool) -> Vec<Advice> {
         ));
     }
     all.push(advice(
-        "a larger vm.min_free_kbytes, for bursts that are larger than the reserve",
+        case.min_free(),
         "callers that cannot wait may go below the min watermark only by a part of it",
     ));
-    all.push(nothing_if_rare());
     all
 }
 
 /// Returns what helps where memory is free, but not in blocks of this order.
-fn of_fragmentation(order: u32, flags: Gfp, has: &dyn Fn(&str) -> bool) -> Vec<Advice> {
+fn of_fragmentation(case: &Case<'_>, has: &dyn Fn(&str) -> bool) -> Vec<Advice> {
+    let Case { order, flags, .. } = *case;
+    if !case.has_mmu() {
+        return vec![advice(
+            "smaller programs and stacks, started early; sysctl vm.nr_trim_pages=0 keeps blocks whole",
+            "without an MMU a mapping is one block, rounded up to a power of two, and nothing can be moved or swapped",
+        )];
+    }
     let mut all = Vec::new();
     if flags.has(Gfp::DIRECT_RECLAIM) {
         all.push(advice(
@@ -138,51 +211,83 @@ fn of_fragmentation(order: u32, flags: Gfp, has: &dyn Fn(&str) -> bool) -> Vec<A
             "kvmalloc, scatter-gather or CMA in the driver that asks for this order",
             "above order 3 the kernel gives up early by design, and may fail at any time",
         ));
+    } else if !flags.has(Gfp::DIRECT_RECLAIM) && order > 0 {
+        all.push(advice(
+            case.min_free(),
+            "a caller that cannot wait lives on what is free already; with more free, blocks of small orders are among it \
+             more often",
+        ));
+        all.push(nothing_if_rare(case.purpose));
     }
     all
 }
 
 /// Returns what helps where only CMA is free.
-fn of_only_cma(order: u32, flags: Gfp) -> Vec<Advice> {
-    let mut all = Vec::new();
-    all.push(advice(
+fn of_only_cma(case: &Case<'_>) -> Vec<Advice> {
+    let mut all = vec![advice(
         "a smaller cma= on the kernel's command line",
         "free CMA memory serves movable requests only, and counts as free all the same",
-    ));
-    if is_single_and_cannot_wait(order, flags) {
+    )];
+    if is_single_and_cannot_wait(case.order, case.flags) {
         all.push(advice(
-            "a larger vm.min_free_kbytes",
+            case.min_free(),
             "kswapd leaves CMA out of what it keeps free, so that more single pages are there for callers \
              that cannot wait",
         ));
-        all.push(nothing_if_rare());
+        all.push(nothing_if_rare(case.purpose));
     }
     all
 }
 
 /// Returns what helps where a cgroup's limit was reached.
-fn of_cgroup(case: Case<'_>) -> Vec<Advice> {
+fn of_cgroup(cgroup: Option<&Cgroup>) -> Vec<Advice> {
     let mut all = Vec::new();
-    if case.waits_for_writeback {
+    let waits = cgroup.and_then(Cgroup::dirty_percent).is_some_and(|percent| percent >= 50);
+    if waits {
         all.push(advice(
             "less dirty page cache: vm.dirty_background_bytes and vm.dirty_bytes below the limit, or cgroups of version 2",
             "what fills the cgroup is to be written first; version 1 does not slow down writers by their cgroup",
         ));
     }
-    let file = match case.cgroup_version {
+    match cgroup.and_then(Cgroup::largest) {
+        Some(Share::Kernel) => all.push(advice(
+            "find the kernel's memory: slab and others in memory.stat; /proc/slabinfo, for dentries and inodes of many files",
+            "most of the limit is the kernel's memory for the cgroup, which no process shows as its own",
+        )),
+        Some(Share::Shmem) => all.push(advice(
+            "less in tmpfs: /dev/shm and emptyDir volumes of medium Memory are charged to who wrote them",
+            "only swap takes tmpfs",
+        )),
+        _ => {}
+    }
+    let version = cgroup.and_then(|cgroup| cgroup.version);
+    let file = match version {
         Some(1) => "memory.limit_in_bytes",
         Some(_) => "memory.max",
         None => "memory.max (memory.limit_in_bytes in version 1)",
     };
+    let path = cgroup.and_then(|cgroup| cgroup.path.as_deref()).unwrap_or_default();
+    let by = match () {
+        () if path.contains("kubepods") => {
+            ": resources.limits.memory of the container in Kubernetes"
+        }
+        () if path.contains("docker") => ": docker update --memory",
+        () if path.ends_with(".service") => ": MemoryMax= of the unit (systemctl set-property)",
+        () => "",
+    };
     all.push(advice(
-        format!("a larger {file}, or less memory in the cgroup"),
+        format!("a larger {file}, or less memory in the cgroup{by}"),
         "the limit of the cgroup was reached, whatever the machine has",
     ));
     all
 }
 
-fn of_vmalloc(lack: Lack) -> Advice {
+fn of_vmalloc(lack: Lack, purpose: Option<Purpose>) -> Advice {
     match lack {
+        Lack::Addresses if purpose == Some(Purpose::Module) => advice(
+            "fewer modules and BPF programs, or a kernel that may place them elsewhere (CONFIG_ARM_MODULE_PLTS on ARM)",
+            "the range of addresses for modules is small, and full, whatever memory is free",
+        ),
         Lack::Addresses => advice(
             "find who maps so much: /proc/vmallocinfo; on 32 bits a larger vmalloc= on the command line",
             "the range of addresses for vmalloc is full, whatever memory is free",
@@ -192,41 +297,10 @@ fn of_vmalloc(lack: Lack) -> Advice {
             "vmalloc takes single pages: fragmentation is not what it fails of",
         ),
         Lack::Machine => advice(
-            "look at the size: the caller asked for more than the machine has",
+            "look at the size: the caller asked for more than the machine has, or for nothing",
             "no setting makes such a request pass",
         ),
     }
-}
-
-/// Returns what helps a part of the kernel that says by itself what it lacks.
-pub(crate) fn of_notice(about: &About) -> Vec<Advice> {
-    let one = match about {
-        About::Xfs(_) => advice(
-            "xfs_fsr, or a copy of the files with very many extents",
-            "XFS keeps lists of extents in one piece, and waits until it gets one: fragmentation",
-        ),
-        About::Cma(_, -12) => advice(
-            "a larger cma= on the kernel's command line",
-            "-12: the area has no free range that is long enough",
-        ),
-        About::Cma(..) => advice(
-            "try again later, and look for who pins pages there (page_owner)",
-            "-16: the range has pages that could not be moved out",
-        ),
-        About::Hugetlb(..) => advice(
-            "hugepages= on the kernel's command line, or ask again after echo 1 > /proc/sys/vm/compact_memory",
-            "fragmentation: huge pages are got most surely at boot",
-        ),
-        About::Compaction(_) => advice(
-            "look at the stack for what it waits for: a page that is being read or written holds compaction up",
-            "a task that asked for several pages side by side moves others' pages first",
-        ),
-        About::Reclaim(_) => advice(
-            "look for a slow disk or swap: what is reclaimed is written first",
-            "a task that asked for memory frees others' pages first",
-        ),
-    };
-    vec![one]
 }
 
 /// Returns what helps where memory is used up, by who has most of it.
@@ -252,6 +326,23 @@ fn of_holder(holding: Option<Holding>) -> Advice {
             "less in tmpfs and shared memory: df -t tmpfs, ipcs -m",
             "only swap takes it, and the list of tasks shows it only where it is mapped",
         ),
+        Some(Holding::Hugetlb) => advice(
+            "fewer huge pages: sysctl vm.nr_hugepages=N; `grep Huge /proc/meminfo` says how many are free",
+            "huge pages that were set aside serve who asks for huge pages only, used or not",
+        ),
+        Some(Holding::Balloon) => advice(
+            "a smaller balloon: give the machine its memory back in the hypervisor",
+            "the hypervisor took the memory, so that no process has it",
+        ),
+        Some(Holding::Zspages) => advice(
+            "less in zram or zswap: zramctl; a limit (mem_limit of zram, max_pool_percent of zswap)",
+            "compressed swap lives in memory itself",
+        ),
+        Some(Holding::Uncounted) => advice(
+            "find who has it: VmallocUsed and Percpu in /proc/meminfo, /proc/vmallocinfo, arcstats of ZFS, buffers of GPUs \
+             (/sys/kernel/debug/dri), a balloon; page_owner=on says it page by page",
+            "pages that drivers take straight from the allocator are in no counter, and no process has them",
+        ),
         Some(Holding::NeverGiven) => advice(
             "look for crashkernel=, mem= and reservations in the boot messages, and for memory that is not yet online",
             "most of the memory was never given to the allocator, so that no process has it",
@@ -263,11 +354,14 @@ fn of_holder(holding: Option<Holding>) -> Advice {
     }
 }
 
-fn nothing_if_rare() -> Advice {
-    advice(
-        "nothing, if it is rare: network and USB drivers retry or drop one packet",
-        "the message is a warning, and the caller must handle it",
-    )
+fn nothing_if_rare(purpose: Option<Purpose>) -> Advice {
+    let what = match purpose {
+        Some(Purpose::Packet | Purpose::Usb) | None => {
+            "nothing, if it is rare: network and USB drivers retry or drop one packet"
+        }
+        _ => "nothing, if it is rare and nothing else fails at that time",
+    };
+    advice(what, "the message is a warning, and the caller must handle it")
 }
 
 const fn is_single_and_cannot_wait(order: u32, flags: Gfp) -> bool {

@@ -1,0 +1,142 @@
+//! What helps where a part of the kernel says by itself what it lacks.
+
+use super::{Advice, advice};
+use crate::log::About;
+
+/// Returns what helps against it.
+pub(crate) fn of_notice(about: &About, is_at_boot: bool) -> Vec<Advice> {
+    let (what, why) = match about {
+        About::Hugetlb(..) if is_at_boot => (
+            "a smaller hugepages= on the kernel's command line, by node where there are several (hugepages=0:N,1:N)",
+            "at boot nothing is fragmented yet: the machine, or one of its nodes, has no room for more",
+        ),
+        About::Compaction(_) | About::Reclaim(_) => waits(about),
+        About::Swiotlb(_) | About::AtomicPool(_) | About::Cma(..) | About::ContigRange => {
+            of_dma(about)
+        }
+        About::NobodyToKill | About::KilledBy(_) | About::Node => of_kill(about),
+        other => of_part(other),
+    };
+    vec![advice(what, why)]
+}
+
+type Words = (&'static str, &'static str);
+
+fn of_part(about: &About) -> Words {
+    match about {
+        About::Xfs(_) => (
+            "xfs_fsr, or a copy of the files with very many extents",
+            "XFS keeps lists of extents in one piece, and waits until it gets one: fragmentation",
+        ),
+        About::Zfs(_) => (
+            "free memory: a smaller ARC (zfs_arc_max), or more memory; an order above 0 also needs compaction",
+            "ZFS asks again until it gets the memory, and holds its locks meanwhile",
+        ),
+        About::Hugetlb(..) => (
+            "hugepages= on the kernel's command line, or ask again after echo 1 > /proc/sys/vm/compact_memory",
+            "fragmentation: huge pages are got most surely at boot",
+        ),
+        About::Slab { cgroup: Some(_), .. } => (
+            "the limit of this memory cgroup, its kernel memory too (memory.max; memory.limit_in_bytes and \
+             memory.kmem.limit_in_bytes in version 1)",
+            "the cache is a cgroup's own: its limit refuses pages whatever the machine has; kernels before 4.19 also leak \
+             such caches (cgroup.memory=nokmem)",
+        ),
+        About::Slab { .. } => (
+            "journalctl -k around these lines, for the `page allocation failure` of the same second",
+            "the page allocator refused a page to the cache: its report says why, and is left out where there are many",
+        ),
+        About::TooLarge => (
+            "a smaller request (queue depth, buffer size, number of descriptors), or kvmalloc, vmalloc or CMA in the driver",
+            "no setting makes the allocator's largest block larger (4 MiB on x86-64), however much is free",
+        ),
+        About::NoFail => (
+            "a report to the authors of the caller, with the stack",
+            "__GFP_NOFAIL is for single pages and pairs; the kernel only warns, and goes on",
+        ),
+        About::Balloon(_) => (
+            "a smaller balloon, in the hypervisor: the guest has no page left to give",
+            "the balloon asks without trying hard, and tries again by itself",
+        ),
+        About::PerCpu(_) => (
+            "fewer modules, cgroups, network devices or BPF maps; percpu_alloc=page on 32 bits; Percpu in /proc/meminfo",
+            "memory for every CPU comes from its own area, by the number of CPUs",
+        ),
+        About::Graphics(_) => (
+            "more free memory or swap, and less in the graphics card's buffers",
+            "a graphics driver says it in its own words; the report of the page allocator near it says why",
+        ),
+        About::Zram(_) => (
+            "a smaller zram (zramctl), or a limit (mem_limit) below what the machine can spare",
+            "compressed swap needs free pages to take a page out of memory",
+        ),
+        About::Tcp => (
+            "sysctl net.ipv4.tcp_mem='MIN PRESSURE MAX' (pages), and ss -s for who has so many sockets",
+            "it is a limit of TCP's own, whatever memory is free",
+        ),
+        _ => (
+            "smaller mappings and stacks, made early",
+            "without an MMU a mapping is one block, rounded up to a power of two, and nothing can be moved or swapped",
+        ),
+    }
+}
+
+fn of_dma(about: &About) -> Words {
+    match about {
+        About::Cma(_, -12) => (
+            "a larger cma= on the kernel's command line",
+            "-12: the area has no free range that is long enough",
+        ),
+        About::Cma(_, -16) => (
+            "try again later, and look for who pins pages there (page_owner)",
+            "-16: the range has pages that could not be moved out",
+        ),
+        About::Cma(..) => (
+            "look the error up by its number (errno), and report the device",
+            "it is neither -12 (no room) nor -16 (busy)",
+        ),
+        About::ContigRange => (
+            "nothing, if no `cma_alloc: alloc failed` follows: the next range is tried; else look for who pins pages \
+             (page_owner)",
+            "the range has pages that could not be moved out",
+        ),
+        About::AtomicPool(_) => (
+            "coherent_pool= on the kernel's command line, or a larger zone DMA (more of crashkernel= above 4 GiB)",
+            "at boot the pool is taken from low zones, which may be small or full, as in a crash kernel",
+        ),
+        _ => (
+            "swiotlb=N on the kernel's command line (slots of 2 KiB), an IOMMU, or a driver that leaks no mappings",
+            "bounce buffers are set aside at boot: how much memory is free does not matter",
+        ),
+    }
+}
+
+fn of_kill(about: &About) -> Words {
+    match about {
+        About::NobodyToKill => (
+            "look at what the kernel itself holds (the report above), and at oom_score_adj=-1000",
+            "every process is exempt or gone, and memory is still short",
+        ),
+        About::Node => (
+            "the kernel's log of the node: journalctl -k, for the report of this kill",
+            "Kubernetes passes on that a process was killed, and not why",
+        ),
+        _ => (
+            "its limits (systemd-oomd: ManagedOOM*= and oomctl; earlyoom: -m and -s; Android: lmkd), or less load",
+            "a program that watches memory killed it before the kernel had to: no request failed",
+        ),
+    }
+}
+
+fn waits(about: &About) -> Words {
+    match about {
+        About::Compaction(_) => (
+            "look at the stack for what it waits for: a page that is being read or written holds compaction up",
+            "a task that asked for several pages side by side moves others' pages first",
+        ),
+        _ => (
+            "look for a slow disk or swap: what is reclaimed is written first",
+            "a task that asked for memory frees others' pages first",
+        ),
+    }
+}

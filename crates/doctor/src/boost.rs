@@ -1,0 +1,81 @@
+//! The boost of watermarks where a kernel does not print it (5.0 to 5.13, and some later ones).
+//!
+//! `low` and `high` are above `min` by the same distance, which is at least a quarter of `min` without the boost (1.8.4 and
+//! 1.8.5 of the rules of watermarks): what of `min` is more than four distances is a boost. Where the distance is larger,
+//! a `min` that rises from report to report while the distance stays shows it.
+
+use std::collections::BTreeMap;
+
+use pageblock::layout::ZoneKind;
+
+use crate::interfaces::has_boost;
+use crate::log::{Report, Zone};
+
+/// What integer divisions can hide, in pages.
+const ROUNDING_PAGES: u64 = 8;
+
+/// A zone of one machine: a changed size or distance is another machine, or another setting.
+type Key = (u32, ZoneKind, Option<u64>, u64);
+
+/// Finds the boosts that the reports of a log do not print.
+pub(crate) fn infer(reports: &mut [Report]) {
+    let mut least: BTreeMap<Key, u64> = BTreeMap::new();
+    for zone in reports.iter().flat_map(|report| &report.memory.zones) {
+        if let (Some(key), Some(min)) = (key(zone), zone.min) {
+            let known = least.entry(key).or_insert(min);
+            *known = min.min(*known);
+        }
+    }
+    for report in reports {
+        if !has_boost(report.version.as_deref()) || report.memory.has_no_letters() {
+            continue;
+        }
+        let rounding = ROUNDING_PAGES * report.memory.page_kb();
+        for zone in report.memory.zones.iter_mut().filter(|zone| zone.boost.is_none()) {
+            let (Some(key), Some(min)) = (key(zone), zone.min) else { continue };
+            let own = min.saturating_sub(4 * key.3);
+            let risen = min - least.get(&key).copied().unwrap_or(min).min(min);
+            zone.inferred_boost = Some(own.max(risen)).filter(|boost| *boost > rounding);
+        }
+    }
+}
+
+/// Returns what stays of a zone while it is boosted; `None` where marks were not printed, or are no kernel's.
+fn key(zone: &Zone) -> Option<Key> {
+    let (min, low, high) = (zone.min?, zone.low?, zone.high?);
+    let distance = low.checked_sub(min)?;
+    let is_even = high.checked_sub(low)?.abs_diff(distance) <= ROUNDING_PAGES;
+    is_even.then_some((zone.node, zone.kind, zone.managed, distance))
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::explain;
+
+    fn boosts(version: &str, mins: &[u64], distance: u64) -> Vec<Option<u64>> {
+        let report = |min: &u64| {
+            let (low, high) = (min + distance, min + 2 * distance);
+            format!(
+                "app: page allocation failure: order:0, mode:0x0(GFP_KERNEL)\nCPU: 0 PID: 1 Comm: app Not tainted {version} #1\n\
+                 Mem-Info:\nNode 0 Normal free:9000kB min:{min}kB low:{low}kB high:{high}kB managed:800000kB\n\
+                 Node 0 Normal: 2250*4kB (U) = 9000kB\n"
+            )
+        };
+        let log: String = mins.iter().map(report).collect();
+        explain(&log).iter().map(|found| found.report.memory.zones[0].inferred_boost).collect()
+    }
+
+    #[test]
+    fn marks_tell_the_boost_that_is_not_printed() {
+        for (version, mins, distance, expected) in [
+            // 4 * 1000 is all that `min` can be without a boost.
+            ("5.4.1", &[4000][..], 1000, &[None][..]),
+            ("5.4.1", &[16_260 + 36_580], 4065, &[Some(36_580)]),
+            // The distance is that of vm.watermark_scale_factor: a second report shows it.
+            ("5.4.1", &[4000, 8000], 9000, &[None, Some(4000)]),
+            ("4.19.1", &[4000, 8000], 1000, &[None, None]),
+        ] {
+            assert_eq!(boosts(version, mins, distance), expected, "{version} {mins:?}");
+        }
+    }
+}

@@ -1,0 +1,141 @@
+//! Equal reports: one answer, how often, and how they differ.
+
+use std::collections::BTreeMap;
+
+use crate::Explanation;
+use crate::class::Class;
+use crate::log::Kind;
+
+/// The most names of a kind of difference.
+const NAMES: usize = 5;
+
+/// Reports that have one answer.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Group {
+    /// Which of the explanations say most, the first of them.
+    pub shown: usize,
+    /// All of them, in their order.
+    pub members: Vec<usize>,
+}
+
+/// How the reports of a group differ: names with their counts, the most frequent first.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Differences {
+    /// The tasks that asked.
+    pub tasks: Vec<(String, usize)>,
+    /// The functions that asked.
+    pub callers: Vec<(String, usize)>,
+    /// The tasks that were killed.
+    pub victims: Vec<(String, usize)>,
+    /// The zone with the most memory, and the least and the most that was free in it, in kB.
+    pub free: Option<(String, u64, u64)>,
+    /// How many reports the kernel left out.
+    pub suppressed: u64,
+}
+
+/// What equal reports have in common.
+type Key<'e> =
+    (Kind, Class, Option<u32>, Option<u64>, Option<&'e str>, Option<&'e str>, Option<&'e str>);
+
+fn key(of: &Explanation) -> Option<Key<'_>> {
+    let report = &of.report;
+    if report.notice.is_some() {
+        return None;
+    }
+    let cgroup = report.cgroup.as_ref().and_then(|cgroup| cgroup.path.as_deref());
+    let slab = report.slab.as_ref().and_then(|slab| slab.cgroup.as_deref());
+    let flags = report.flags.as_deref();
+    Some((report.kind, of.class, report.order, report.mode, flags, cgroup, slab))
+}
+
+/// Groups explanations, in the order of their first members.
+#[must_use]
+pub fn groups(found: &[Explanation]) -> Vec<Group> {
+    let mut groups: Vec<Group> = Vec::new();
+    let mut known: BTreeMap<String, usize> = BTreeMap::new();
+    for (at, of) in found.iter().enumerate() {
+        let group = key(of).map(|key| *known.entry(format!("{key:?}")).or_insert(groups.len()));
+        match group.filter(|group| *group < groups.len()) {
+            Some(group) => groups[group].members.push(at),
+            None => groups.push(Group { shown: at, members: vec![at] }),
+        }
+    }
+    for group in &mut groups {
+        let says = |at: &usize| (found[*at].zones.len(), found[*at].report.version.is_some());
+        // The first of those that say most.
+        let best = group.members.iter().rev().max_by_key(|at| says(at));
+        group.shown = best.copied().unwrap_or(group.shown);
+    }
+    groups
+}
+
+impl Group {
+    /// Returns how its reports differ.
+    #[must_use]
+    pub fn differences(&self, found: &[Explanation]) -> Differences {
+        let members = || self.members.iter().map(|at| &found[*at]);
+        let task = |of: &Explanation| of.report.task.clone();
+        let caller = |of: &Explanation| of.report.caller.as_ref().map(|c| c.function.clone());
+        let victim = |of: &Explanation| of.report.victim.as_ref().map(|victim| victim.task.clone());
+        let zone = found[self.shown].zones.iter().max_by_key(|zone| zone.free);
+        let free = zone.and_then(|zone| {
+            let same = |of: &Explanation| {
+                let mut zones = of.zones.iter();
+                zones.find(|other| (other.node, other.kind) == (zone.node, zone.kind))?.free
+            };
+            let all: Vec<u64> = members().filter_map(same).collect();
+            let name = format!("node {} {}", zone.node, zone.kind.name());
+            Some((name, all.iter().min().copied()?, all.iter().max().copied()?))
+        });
+        Differences {
+            tasks: counted(members().filter_map(task)),
+            callers: counted(members().filter_map(caller)),
+            victims: counted(members().filter_map(victim)),
+            free,
+            suppressed: members()
+                .filter_map(|of| of.report.suppressed)
+                .fold(0, u64::saturating_add),
+        }
+    }
+}
+
+fn counted(names: impl Iterator<Item = String>) -> Vec<(String, usize)> {
+    let mut counts: BTreeMap<String, usize> = BTreeMap::new();
+    names.for_each(|name| *counts.entry(name).or_default() += 1);
+    let mut counts: Vec<(String, usize)> = counts.into_iter().collect();
+    counts.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
+    if counts.len() > NAMES {
+        let rest: usize = counts.drain(NAMES..).map(|(_, count)| count).sum();
+        counts.push(("others".to_owned(), rest));
+    }
+    counts
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::explain;
+
+    #[test]
+    fn equal_reports_are_one_group_and_say_how_they_differ() {
+        let report = |n: u64, order: u32| {
+            format!(
+                "app/{}: page allocation failure: order:{order}, mode:0x820(GFP_ATOMIC)\n\
+                 CPU: 0 PID: 1 Comm: app/{} Not tainted 6.1.0 #1\nMem-Info:\n\
+                 Node 0 Normal free:{}kB min:4000kB low:5000kB high:6000kB managed:800000kB\n\
+                 Node 0 Normal: {}*4kB (U) = 9000kB\n",
+                n % 2,
+                n % 2,
+                400 + n,
+                100 + n
+            )
+        };
+        let log: String = (0..1000).map(|n| report(n, 0)).chain([report(0, 2)]).collect();
+        let found = explain(&log);
+        let groups = groups(&found);
+        assert_eq!(groups.iter().map(|group| group.members.len()).collect::<Vec<_>>(), [1000, 1]);
+        let differ = groups[0].differences(&found);
+        assert_eq!(differ.tasks, [("app/0".to_owned(), 500), ("app/1".to_owned(), 500)]);
+        assert_eq!(differ.free, Some(("node 0 Normal".to_owned(), 400, 1399)));
+    }
+}

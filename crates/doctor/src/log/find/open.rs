@@ -1,0 +1,274 @@
+//! A report that is read.
+
+use std::sync::LazyLock;
+
+use regex_lite::Regex;
+
+use super::report::{Kind, Report};
+use super::slab::Slab;
+use super::{begins, is_header, pattern};
+use crate::log::read::cgroup;
+use crate::log::read::stack::Caller;
+use crate::log::read::state::Parser;
+use crate::log::read::tasks::Lists;
+use crate::log::read::vmalloc::Vmalloc;
+use crate::log::{Line, Stamp};
+
+/// Larger than the blocks of any kernel; a larger number is damage.
+const MOST_ORDER: u32 = 20;
+
+static COMM: LazyLock<Regex> =
+    LazyLock::new(|| pattern(r"[Cc]omm: (.{1,15}?)(?: Not [Tt]ainted| Tainted| Kdump:|\s*$)"));
+static ORDER: LazyLock<Regex> = LazyLock::new(|| pattern(r"order[:=]\s*(\d+)"));
+static MODE: LazyLock<Regex> = LazyLock::new(|| {
+    pattern(r"(?:mode:|gfp_mask=)\s*0x([0-9a-fA-F]+)\s*(?:\(([A-Za-z0-9_|\s]+)\))?")
+});
+static NODEMASK: LazyLock<Regex> = LazyLock::new(|| pattern(r"nodemask=\(?([0-9,\-]+)\)?"));
+static MEMS: LazyLock<Regex> = LazyLock::new(|| pattern(r"mems_allowed=(\d[0-9,\-]*\d|\d)"));
+static VERSION: LazyLock<Regex> =
+    LazyLock::new(|| pattern(r"[Tt]ainted:? .*?\b(\d+\.\d+(?:\.\d+)?[^\s]*)(?:\s+#|\s*$)"));
+
+/// Strings of which a line of a report contains at least one.
+pub(super) const MARKS: [&str; 9] = [
+    "page allocation",
+    "oom-killer",
+    "Show Memory",
+    "show-memory-usage",
+    "Mem-Info:",
+    "Mem-info:",
+    MEMCG,
+    "CONSTRAINT_MEMCG",
+    CONSTRAINT,
+];
+const MEMCG: &str = "Memory cgroup out of memory";
+pub(super) const CONSTRAINT: &str = "oom-kill:constraint=";
+/// The longest name of a task (`TASK_COMM_LEN` less its end).
+const COMM_LEN: usize = 15;
+/// The lines after the first one that say what was asked for, at most: mail wraps them, and people reply between them.
+const REQUEST_LINES: usize = 12;
+/// The lines of a report that describe the request, before the state of memory.
+const HEAD_LINES: usize = 200;
+/// The clocks of CPUs differ by less: a time that is earlier by more is of another event, in microseconds.
+const CLOCKS_DIFFER_US: u64 = 1000;
+
+/// A report that has not ended.
+pub(super) struct Open {
+    kind: Kind,
+    line: usize,
+    at_us: Option<u64>,
+    at: Option<Stamp>,
+    last_line: usize,
+    pub(super) slab: Option<Slab>,
+    pub(super) suppressed: Option<u64>,
+    head: Vec<String>,
+    has_header: bool,
+    is_memcg: bool,
+    /// The nodes that the line of an OOM report's constraint allows, if it has that line.
+    constraint: Option<Option<String>>,
+    oom: cgroup::Parser,
+    vmalloc: Option<Vmalloc>,
+    lists: Lists,
+    memory: Parser,
+}
+
+impl Open {
+    pub(super) fn new(kind: Kind, line: &Line) -> Self {
+        Self {
+            kind,
+            line: line.number.max(1),
+            at_us: line.prefix.at_us(),
+            at: line.prefix.stamp(),
+            last_line: line.number,
+            slab: None,
+            suppressed: None,
+            head: Vec::new(),
+            has_header: false,
+            is_memcg: false,
+            constraint: None,
+            oom: cgroup::Parser::default(),
+            vmalloc: None,
+            lists: Lists::default(),
+            memory: Parser::default(),
+        }
+    }
+
+    /// Returns whether a line that begins a report goes on with this one, of a failure of `vmalloc`: up to three lines
+    /// say so.
+    pub(super) fn goes_on(&self, line: &Line, lines: usize) -> bool {
+        self.kind == Kind::Vmalloc && !self.has_header && line.number - self.line <= lines
+    }
+
+    /// Forgets the lines that describe the request: better ones follow.
+    pub(super) fn restart(&mut self) {
+        self.head.clear();
+    }
+
+    /// Returns whether a header is that of a state after the one of this report.
+    pub(super) fn is_further_state(&self) -> bool {
+        self.has_header && self.kind != Kind::State
+    }
+
+    /// Returns whether a slab cache that got no memory is the one of this failure.
+    pub(super) fn takes_slab(&self, first: &Line, lines: usize) -> bool {
+        self.kind == Kind::Failure && first.number.saturating_sub(self.last_line) <= lines
+    }
+
+    /// Returns whether the next line matters whatever it says.
+    pub(super) fn is_within(&self) -> bool {
+        (!self.has_header && self.head.len() < HEAD_LINES)
+            || self.memory.is_within()
+            || self.oom.is_within()
+            || self.lists.is_within()
+    }
+
+    /// Returns whether a line below the first one of an OOM report is of this one.
+    pub(super) fn takes_kill(&self, text: &str) -> bool {
+        let is_oom = match self.kind {
+            Kind::Oom => true,
+            // Its first lines were lost.
+            Kind::State | Kind::Dump => self.memory.has_zones(),
+            _ => false,
+        };
+        let is_said = text.contains(CONSTRAINT) && self.constraint.is_some();
+        is_oom && !is_said && !self.oom.is_of_next(text)
+    }
+
+    /// Returns whether its first line was printed after a line that follows it.
+    pub(super) fn is_after(&self, line: &Line) -> bool {
+        let times = self.at_us.zip(line.prefix.at_us());
+        times.is_some_and(|(first, at)| at.saturating_add(CLOCKS_DIFFER_US) < first)
+    }
+
+    /// Reads a line.
+    pub(super) fn push(&mut self, line: &Line) {
+        let text = &line.text;
+        self.has_header |= is_header(text);
+        // What describes the request may be wrapped, or follow the stack.
+        if !self.has_header && self.head.len() < HEAD_LINES {
+            self.head.push(text.clone());
+        }
+        self.is_memcg |= text.contains(MEMCG) || text.contains("CONSTRAINT_MEMCG");
+        if self.constraint.is_none() && text.contains(CONSTRAINT) {
+            self.constraint = Some(word(&MEMS, text, 1));
+        }
+        self.oom.push(text, line.number);
+        if self.kind == Kind::Vmalloc && !self.has_header {
+            // A second line says it without the page that guards the range.
+            self.vmalloc = Vmalloc::read(text).or(self.vmalloc);
+        }
+        self.lists.push(text);
+        self.memory.push(line);
+        self.last_line = line.number;
+    }
+
+    /// Returns the report; `None` for lines before the first one that have no state of memory.
+    pub(super) fn finish(self) -> Option<Report> {
+        let Self {
+            kind,
+            line,
+            at_us,
+            at,
+            head,
+            is_memcg,
+            constraint,
+            memory,
+            slab,
+            suppressed,
+            oom,
+            vmalloc,
+            lists,
+            ..
+        } = self;
+        let memory = memory.finish();
+        let (cgroup, victim) = oom.finish();
+        let is_memcg = is_memcg || cgroup.is_some();
+        if kind == Kind::State && memory.zones.iter().all(|zone| zone.free.is_none()) {
+            return None;
+        }
+        let (request, task) = (request(&head), task(&head));
+        let caller = Caller::find(head.iter().map(String::as_str));
+        let head = head.join("\n");
+        let flags = word(&MODE, &request, 2);
+        let mode = word(&MODE, &request, 1).and_then(|hex| u64::from_str_radix(&hex, 16).ok());
+        let kind = match kind {
+            Kind::Oom if is_memcg => Kind::MemcgOom,
+            // What the kernel calls it with for want of an order.
+            Kind::Oom if request.contains("order=-1") => Kind::AskedOom,
+            Kind::Oom if mode == Some(0) => Kind::FaultOom,
+            kind => kind,
+        };
+        Some(Report {
+            at_us,
+            at,
+            task,
+            order: word(&ORDER, &request, 1)
+                .and_then(|order| order.parse().ok())
+                .filter(|order| *order <= MOST_ORDER),
+            mode,
+            flags: flags.map(|names| names.split_ascii_whitespace().collect()),
+            nodemask: word(&NODEMASK, &request, 1),
+            // OOM reports print it at their end.
+            mems_allowed: word(&MEMS, &head, 1).or(constraint.flatten()),
+            version: version(&head),
+            slab,
+            cgroup,
+            victim,
+            vmalloc,
+            caller,
+            suppressed,
+            processes: lists.processes,
+            slab_caches: lists.slabs,
+            memory,
+            ..Report::new(kind, line)
+        })
+    }
+}
+
+/// Returns the lines that say what was asked for, as one: those before the CPU's and the stack's.
+fn request(head: &[String]) -> String {
+    let ends = |line: &&String| {
+        ["CPU:", "Pid:", "Call Trace", "Hardware name"].iter().any(|next| line.starts_with(next))
+    };
+    let first = head.len().min(1);
+    let rest = head[first..].iter().take_while(|line| !ends(line)).filter(|line| !line.is_empty());
+    let lines: Vec<&str> =
+        head[..first].iter().chain(rest.take(REQUEST_LINES)).map(String::as_str).collect();
+    lines.join(" ")
+}
+
+/// Returns the name of the task that asked, whole: blanks may be in it, and what a console printed before it.
+fn task(head: &[String]) -> Option<String> {
+    let first = head.first()?;
+    let before = |what: &str| first.find(what).map(|at| first[..at].trim());
+    let printed = before(": page allocation")
+        .or_else(|| before(" invoked oom-killer"))
+        .or_else(|| before(": vmalloc"));
+    let comm = head.iter().find_map(|line| word(&COMM, line, 1));
+    let Some(printed) = printed.filter(|name| !name.is_empty()) else {
+        return begins(first).and(comm);
+    };
+    if comm.as_ref().is_some_and(|comm| printed.ends_with(comm.as_str())) {
+        return comm;
+    }
+    let name = printed.rsplit(']').next().unwrap_or(printed).trim();
+    let name = if name.is_empty() { printed } else { name };
+    // A longer text has more than a name.
+    let last = name.split_whitespace().next_back().unwrap_or(name);
+    Some(if name.len() <= COMM_LEN { name } else { last }.to_owned())
+}
+
+/// Returns the version, which mail may have wrapped to the next line.
+fn version(head: &str) -> Option<String> {
+    let lines: Vec<&str> = head.lines().collect();
+    let found = |text: &str| text.contains("ainted").then(|| word(&VERSION, text, 1)).flatten();
+    let wrapped = || {
+        let pairs = lines.windows(2).filter(|pair| pair[0].contains("ainted"));
+        pairs.map(|pair| pair.join(" ")).find_map(|pair| found(&pair))
+    };
+    lines.iter().find_map(|line| found(line)).or_else(wrapped)
+}
+
+/// Returns a group of a pattern's first match.
+fn word(pattern: &Regex, text: &str, group: usize) -> Option<String> {
+    Some(pattern.captures(text)?.get(group)?.as_str().to_owned())
+}

@@ -1,0 +1,130 @@
+//! What a report says.
+
+use serde::Serialize;
+
+use super::notice::Notice;
+use super::slab::Slab;
+use crate::log::Stamp;
+use crate::log::read::cgroup::{Cgroup, Victim};
+use crate::log::read::mem_info::MemInfo;
+use crate::log::read::stack::Caller;
+use crate::log::read::tasks::{Process, SlabCache};
+use crate::log::read::vmalloc::Vmalloc;
+
+/// The kind of a report.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Kind {
+    /// `page allocation failure`.
+    Failure,
+    /// `page allocation stalls for`.
+    Stall,
+    /// The OOM killer was invoked.
+    Oom,
+    /// The OOM killer of a memory cgroup.
+    MemcgOom,
+    /// The OOM killer after a failed page fault (`VM_FAULT_OOM`), called without a request.
+    FaultOom,
+    /// The OOM killer, called by SysRq-f.
+    AskedOom,
+    /// `vmalloc` failed.
+    Vmalloc,
+    /// Lines of a part of the kernel that lacks memory, without a report.
+    Notice,
+    /// SysRq-m, or a further state within a report.
+    Dump,
+    /// A state whose request is not in the log.
+    State,
+}
+
+/// A report.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+pub struct Report {
+    /// What it is about.
+    pub kind: Kind,
+    /// Its first line in the log.
+    pub line: usize,
+    /// When its first line was printed, in microseconds since boot.
+    pub at_us: Option<u64>,
+    /// The same as a time of day.
+    pub at: Option<Stamp>,
+    /// The task that asked for memory.
+    pub task: Option<String>,
+    /// The order that it asked for.
+    pub order: Option<u32>,
+    /// The flags as a number.
+    pub mode: Option<u64>,
+    /// The flags by name.
+    pub flags: Option<String>,
+    /// The nodes that the request may use, as printed; `None` for any.
+    pub nodemask: Option<String>,
+    /// The nodes that the task's cpuset allows, as printed.
+    pub mems_allowed: Option<String>,
+    /// The kernel's version.
+    pub version: Option<String>,
+    /// The slab cache whose allocation failed just before.
+    pub slab: Option<Slab>,
+    /// The memory cgroup at its limit.
+    pub cgroup: Option<Cgroup>,
+    /// The task that the OOM killer ended.
+    pub victim: Option<Victim>,
+    /// How `vmalloc` failed.
+    pub vmalloc: Option<Vmalloc>,
+    /// The lines of a notice.
+    pub notice: Option<Notice>,
+    /// Who asked for the memory, if a stack is printed.
+    pub caller: Option<Caller>,
+    /// How many reports before it the kernel left out.
+    pub suppressed: Option<u64>,
+    /// The largest processes, where they are listed.
+    pub processes: Vec<Process>,
+    /// The largest slab caches, where they are listed.
+    pub slab_caches: Vec<SlabCache>,
+    /// The state of memory.
+    pub memory: MemInfo,
+}
+
+impl Report {
+    pub(super) fn of_notice(notice: Notice) -> Self {
+        Self {
+            at_us: notice.at_us,
+            at: notice.at,
+            task: notice.task.clone(),
+            caller: notice.caller.clone(),
+            notice: Some(notice.clone()),
+            ..Self::new(Kind::Notice, notice.line)
+        }
+    }
+
+    pub(super) fn new(kind: Kind, line: usize) -> Self {
+        Self {
+            kind,
+            line,
+            at_us: None,
+            at: None,
+            task: None,
+            order: None,
+            mode: None,
+            flags: None,
+            nodemask: None,
+            mems_allowed: None,
+            version: None,
+            slab: None,
+            cgroup: None,
+            victim: None,
+            vmalloc: None,
+            notice: None,
+            caller: None,
+            suppressed: None,
+            processes: Vec::new(),
+            slab_caches: Vec::new(),
+            memory: MemInfo::default(),
+        }
+    }
+
+    /// Returns whether the OOM killer was invoked for the machine's memory.
+    #[must_use]
+    pub const fn is_oom(&self) -> bool {
+        matches!(self.kind, Kind::Oom | Kind::FaultOom | Kind::AskedOom)
+    }
+}

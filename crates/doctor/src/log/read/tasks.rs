@@ -1,0 +1,172 @@
+//! The processes and slab caches that an OOM report lists.
+
+use serde::Serialize;
+
+/// What the lines of both lists contain, or the line above them.
+pub(in crate::log) const MARKS: [&str; 2] = ["total_vm", "Unreclaimable slab info"];
+/// The largest that are kept of each.
+const LARGEST: usize = 5;
+/// What no process exceeds, in pages.
+const MOST_PAGES: u64 = 1 << 40;
+/// What no slab cache exceeds, in kB.
+const MOST_KB: u64 = 1 << 42;
+
+/// A process.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+pub struct Process {
+    /// Its number.
+    pub pid: u32,
+    /// Its name.
+    pub task: String,
+    /// Its resident pages, of which some may be shared.
+    pub rss_pages: u64,
+}
+
+/// A slab cache that the kernel cannot free.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+pub struct SlabCache {
+    /// Its name.
+    pub name: String,
+    /// Its memory in kB.
+    pub kb: u64,
+}
+
+/// The lists of a report, the largest first.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub(in crate::log) struct Lists {
+    pub(in crate::log) processes: Vec<Process>,
+    pub(in crate::log) slabs: Vec<SlabCache>,
+    within: Within,
+    /// How many columns stand before the name of a process.
+    before_name: usize,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+enum Within {
+    #[default]
+    Nothing,
+    Processes,
+    Slabs,
+}
+
+impl Lists {
+    /// Returns whether the next line matters even if it has none of [`MARKS`].
+    pub(in crate::log) fn is_within(&self) -> bool {
+        self.within != Within::Nothing
+    }
+
+    /// Reads a line.
+    pub(in crate::log) fn push(&mut self, text: &str) {
+        if text.contains("total_vm") && text.contains("name") {
+            self.within = Within::Processes;
+            // `[ pid ]` is one column here, and is read as such below.
+            let columns = text.replace(['[', ']'], " ");
+            self.before_name = columns.split_whitespace().count().saturating_sub(1);
+            return;
+        }
+        if text.contains("Unreclaimable slab info") {
+            self.within = Within::Slabs;
+            return;
+        }
+        let is_read = match self.within {
+            Within::Nothing => return,
+            Within::Processes => self.process(text),
+            Within::Slabs => text.starts_with("Name ") || self.slab(text),
+        };
+        if !is_read && !text.is_empty() {
+            self.within = Within::Nothing;
+        }
+    }
+
+    /// Reads the line of a process; returns whether it is one.
+    fn process(&mut self, text: &str) -> bool {
+        let Some(rest) = text.trim_start().strip_prefix('[') else { return false };
+        let rest = rest.replacen(']', " ", 1);
+        let words: Vec<&str> = rest.split_whitespace().collect();
+        let number = |at: usize| words.get(at).and_then(|word| word.parse::<u64>().ok());
+        let (Some(pid), Some(rss_pages)) = (number(0), number(4)) else { return false };
+        let Ok(pid) = pid.try_into() else { return false };
+        let name = words.get(self.before_name..).unwrap_or_default().join(" ");
+        if !name.is_empty() && rss_pages <= MOST_PAGES {
+            self.processes.push(Process { pid, task: name, rss_pages });
+            self.processes.sort_by_key(|process| std::cmp::Reverse(process.rss_pages));
+            self.processes.truncate(LARGEST);
+        }
+        true
+    }
+
+    /// Reads the line of a slab cache; returns whether it is one.
+    fn slab(&mut self, text: &str) -> bool {
+        let words: Vec<&str> = text.split_whitespace().collect();
+        let kb =
+            |word: &str| word.strip_suffix("KB")?.parse::<u64>().ok().filter(|kb| *kb <= MOST_KB);
+        let [name, used, total] = words[..] else { return false };
+        let (Some(_), Some(kb)) = (kb(used), kb(total)) else { return false };
+        self.slabs.push(SlabCache { name: name.to_owned(), kb });
+        self.slabs.sort_by_key(|slab| std::cmp::Reverse(slab.kb));
+        self.slabs.truncate(LARGEST);
+        true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lists_of_every_version_are_read() {
+        for (head, line) in [
+            // 2.6.32.
+            (
+                "[ pid ]   uid  tgid total_vm      rss cpu oom_adj oom_score_adj name",
+                "[ 1841]    48  1841    86230    12000   0       0             0 Web Content",
+            ),
+            // 3.10.
+            (
+                "[ pid ]   uid  tgid total_vm      rss nr_ptes swapents oom_score_adj name",
+                "[ 1841]    48  1841    86230    12000     160        0             0 Web Content",
+            ),
+            // 4.19.
+            (
+                "[  pid  ]   uid  tgid total_vm      rss pgtables_bytes swapents oom_score_adj name",
+                "[   1841]    48  1841    86230    12000   655360        0             0 Web Content",
+            ),
+            // 6.8.
+            (
+                "[  pid  ]   uid  tgid total_vm      rss rss_anon rss_file rss_shmem pgtables_bytes swapents oom_score_adj name",
+                "[   1841]    48  1841    86230    12000    11000     1000         0   655360        0             0 Web Content",
+            ),
+        ] {
+            let mut lists = Lists::default();
+            for text in
+                [head, line, &line.replace("12000", "90000"), "Out of memory: Killed process 1841"]
+            {
+                lists.push(text);
+            }
+            assert!(!lists.is_within());
+            let seen: Vec<_> =
+                lists.processes.iter().map(|p| (p.pid, p.task.as_str(), p.rss_pages)).collect();
+            assert_eq!(
+                seen,
+                [(1841, "Web Content", 90_000), (1841, "Web Content", 12_000)],
+                "{head}"
+            );
+        }
+    }
+
+    #[test]
+    fn slab_caches_are_read_the_largest_first() {
+        let mut lists = Lists::default();
+        let lines = [
+            "Unreclaimable slab info:",
+            "Name                      Used          Total",
+            "kmalloc-8k  64KB 96KB",
+            "task_struct  1024KB 2048KB",
+            "Tasks state (memory values in pages):",
+            "other 1KB 1KB",
+        ];
+        lines.iter().for_each(|line| lists.push(line));
+        let seen: Vec<_> = lists.slabs.iter().map(|slab| (slab.name.as_str(), slab.kb)).collect();
+        assert_eq!(seen, [("task_struct", 2048), ("kmalloc-8k", 96)]);
+    }
+}

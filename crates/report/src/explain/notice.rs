@@ -1,0 +1,105 @@
+//! What a part of the kernel said by itself.
+
+use pageblock_doctor::Explanation;
+use pageblock_doctor::log::{About, Notice};
+
+/// Returns what was said, and how often.
+pub(super) fn notice(of: &Explanation) -> String {
+    let Some(Notice { about, last_line, count, .. }) = &of.report.notice else {
+        return String::new();
+    };
+    let task = of.report.task.as_deref().unwrap_or("a task");
+    let text = what(about, task);
+    match count {
+        1 => text,
+        count => format!("{text}; {count} times, last in line {last_line}"),
+    }
+}
+
+fn what(about: &About, task: &str) -> String {
+    match about {
+        About::Xfs(Some(bytes)) => {
+            format!("XFS waits for memory in one piece, first for {task}, up to {bytes} bytes")
+        }
+        About::Xfs(None) => format!("XFS waits for memory, first for {task}"),
+        About::Zfs(bytes) => format!("ZFS waits for memory, first for {task}, up to {bytes} bytes"),
+        About::Cma(pages, error) => format!("CMA could not allocate {pages} pages (error {error})"),
+        About::ContigRange => {
+            "a range of pages could not be emptied (alloc_contig_range)".to_owned()
+        }
+        About::Hugetlb(wanted, got, size) => {
+            format!("{got} of {wanted} huge pages of {size} were allocated")
+        }
+        About::Compaction(seconds) => {
+            format!("{task} is blocked for more than {seconds} s in compaction")
+        }
+        About::Reclaim(seconds) => {
+            format!("{task} is blocked for more than {seconds} s in reclaim")
+        }
+        About::Slab { cache, cgroup, order, flags } => {
+            let cache = cache.as_deref().unwrap_or("?");
+            let of = cgroup
+                .as_ref()
+                .map_or(String::new(), |group| format!(" of the memory cgroup {group}"));
+            let order = order.map_or(String::new(), |order| format!(": order {order} or larger"));
+            format!("the slab cache {cache}{of} got no page{order}, flags {flags}")
+        }
+        About::TooLarge => format!("{task} asked for more than the allocator's largest block"),
+        About::NoFail => format!("{task} asked for several pages with __GFP_NOFAIL"),
+        About::Balloon(pages) => {
+            format!("the balloon could not take {pages} pages from this guest")
+        }
+        About::PerCpu(bytes) => format!("{bytes} bytes for every CPU were not had (percpu)"),
+        About::Swiotlb(0) => "the bounce buffers for DMA (swiotlb) are full".to_owned(),
+        About::Swiotlb(bytes) => {
+            format!("the bounce buffers for DMA (swiotlb) have no {bytes} bytes in one piece")
+        }
+        About::AtomicPool(kib) => format!("a pool of {kib} KiB for DMA was not had"),
+        About::Graphics(words) => format!("a graphics driver got no memory ({words})"),
+        About::Zram(bytes) => format!("zram got no {bytes} bytes for a compressed page"),
+        About::Tcp => "TCP reached its own limit of memory".to_owned(),
+        About::NoMmu(bytes) => format!("{task} got no block of {bytes} bytes, without an MMU"),
+        About::NobodyToKill => "the OOM killer found nobody to kill".to_owned(),
+        About::KilledBy(program) => format!("{program}, not the kernel, killed {task}"),
+        About::Node => format!("the kernel of a Kubernetes node killed {task}"),
+    }
+}
+
+/// Returns what it means.
+pub(super) fn said(about: &About) -> String {
+    match about {
+        About::Xfs(_) => "Fragmentation: XFS asks again until a free block is large enough.",
+        About::Zfs(_) => "Memory, or a free block of this size, is short: ZFS asks again until it gets it.",
+        About::Cma(_, -12) => "CMA: no range of the area is free and long enough.",
+        About::Cma(_, -16) => "CMA: pages in the range could not be moved out of it.",
+        About::Cma(..) => "CMA: the area could not be used.",
+        About::ContigRange => "Some pages of the range are pinned, or under I/O, and cannot be moved out.",
+        About::Hugetlb(..) => {
+            "Fragmentation, or a shortage: the kernel found no more free blocks of this size."
+        }
+        About::Compaction(_) => {
+            "Compaction: the task moves pages to get a large block, and waits for one of them."
+        }
+        About::Reclaim(_) => {
+            "Reclaim: the task frees pages to get memory, and waits for one of them."
+        }
+        About::Slab { cgroup: Some(_), .. } => {
+            "Memory cgroup: the cache is the cgroup's own, and its limit refused the page."
+        }
+        About::Slab { .. } => "The page allocator had no page for it; these lines alone do not say why.",
+        About::TooLarge => "A fault of the caller: no block is so large, however much memory is free. The request failed.",
+        About::NoFail => "A warning: such a request may try for ever.",
+        About::Balloon(_) => "Memory of the guest is used up: the hypervisor wants more back than can be had.",
+        About::PerCpu(_) => "The area for percpu memory is full, or could not be enlarged.",
+        About::Swiotlb(_) => "Bounce buffers are used up: a device that cannot reach all memory got no mapping.",
+        About::AtomicPool(_) => "Low memory is short at boot: the zone that the pool comes from has too little.",
+        About::Graphics(_) => "Memory for buffers of the graphics card is short; these lines alone do not say why.",
+        About::Zram(_) => "Memory is used up: a page could not be swapped out, as that takes memory too.",
+        About::Tcp => "Not the machine's memory: net.ipv4.tcp_mem limits what all sockets have together.",
+        About::NoMmu(_) => "Fragmentation, or a shortage: the mapping must be one block of a power of two.",
+        About::NobodyToKill => "True shortage: memory is used up, and no process may be killed for it.",
+        About::KilledBy(_) => "The kernel refused no memory: the program acts before it has to.",
+        About::Node => "Only that a process was killed is in the log, not why.",
+    }
+    .to_owned()
+}

@@ -1,0 +1,120 @@
+//! Why a request failed, in a sentence.
+
+use pageblock_doctor::Explanation;
+use pageblock_doctor::class::{COSTLY_ORDER, Class, Confidence};
+use pageblock_doctor::log::{Kind, Lack, Purpose, Vmalloc};
+use pageblock_doctor::watermark::Verdict;
+
+use super::notice::said;
+use super::zones::is_known;
+
+fn vmalloc(of: &Vmalloc, purpose: Option<Purpose>) -> String {
+    let Vmalloc { bytes, had_bytes, lack } = of;
+    match (lack, had_bytes) {
+        (Lack::Addresses, _) if purpose == Some(Purpose::Module) => format!(
+            "vmalloc: the range of addresses for modules and BPF programs has no room for {bytes} bytes; free pages do not \
+             matter."
+        ),
+        (Lack::Addresses, _) => format!(
+            "vmalloc: no range of addresses for {bytes} bytes, or no memory to track it; free pages do not matter."
+        ),
+        (Lack::Machine, _) => match bytes {
+            0 => "vmalloc: 0 bytes were asked for, which is a fault of the caller.".to_owned(),
+            _ => format!("vmalloc: {bytes} bytes are more than the machine has."),
+        },
+        (Lack::Pages, Some(had)) => {
+            format!("vmalloc: {had} of {bytes} bytes were allocated, and then no further page.")
+        }
+        (Lack::Pages, None) => format!("vmalloc: there were not enough pages for {bytes} bytes."),
+    }
+}
+
+/// Returns what a request alone tells.
+fn without_state(of: &Explanation) -> String {
+    let order = of.report.order.unwrap_or(0);
+    match of.likely {
+        Some(Class::Fragmentation) => format!(
+            "Most likely fragmentation: order {order} is above 3, for which the kernel does not try hard; what was free is \
+             not in the log."
+        ),
+        Some(Class::Burst) => "Most likely a burst that used up the reserve: the caller asks for single pages and cannot wait; what \
+                         was free is not in the log."
+            .to_owned(),
+        _ if of.report.victim.is_some() => {
+            "Only the lines of the kill are in the log; they do not say why memory was short.".to_owned()
+        }
+        _ => "The log does not say why: what was free is not in it.".to_owned(),
+    }
+}
+
+pub(super) fn why(of: &Explanation) -> String {
+    if let Some(notice) = &of.report.notice {
+        return said(&notice.about);
+    }
+    if let Some(failure) = &of.report.vmalloc {
+        return vmalloc(failure, of.report.caller.as_ref().and_then(|caller| caller.purpose));
+    }
+    if of.confidence == Confidence::Low && of.zones.is_empty() {
+        return without_state(of);
+    }
+    let order = of.report.order.unwrap_or(0);
+    let costly = match order > COSTLY_ORDER {
+        true => " The kernel does not try hard for orders above 3.",
+        false => "",
+    };
+    match of.class {
+        Class::Burst => "Reserve used up by a burst: the caller cannot wait, and free memory is at the watermark \
+                         that holds for it; there is memory to reclaim, but not in time."
+            .to_owned(),
+        Class::Fragmentation if of.zones.iter().all(|zone| zone.verdict != Verdict::NoBlock) => {
+            "Fragmentation: a block is large enough, but up to Linux 4.3 what lies in smaller blocks does not count \
+             against the watermark, and too little is free beyond them."
+                .to_owned()
+        }
+        Class::Fragmentation if !of.zones.iter().any(|zone| is_known(zone) && zone.verdict == Verdict::NoBlock) => {
+            format!(
+                "No free block of order {order} or larger that this request may use; whether enough memory is free was \
+                 not printed.{costly}"
+            )
+        }
+        Class::Fragmentation => format!(
+            "Fragmentation: enough memory is free, but no block of order {order} or larger that this request may \
+             use.{costly}"
+        ),
+        Class::OnlyCma => "Only CMA is free: this request may not use it, though it counts as free.".to_owned(),
+        Class::OnlyHighatomic => {
+            "Only the highatomic reserve is free, which this request may not use.".to_owned()
+        }
+        Class::ZoneMask if of.zones.is_empty() => format!(
+            "Zones: what limits the request is the zone; none that it may use (up to {}) has memory.",
+            of.flags.map_or("Normal", |flags| flags.highest_zone().name())
+        ),
+        Class::ZoneMask => "Zones: those that the request may use are short; higher ones have memory.".to_owned(),
+        Class::NodeMask => "Nodes: those that the request may use are short; others have memory.".to_owned(),
+        Class::Cgroup => "Memory cgroup: its limit was reached, whatever the machine has.".to_owned(),
+        Class::Shortage if of.lacks_swap() => {
+            "Memory is used up, and little of it is page cache; whether swap could take the rest was not printed."
+                .to_owned()
+        }
+        Class::Shortage => "True shortage: memory is used up, and next to nothing can be reclaimed.".to_owned(),
+        Class::SlowReclaim => {
+            "Reclaim did not keep up: memory is used up, though some of it could be reclaimed.".to_owned()
+        }
+        Class::Changed => {
+            "The state that was printed would serve the request: memory was freed in between.".to_owned()
+        }
+        Class::FaultOom => "A page fault returned VM_FAULT_OOM: its own allocation failed elsewhere, and this state does \
+                            not say why."
+            .to_owned(),
+        Class::Notice | Class::Vmalloc => String::new(),
+        Class::Asked => "Nobody lacked memory: somebody asked for the kill.".to_owned(),
+        Class::NoRequest if of.report.kind == Kind::State => {
+            "The request is not in the log: this is a state only.".to_owned()
+        }
+        Class::NoRequest => "Nobody asked for memory here: this is a state, not a failure.".to_owned(),
+        Class::Unknown if of.report.victim.is_some() && of.report.memory.zones.is_empty() => {
+            "Only the lines of the kill are in the log; they do not say why memory was short.".to_owned()
+        }
+        Class::Unknown => "The log does not say why.".to_owned(),
+    }
+}
