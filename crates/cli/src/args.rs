@@ -18,6 +18,7 @@ use std::path::PathBuf;
 
 use clap::{Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
+use pageblock_doctor::log::Moment;
 use pageblock_measure::certificate::Grade;
 use pageblock_plan::machines;
 use pageblock_recording::CaptureOptions;
@@ -212,8 +213,9 @@ Tracing is switched on in an instance of its own and off again at the end, whate
 killed, --clean (and the next recording) switches off what it left on, and --salvage makes a recording of NAME.partial.";
 
 const EXPLAIN_HELP: &str = "\
-dmesg | pageblock explain, journalctl -k | pageblock explain, or a file with a pasted report. Times, names of hosts,
-quotes and wrapped lines do not matter. Exit status: 1 where the log has no report.";
+dmesg | pageblock explain, journalctl -k | pageblock explain, or files with a pasted report, compressed or not. Times,
+names of hosts, quotes and wrapped lines do not matter. Equal reports are one answer. Exit status: 1 where no report is
+found.";
 
 const FORECAST_HELP: &str = "\
 Reads /proc/kpageflags, /proc/kpagecount and /proc/zoneinfo, and changes nothing. A state that `pageblock record` saved
@@ -394,9 +396,18 @@ pub(crate) struct RecordArgs {
 
 #[derive(clap::Args, Debug)]
 pub(crate) struct ExplainArgs {
-    /// The log; - or nothing is standard input
+    /// Logs, and folders of logs such as /var/log or a sosreport; - or nothing is standard input
     #[arg(value_name = "FILE", default_value = "-")]
-    pub(crate) file: PathBuf,
+    pub(crate) files: Vec<PathBuf>,
+    /// Only reports from this time on: 03:12, 'Nov 23 03:12', 2026-11-23T03:12, in the log's own time; with Z in UTC
+    #[arg(long, value_name = "TIME", value_parser = Moment::parse)]
+    pub(crate) since: Option<Moment>,
+    /// Only reports up to this time
+    #[arg(long, value_name = "TIME", value_parser = Moment::parse)]
+    pub(crate) until: Option<Moment>,
+    /// Only reports within five minutes of this time
+    #[arg(long, value_name = "TIME", value_parser = Moment::parse, conflicts_with_all = ["since", "until"])]
+    pub(crate) at: Option<Moment>,
     /// Print JSON
     #[arg(long)]
     pub(crate) json: bool,

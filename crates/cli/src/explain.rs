@@ -1,17 +1,20 @@
 //! `pageblock explain`: the reports in a kernel's log.
 
-use std::io::IsTerminal;
-use std::path::Path;
+use std::io::{IsTerminal, Read};
 
-use pageblock_doctor::Explained;
-use pageblock_plan::log;
+use pageblock_doctor::window::Window;
+use pageblock_plan::logs::{Logs, explain_all};
 use pageblock_report::explain as print;
 
 use crate::args::ExplainArgs;
 use crate::{Verdict, output};
 
 pub(crate) fn run(args: &ExplainArgs) -> anyhow::Result<Verdict> {
-    let Explained { found, lines } = read(&args.file)?;
+    let window = Window { since: args.since, until: args.until, at: args.at };
+    let Logs { found, lines, notes, .. } = explain_all(&args.files, stdin, &window)?;
+    for note in notes {
+        output::note(&format!("explain: {note}\n"));
+    }
     output::print(&match args.json {
         true => serde_json::to_string_pretty(&found)? + "\n",
         false => print::print(&found, lines),
@@ -19,13 +22,10 @@ pub(crate) fn run(args: &ExplainArgs) -> anyhow::Result<Verdict> {
     Ok(if found.is_empty() { Verdict::No } else { Verdict::Yes })
 }
 
-fn read(path: &Path) -> anyhow::Result<Explained> {
-    if path != Path::new("-") {
-        return Ok(log::explain(path)?);
-    }
+fn stdin() -> Box<dyn Read + Send> {
     let stdin = std::io::stdin();
     if stdin.is_terminal() {
         output::note("explain: paste a log, then press Ctrl-D\n");
     }
-    Ok(log::explain_from(stdin, "standard input")?)
+    Box::new(stdin)
 }

@@ -20,6 +20,7 @@ pub mod interfaces;
 pub mod log;
 pub mod proc;
 pub mod watermark;
+pub mod window;
 
 pub use error::Error;
 pub use explain::{Explained, Explanation, explain, explain_log, is_at_boot};

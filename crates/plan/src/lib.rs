@@ -14,6 +14,7 @@ pub mod grade;
 pub mod guest;
 pub mod jobs;
 pub mod log;
+pub mod logs;
 pub mod machines;
 pub mod policy;
 pub mod program;

@@ -27,7 +27,7 @@ pub use formats::text::{TextLine, TextParser, TextReader};
 pub use formats::trace_dat::TraceDat;
 pub use formats::tsv::{LineParser, TsvReader, write_line};
 pub use input::bytes::{Input, Line};
-pub use input::compression::decompressed;
+pub use input::compression::{decompressed, is_packed};
 pub use input::error::{Damage, Error, Expected, Malformed, Place};
 pub use open::capture::CaptureOptions;
 pub use record::decoding::Decoding;

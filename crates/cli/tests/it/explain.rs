@@ -64,3 +64,58 @@ fn a_pipe_is_read_and_one_without_a_writer_is_refused() {
     drop(writer);
     assert_eq!(ran.join().expect("it ends").status, 0);
 }
+
+/// A folder with the log of a day in three files, of which two have the same event, and what is not read.
+#[test]
+fn folders_are_read_and_an_event_of_several_files_is_one() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let write = |name: &str, bytes: &[u8]| {
+        let path = folder.path().join(name);
+        std::fs::create_dir_all(path.parent().expect("it is in a folder")).expect("it is made");
+        std::fs::write(path, bytes).expect("it is written");
+    };
+    let failure = "a: page allocation failure: order:0, mode:0x20";
+    let line =
+        |time: &str, us: u32| format!("Nov  8 {time} host kernel: [ 1234.{us:06}] {failure}\n");
+    write("dmesg", format!("[ 1234.000001] {failure}\n").as_bytes());
+    write("log/messages", (line("03:12:00", 1) + &line("09:00:00", 2)).as_bytes());
+    let older = zstd::encode_all(line("02:00:00", 3).as_bytes(), 1).expect("it is packed");
+    write("log/messages.1.zst", &older);
+    write("log/wtmp", &[0; 64]);
+    write("log/system.journal", b"LPKSHHRH\0\0");
+    let path = folder.path().to_str().expect("the path is UTF-8");
+    let ran = pageblock(&format!("explain {path}"));
+    assert_eq!(ran.status, 0, "{}", ran.stderr);
+    assert!(
+        ran.stdout.starts_with("log/messages:1: a got no memory: order 0 (4 kB)"),
+        "{}",
+        ran.stdout
+    );
+    assert!(
+        ran.stdout.contains("3 equal reports, log/messages:1 to log/messages.1.zst:1"),
+        "{}",
+        ran.stdout
+    );
+    assert!(ran.stderr.contains("system.journal: a journal of systemd"), "{}", ran.stderr);
+    let ran = pageblock(&format!("explain {path} --at 03:10"));
+    assert!(!ran.stdout.contains("equal reports"), "{}", ran.stdout);
+    assert!(ran.stderr.contains("2 reports are of another time"), "{}", ran.stderr);
+    let both = format!("{path}/dmesg {path}/log/messages");
+    let ran = pageblock(&format!("explain {both} --json"));
+    let json: serde_json::Value = serde_json::from_str(&ran.stdout).expect("it prints JSON");
+    is_documented(&json);
+    assert_eq!(json.as_array().map(Vec::len), Some(2));
+    refuses(
+        &format!("explain {path}/log --at 03:10Z"),
+        "error: invalid value '03:10Z' for '--at <TIME>'",
+    );
+    refuses(
+        &format!("explain {path}/dmesg --at 03:10"),
+        "error: --since, --until, --at: no report in the log has a time",
+    );
+    std::fs::create_dir(folder.path().join("empty")).expect("it is made");
+    refuses(
+        &format!("explain {path}/empty"),
+        &format!("error: {path}/empty: no log in this folder"),
+    );
+}

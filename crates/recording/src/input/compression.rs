@@ -64,7 +64,6 @@ impl Compression {
 }
 
 /// Returns the first bytes that a format is known by if a tool packed the stream in a way that is not read.
-#[must_use]
 pub(crate) fn packed_otherwise(start: &[u8]) -> Option<&'static str> {
     match start {
         [b'B', b'Z', b'h', b'1'..=b'9', 0x31, 0x41, 0x59, 0x26, ..] => Some("a bzip2 file"),
@@ -72,6 +71,12 @@ pub(crate) fn packed_otherwise(start: &[u8]) -> Option<&'static str> {
         [b'L', b'P', b'K', b'S', b'H', b'H', b'R', b'H', ..] => Some("a journal of systemd"),
         _ => None,
     }
+}
+
+/// Returns whether a stream with these first bytes is compressed or packed, in a way that is read or not.
+#[must_use]
+pub fn is_packed(start: &[u8]) -> bool {
+    Compression::of(start).is_some() || packed_otherwise(start).is_some()
 }
 
 /// Returns a stream with what may be compressed in it decompressed.
