@@ -13,7 +13,6 @@ use pageblock::ids::NodeId;
 use pageblock::layout::{ZoneKind, ZoneSpec};
 use pageblock::policy::Policy;
 use pageblock::setup::{Setup, SetupError};
-use pageblock::zone::Geometry;
 
 fn main() {
     let (mut placement, mut cpus) = ("linux".to_owned(), 1);
@@ -31,15 +30,11 @@ fn main() {
 fn start(placement: &str, cpus: usize, gib: u64) {
     let frames = gib << 18;
     let span = FrameRange::new(0, frames);
-    let (present, managed) = (frames, frames);
-    let setup = Setup {
-        policy: Policy::parse(&format!("linux-6.12,placement={placement}"))
-            .expect("the policy exists"),
-        geometry: Geometry::default(),
-        zones: &[ZoneSpec { node: NodeId(0), kind: ZoneKind::Normal, span, present, managed }],
-        cpu_nodes: &vec![NodeId(0); cpus],
-        distances: &[],
-    };
+    let zones = [ZoneSpec::full(NodeId(0), ZoneKind::Normal, span)];
+    let policy = format!("linux-6.12,placement={placement}");
+    let policy = Policy::parse(&policy).expect("the policy exists");
+    let cpu_nodes = vec![NodeId(0); cpus];
+    let setup = Setup::new(policy, &zones, &cpu_nodes);
     let size = setup.metadata_size().expect("the setup is sound");
     println!(
         "{gib:>3} GiB, {placement}, {cpus} CPUs: {:.2} MB, {:.3} bytes a frame",

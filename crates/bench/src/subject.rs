@@ -12,7 +12,6 @@ use pageblock::layout::{ZoneKind, ZoneSpec};
 use pageblock::policy::Policy;
 use pageblock::request::{Gfp, Request};
 use pageblock::setup::Setup;
-use pageblock::zone::Geometry;
 
 pageblock::locks! {
     /// The locks of zones.
@@ -312,13 +311,12 @@ fn memory(bytes: usize) -> &'static mut [MaybeUninit<u8>] {
 /// Calls `act` with the setup of one zone under a policy.
 fn with_setup<T>(frames: u64, policy: &str, cpus: usize, act: impl FnOnce(&Setup<'_>) -> T) -> T {
     let (span, kind) = (FrameRange::new(0, frames), ZoneKind::Normal);
-    act(&Setup {
-        policy: Policy::parse(policy).expect("the policy exists"),
-        geometry: Geometry::default(),
-        zones: &[ZoneSpec { node: NodeId(0), kind, span, present: frames, managed: frames }],
-        cpu_nodes: &vec![NodeId(0); cpus],
-        distances: &[],
-    })
+    let zones = [ZoneSpec::full(NodeId(0), kind, span)];
+    act(&Setup::new(
+        Policy::parse(policy).expect("the policy exists"),
+        &zones,
+        &vec![NodeId(0); cpus],
+    ))
 }
 
 /// Returns the bytes of the tables of one zone under a policy.

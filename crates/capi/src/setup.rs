@@ -399,13 +399,11 @@ mod tests {
                 let spec = zone_spec(0, &zone).ok().unwrap();
                 ZoneSpec { managed: spec.present, ..spec }
             });
-            let setup_here = pageblock::setup::Setup {
-                policy: Policy::parse(policy.to_str().unwrap()).unwrap(),
-                geometry: Geometry::default(),
-                zones: &specs,
-                cpu_nodes: &[NodeId(0), NodeId(0)],
-                distances: &[],
-            };
+            let setup_here = pageblock::setup::Setup::new(
+                Policy::parse(policy.to_str().unwrap()).unwrap(),
+                &specs,
+                &[NodeId(0), NodeId(0)],
+            );
             let mut memory = vec![MaybeUninit::uninit(); setup_here.metadata_size().unwrap()];
             let mut whole = Whole::new(&mut memory, &setup_here).unwrap();
             whole.release(FrameRange::new(0, FRAMES)).unwrap();

@@ -10,18 +10,11 @@ use pageblock::policy::Policy;
 use pageblock::proc::BuddyInfo;
 use pageblock::request::{Gfp, Request};
 use pageblock::setup::Setup;
-use pageblock::zone::Geometry;
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let span = FrameRange::new(0, 16 * 1024);
-    let (present, managed) = (span.len(), span.len());
-    let setup = Setup {
-        policy: Policy::default(),
-        geometry: Geometry::default(),
-        zones: &[ZoneSpec { node: NodeId(0), kind: ZoneKind::Normal, span, present, managed }],
-        cpu_nodes: &[NodeId(0)],
-        distances: &[],
-    };
+    let zones = [ZoneSpec::full(NodeId(0), ZoneKind::Normal, span)];
+    let setup = Setup::new(Policy::default(), &zones, &[NodeId(0)]);
     let mut memory = vec![MaybeUninit::uninit(); setup.metadata_size()?];
     let mut allocator = Allocator::new(&mut memory, &setup)?;
     allocator.release(span)?;

@@ -20,15 +20,9 @@ pub(crate) fn with_zone<R>(
     test: impl FnOnce(&mut Allocator<'_>) -> R,
 ) -> R {
     let span = FrameRange::new(0, pages);
-    let zone =
-        ZoneSpec { node: NodeId(0), kind: ZoneKind::Normal, span, present: pages, managed: pages };
-    let setup = Setup {
-        policy: Policy::parse(policy).unwrap(),
-        geometry,
-        zones: &[zone],
-        cpu_nodes: &[NodeId(0)],
-        distances: &[],
-    };
+    let zones = [ZoneSpec::full(NodeId(0), ZoneKind::Normal, span)];
+    let setup =
+        Setup { geometry, ..Setup::new(Policy::parse(policy).unwrap(), &zones, &[NodeId(0)]) };
     let mut memory = vec![MaybeUninit::uninit(); setup.metadata_size().unwrap()];
     let mut allocator = Allocator::new(&mut memory, &setup).unwrap();
     allocator.release(span).unwrap();

@@ -78,13 +78,7 @@ impl Machine {
     /// Returns the setup of an allocator for this machine.
     #[must_use]
     pub fn setup(&self, policy: Policy) -> Setup<'_> {
-        Setup {
-            policy,
-            geometry: self.geometry,
-            zones: &self.zones,
-            cpu_nodes: &self.cpu_nodes,
-            distances: &[],
-        }
+        Setup { geometry: self.geometry, ..Setup::new(policy, &self.zones, &self.cpu_nodes) }
     }
 
     /// Allocates memory for an allocator's tables.

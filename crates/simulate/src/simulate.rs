@@ -97,11 +97,8 @@ impl Simulation<'_> {
         self.workload.fits(machine)?;
         let kernel = scaled::kernel(self.kernel, machine, self.workload)?;
         let setup = Setup {
-            policy: kernel.allocator,
             geometry: machine.geometry,
-            zones: &machine.zones,
-            cpu_nodes: &machine.cpu_nodes,
-            distances: &[],
+            ..Setup::new(kernel.allocator, &machine.zones, &machine.cpu_nodes)
         };
         let mut memory = vec![MaybeUninit::uninit(); setup.metadata_size()?];
         let mut allocator = Allocator::new(&mut memory, &setup)?;

@@ -24,7 +24,7 @@ pub struct Pages<'m> {
 
 /// A zone without memory still, which can get any of the frames of `span`.
 fn setup<'a>(zones: &'a [ZoneSpec; 1], policy: Policy) -> Setup<'a> {
-    Setup { policy, geometry: Geometry::default(), zones, cpu_nodes: &[NodeId(0)], distances: &[] }
+    Setup::new(policy, zones, &[NodeId(0)])
 }
 
 const fn zone(span: FrameRange) -> [ZoneSpec; 1] {

@@ -31,20 +31,8 @@ type Frames<'c, 's, 'm> = CpuFrames<'c, 's, 'm, ParkingLot, ()>;
 /// Shares 16 MiB of frames, and verifies afterwards that every one is free.
 fn with_frames(test: impl FnOnce(Frames<'_, '_, '_>)) {
     let span = FrameRange::new(0, FRAMES);
-    let zone = ZoneSpec {
-        node: NodeId(0),
-        kind: ZoneKind::Normal,
-        span,
-        present: FRAMES,
-        managed: FRAMES,
-    };
-    let setup = Setup {
-        policy: Policy::parse("linux-6.12").unwrap(),
-        geometry: Geometry::default(),
-        zones: &[zone],
-        cpu_nodes: &[NodeId(0)],
-        distances: &[],
-    };
+    let zones = [ZoneSpec::full(NodeId(0), ZoneKind::Normal, span)];
+    let setup = Setup::new(Policy::parse("linux-6.12").unwrap(), &zones, &[NodeId(0)]);
     let mut tables = vec![MaybeUninit::uninit(); setup.metadata_size().unwrap()];
     let mut allocator = Allocator::new(&mut tables, &setup).unwrap();
     allocator.release(span).unwrap();

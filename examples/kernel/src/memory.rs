@@ -98,5 +98,5 @@ fn find_zones<'z>(
 fn setup(zones: &[ZoneSpec]) -> Setup<'_> {
     let policy = Policy::parse("linux-6.12").expect("a preset");
     let geometry = Geometry::default();
-    Setup { policy, geometry, zones, cpu_nodes: &[NodeId(0); smp::CPUS], distances: &[] }
+    Setup { geometry, ..Setup::new(policy, zones, &[NodeId(0); smp::CPUS]) }
 }

@@ -11,7 +11,7 @@ use pageblock::policy::Policy;
 use pageblock::request::{Gfp, Request};
 use pageblock::setup::{Setup, SetupError};
 use pageblock::sharing::{CpuError, Shared};
-use pageblock::zone::{FrameError, Geometry};
+use pageblock::zone::FrameError;
 
 use crate::memory::Memory;
 
@@ -29,19 +29,9 @@ pub(crate) fn allocator(
     memory: &mut Vec<MaybeUninit<u8>>,
 ) -> Result<Allocator<'_>, Box<dyn std::error::Error>> {
     let span = FrameRange::new(0, frames);
-    let setup = Setup {
-        policy: Policy::parse("linux-6.12,placement=packed")?,
-        geometry: Geometry::default(),
-        zones: &[ZoneSpec {
-            node: NodeId(0),
-            kind: ZoneKind::Normal,
-            span,
-            present: frames,
-            managed: frames,
-        }],
-        cpu_nodes: &vec![NodeId(0); threads],
-        distances: &[],
-    };
+    let zones = [ZoneSpec::full(NodeId(0), ZoneKind::Normal, span)];
+    let cpu_nodes = vec![NodeId(0); threads];
+    let setup = Setup::new(Policy::parse("linux-6.12,placement=packed")?, &zones, &cpu_nodes);
     memory.resize_with(setup.metadata_size()?, MaybeUninit::uninit);
     let mut allocator = Allocator::new(memory, &setup)?;
     allocator.release(span)?;

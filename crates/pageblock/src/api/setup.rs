@@ -8,17 +8,10 @@
 //! use pageblock::layout::{ZoneKind, ZoneSpec};
 //! use pageblock::policy::Policy;
 //! use pageblock::setup::Setup;
-//! use pageblock::zone::Geometry;
 //!
 //! let span = FrameRange::new(0x10_0000, 0x14_0000);
-//! let zone = ZoneSpec { node: NodeId(0), kind: ZoneKind::Normal, span, present: span.len(), managed: span.len() };
-//! let setup = Setup {
-//!     policy: Policy::default(),
-//!     geometry: Geometry::default(),
-//!     zones: &[zone],
-//!     cpu_nodes: &[NodeId(0), NodeId(0)],
-//!     distances: &[],
-//! };
+//! let zones = [ZoneSpec::full(NodeId(0), ZoneKind::Normal, span)];
+//! let setup = Setup::new(Policy::default(), &zones, &[NodeId(0), NodeId(0)]);
 //! // 1 GiB of memory needs tables of less than two bytes a frame; with the links of "linux-6.12" nine.
 //! let size = setup.metadata_size()?;
 //! assert!((size as u64) < 2 * span.len());
@@ -74,7 +67,13 @@ pub struct Setup<'a> {
     pub distances: &'a [u8],
 }
 
-impl Setup<'_> {
+impl<'a> Setup<'a> {
+    /// Returns a setup with the default geometry and distances; `Setup { geometry, ..Setup::new(..) }` for others.
+    #[must_use]
+    pub fn new(policy: Policy, zones: &'a [ZoneSpec], cpu_nodes: &'a [NodeId]) -> Self {
+        Self { policy, geometry: Geometry::default(), zones, cpu_nodes, distances: &[] }
+    }
+
     /// Returns the nodes that have a zone, one bit each.
     fn nodes(&self) -> u64 {
         self.zones.iter().fold(0, |nodes, z| nodes | z.node.bit())

@@ -63,7 +63,6 @@
 //! use pageblock::request::{Gfp, Request};
 //! use pageblock::setup::Setup;
 //! use pageblock::sharing::Shared;
-//! use pageblock::zone::Geometry;
 //!
 //! // Any mutex will do.
 //! pageblock::locks! {
@@ -71,14 +70,8 @@
 //! }
 //!
 //! let span = FrameRange::new(0, 1 << 14);
-//! let (present, managed) = (span.len(), span.len());
-//! let setup = Setup {
-//!     policy: Policy::parse("linux-6.12").unwrap(),
-//!     geometry: Geometry::default(),
-//!     zones: &[ZoneSpec { node: NodeId(0), kind: ZoneKind::Normal, span, present, managed }],
-//!     cpu_nodes: &[NodeId(0), NodeId(0)],
-//!     distances: &[],
-//! };
+//! let zones = [ZoneSpec::full(NodeId(0), ZoneKind::Normal, span)];
+//! let setup = Setup::new(Policy::parse("linux-6.12").unwrap(), &zones, &[NodeId(0), NodeId(0)]);
 //! let mut tables = vec![MaybeUninit::uninit(); setup.metadata_size()?];
 //! let mut allocator = Allocator::new(&mut tables, &setup)?;
 //! allocator.release(span)?;

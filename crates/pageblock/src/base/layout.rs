@@ -115,6 +115,14 @@ pub struct ZoneSpec {
     pub managed: u64,
 }
 
+impl ZoneSpec {
+    /// Returns a zone in which every frame of the span exists and will be handed out.
+    #[must_use]
+    pub const fn full(node: NodeId, kind: ZoneKind, span: FrameRange) -> Self {
+        Self { node, kind, span, present: span.len(), managed: span.len() }
+    }
+}
+
 /// One node, as the firmware describes it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct NodeSpec<'a> {

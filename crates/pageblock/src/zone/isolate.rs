@@ -8,10 +8,9 @@
 //! # use pageblock::{alloc::Allocator, frame::FrameRange, ids::*, layout::{ZoneKind, ZoneSpec}};
 //! # use pageblock::{policy::Policy, request::{Gfp, Request}, setup::Setup, zone::Geometry};
 //! # let span = FrameRange::new(0, 1 << 15);
-//! # let zone = ZoneSpec { node: NodeId(0), kind: ZoneKind::Normal, span, present: 1 << 15, managed: 1 << 15 };
+//! # let zones = [ZoneSpec::full(NodeId(0), ZoneKind::Normal, span)];
 //! # let policy = Policy::parse("linux-6.12").unwrap();
-//! # let geometry = Geometry::default();
-//! # let setup = Setup { policy, geometry, zones: &[zone], cpu_nodes: &[NodeId(0)], distances: &[] };
+//! # let setup = Setup::new(policy, &zones, &[NodeId(0)]);
 //! # let mut memory = vec![std::mem::MaybeUninit::uninit(); setup.metadata_size().unwrap()];
 //! # let mut allocator = Allocator::new(&mut memory, &setup).unwrap();
 //! # allocator.release(span).unwrap();

@@ -47,19 +47,15 @@ fn an_index_and_back_for_every_pair() {
     assert_eq!((old.nr_lists(), old.list_index(1, TYPES[0])), (3, None));
 }
 
-fn with_a_gib(policy_text: &str, test: impl FnOnce(&mut Allocator<'_>)) {
-    let setup = Setup {
-        policy: policy(policy_text),
-        geometry: Geometry::default(),
-        zones: &[zone_spec(0, ZoneKind::Normal, 0, 1 << 18)],
-        cpu_nodes: &[NodeId(0)],
-        distances: &[],
-    };
+fn with_a_gib<T>(policy_text: &str, test: impl FnOnce(&mut Allocator<'_>) -> T) -> T {
+    let zones = [zone_spec(0, ZoneKind::Normal, 0, 1 << 18)];
+    let setup = Setup::new(policy(policy_text), &zones, &[NodeId(0)]);
     let mut memory = table_memory(&setup);
     let mut allocator = Allocator::new(&mut memory, &setup).unwrap();
     allocator.release(pageblock::frame::FrameRange::new(0, 1 << 18)).unwrap();
-    test(&mut allocator);
+    let seen = test(&mut allocator);
     allocator.check().unwrap();
+    seen
 }
 
 fn take(allocator: &mut Allocator<'_>, order: Order, count: usize) -> Vec<Pfn> {
@@ -93,7 +89,6 @@ fn small_pages(allocator: &Allocator<'_>) -> usize {
 
 /// How many of 63 pages of order 0 stay on their list while 64 huge pages are freed.
 fn left_after_a_burst(policy_text: &str) -> usize {
-    let mut left = 0;
     with_a_gib(policy_text, |allocator| {
         let huge = take(allocator, 9, 64);
         let small = take(allocator, 0, 1)[0];
@@ -102,9 +97,8 @@ fn left_after_a_burst(policy_text: &str) -> usize {
         for block in huge {
             allocator.free(CpuId(0), block, 9, &mut ()).unwrap();
         }
-        left = small_pages(allocator);
-    });
-    left
+        small_pages(allocator)
+    })
 }
 
 /// The patch's own warning came true in the first kernels, which drained all lists in turn; from 5.19 a

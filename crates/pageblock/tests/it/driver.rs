@@ -124,14 +124,12 @@ pub(crate) fn drive(data: &[u8]) -> u64 {
 fn with_shared(policy: Policy, test: impl FnOnce(&Shared<'_, ParkingLot>)) {
     let zone = |kind, start| {
         let span = FrameRange::new(start, start + ZONE);
-        ZoneSpec { node: NodeId(0), kind, span, present: ZONE, managed: ZONE }
+        ZoneSpec::full(NodeId(0), kind, span)
     };
+    let zones = [zone(ZoneKind::Dma32, 0), zone(ZoneKind::Normal, ZONE)];
     let setup = Setup {
-        policy,
         geometry: Geometry { pageblock_order: 6, max_order: 7, ..Geometry::default() },
-        zones: &[zone(ZoneKind::Dma32, 0), zone(ZoneKind::Normal, ZONE)],
-        cpu_nodes: &[NodeId(0); CPUS],
-        distances: &[],
+        ..Setup::new(policy, &zones, &[NodeId(0); CPUS])
     };
     let mut memory = vec![MaybeUninit::uninit(); setup.metadata_size().unwrap()];
     let mut allocator = Allocator::new(&mut memory, &setup).unwrap();

@@ -14,7 +14,7 @@ use pageblock::layout::ZoneKind;
 use pageblock::request::{Gfp, Request};
 use pageblock::setup::Setup;
 use pageblock::sharing::Shared;
-use pageblock::zone::{Geometry, Zone};
+use pageblock::zone::Zone;
 
 use crate::emptying::{Content, FRAMES, work};
 use crate::machine::{ParkingLot, policy, table_memory, zone_spec};
@@ -55,13 +55,7 @@ fn owned<'m>(preset: &str, memory: &'m mut Vec<MaybeUninit<u8>>) -> Allocator<'m
         zone_spec(0, ZoneKind::Dma32, 0, FRAMES / 4),
         zone_spec(0, ZoneKind::Normal, FRAMES / 4, FRAMES),
     ];
-    let setup = Setup {
-        policy: policy(preset),
-        geometry: Geometry::default(),
-        zones: &zones,
-        cpu_nodes: &[NodeId(0); CPUS],
-        distances: &[],
-    };
+    let setup = Setup::new(policy(preset), &zones, &[NodeId(0); CPUS]);
     *memory = table_memory(&setup);
     let mut allocator = Allocator::new(memory, &setup).unwrap();
     allocator.release(FrameRange::new(0, FRAMES)).unwrap();

@@ -11,22 +11,15 @@ use pageblock::mobility::Migratetype;
 use pageblock::policy::Policy;
 use pageblock::request::{Gfp, Request};
 use pageblock::setup::Setup;
-use pageblock::zone::{FrameError, Geometry};
+use pageblock::zone::FrameError;
 
 const PAGES: u64 = 1 << 14;
 
 /// Runs a test on two CPUs and one zone of reserved memory.
 fn with_reserved(test: impl FnOnce(&mut Allocator<'_>)) {
     let span = FrameRange::new(0, PAGES);
-    let zone =
-        ZoneSpec { node: NodeId(0), kind: ZoneKind::Normal, span, present: PAGES, managed: PAGES };
-    let setup = Setup {
-        policy: Policy::parse("linux-6.12").unwrap(),
-        geometry: Geometry::default(),
-        zones: &[zone],
-        cpu_nodes: &[NodeId(0), NodeId(0)],
-        distances: &[],
-    };
+    let zones = [ZoneSpec::full(NodeId(0), ZoneKind::Normal, span)];
+    let setup = Setup::new(Policy::parse("linux-6.12").unwrap(), &zones, &[NodeId(0), NodeId(0)]);
     let mut memory = vec![MaybeUninit::uninit(); setup.metadata_size().unwrap()];
     test(&mut Allocator::new(&mut memory, &setup).unwrap());
 }

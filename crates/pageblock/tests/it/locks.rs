@@ -13,7 +13,6 @@ use pageblock::request::{Gfp, Request};
 use pageblock::rmw::read_modify_writes;
 use pageblock::setup::Setup;
 use pageblock::sharing::Shared;
-use pageblock::zone::Geometry;
 
 use crate::machine::{policy, table_memory, zone_spec};
 
@@ -57,13 +56,8 @@ fn counts(act: impl FnOnce()) -> (u32, u64) {
 
 /// Runs a test on a zone of 1 GiB that two CPUs share.
 fn with_shared(preset: &str, test: impl FnOnce(&Shared<'_, Counting>)) {
-    let setup = Setup {
-        policy: policy(preset),
-        geometry: Geometry::default(),
-        zones: &[zone_spec(0, ZoneKind::Normal, 0, 1 << 18)],
-        cpu_nodes: &[NodeId(0); 2],
-        distances: &[],
-    };
+    let zones = [zone_spec(0, ZoneKind::Normal, 0, 1 << 18)];
+    let setup = Setup::new(policy(preset), &zones, &[NodeId(0); 2]);
     let (mut memory, mut locked) = (table_memory(&setup), vec![MaybeUninit::uninit(); 1 << 14]);
     let mut allocator = Allocator::new(&mut memory, &setup).unwrap();
     allocator.release(FrameRange::new(0, 1 << 18)).unwrap();

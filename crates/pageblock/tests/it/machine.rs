@@ -18,7 +18,7 @@ use pageblock::policy::Policy;
 use pageblock::request::{Gfp, Request};
 use pageblock::setup::Setup;
 use pageblock::tuning::Watermarks;
-use pageblock::zone::{Geometry, Zone};
+use pageblock::zone::Zone;
 
 pageblock::locks! {
     /// The locks of tests.
@@ -31,7 +31,7 @@ pub(crate) fn policy(text: &str) -> Policy {
 
 pub(crate) fn zone_spec(node: u8, kind: ZoneKind, start: u64, end: u64) -> ZoneSpec {
     let span = FrameRange::new(start, end);
-    ZoneSpec { node: NodeId(node), kind, span, present: span.len(), managed: span.len() }
+    ZoneSpec::full(NodeId(node), kind, span)
 }
 
 /// Memory for an allocator's tables.
@@ -87,15 +87,14 @@ pub(crate) struct Bench<'m> {
 }
 
 /// Gives `test` a zone of the given pageblocks under a policy.
-pub(crate) fn with_zone(policy_text: &str, text: &str, test: impl FnOnce(&mut Bench<'_>)) {
+pub(crate) fn with_zone<T>(
+    policy_text: &str,
+    text: &str,
+    test: impl FnOnce(&mut Bench<'_>) -> T,
+) -> T {
     let lines: Vec<_> = text.lines().map(str::trim).filter(|l| !l.is_empty()).collect();
-    let setup = Setup {
-        policy: policy(policy_text),
-        geometry: Geometry::default(),
-        zones: &[zone_spec(0, ZoneKind::Normal, 0, 512 * lines.len() as u64)],
-        cpu_nodes: &[NodeId(0)],
-        distances: &[],
-    };
+    let zones = [zone_spec(0, ZoneKind::Normal, 0, 512 * lines.len() as u64)];
+    let setup = Setup::new(policy(policy_text), &zones, &[NodeId(0)]);
     let mut memory = table_memory(&setup);
     let mut allocator = Allocator::new(&mut memory, &setup).unwrap();
     without_cpu_lists(&mut allocator);
@@ -104,8 +103,9 @@ pub(crate) fn with_zone(policy_text: &str, text: &str, test: impl FnOnce(&mut Be
     }
     let mut bench = Bench { allocator, log: Log::default() };
     bench.check(text);
-    test(&mut bench);
+    let seen = test(&mut bench);
     bench.check(text);
+    seen
 }
 
 /// Sets every cache to hold nothing, and every watermark to 0.

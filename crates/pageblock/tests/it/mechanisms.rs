@@ -12,7 +12,6 @@ use pageblock::mobility::Migratetype::{self, Movable, Reclaimable, Unmovable};
 use pageblock::request::{Gfp, Request};
 use pageblock::setup::Setup;
 use pageblock::tuning::Watermarks;
-use pageblock::zone::Geometry;
 
 use crate::machine::{Log, lists, policy, table_memory, with_zone, without_cpu_lists, zone_spec};
 use crate::scenarios::versions;
@@ -20,22 +19,21 @@ use crate::scenarios::versions;
 const KERNEL: Request = Request::new(0, Gfp::GFP_KERNEL);
 
 /// Gives `test` a machine of the given zones, all released, without CPU lists and watermarks.
-fn with_zones(policy_text: &str, zones: &[ZoneSpec], test: impl FnOnce(&mut Allocator<'_>)) {
-    let setup = Setup {
-        policy: policy(policy_text),
-        geometry: Geometry::default(),
-        zones,
-        cpu_nodes: &[NodeId(0)],
-        distances: &[],
-    };
+fn with_zones<T>(
+    policy_text: &str,
+    zones: &[ZoneSpec],
+    test: impl FnOnce(&mut Allocator<'_>) -> T,
+) -> T {
+    let setup = Setup::new(policy(policy_text), zones, &[NodeId(0)]);
     let mut memory = table_memory(&setup);
     let mut allocator = Allocator::new(&mut memory, &setup).unwrap();
     for zone in zones {
         allocator.release(zone.span).unwrap();
     }
     without_cpu_lists(&mut allocator);
-    test(&mut allocator);
+    let seen = test(&mut allocator);
     allocator.check().unwrap();
+    seen
 }
 
 /// The zones that serve one page after the other, by their place, `-` where none does: each zone
@@ -95,13 +93,8 @@ fn migrate_reserve_takes_the_lowest_whole_blocks_and_serves_last() {
         [(0, "RRMMMMMM", "R 10@0"), (64, "MRRMMMMM", "R 9@512 10@1024")]
     {
         for preset in versions((3, 10), (4, 2)) {
-            let setup = Setup {
-                policy: policy(&format!("{preset},min_free_kbytes=4096")),
-                geometry: Geometry::default(),
-                zones: &zones,
-                cpu_nodes: &[NodeId(0)],
-                distances: &[],
-            };
+            let setup =
+                Setup::new(policy(&format!("{preset},min_free_kbytes=4096")), &zones, &[NodeId(0)]);
             let mut memory = table_memory(&setup);
             let mut allocator = Allocator::new(&mut memory, &setup).unwrap();
             allocator.release(FrameRange::new(first_frame, 4096)).unwrap();
@@ -162,7 +155,6 @@ fn isolation_ends_with_the_type_before_or_a_given_one() {
 
 /// Frees the two halves of an order-3 block of a pageblock while a task waits for the block.
 fn captured(policy: &str, block: char, wants: Migratetype) -> (bool, String) {
-    let mut result = (false, String::new());
     with_zone(policy, &format!("{block} u2 u2 u3 u4 u5 u6 u7 u8\nM u9\nM u9\nM u9"), |bench| {
         let (zone, _) = bench.allocator.zone_and_cache(ZoneIndex(0), CpuId(0)).unwrap();
         zone.start_capture(CaptureSlot::new(3, wants));
@@ -170,13 +162,13 @@ fn captured(policy: &str, block: char, wants: Migratetype) -> (bool, String) {
         bench.free(4, 2);
         let pfn = bench.zone().capture().unwrap().pfn;
         assert!(pfn.is_none_or(|pfn| pfn == Pfn(0)));
-        result = (pfn.is_some(), bench.log.extfrag());
+        let result = (pfn.is_some(), bench.log.extfrag());
         assert_eq!(bench.zone().free_pages(), if pfn.is_some() { 0 } else { 8 });
         if pfn.is_some() {
             bench.free(0, 3);
         }
-    });
-    result
+        result
+    })
 }
 
 #[test]
@@ -207,16 +199,14 @@ fn compacting_task_captures_what_it_frees() {
 /// The order in which a CPU list gives pages back, oldest first, after `frees`.
 fn drained(policy: &str, limits: CacheLimits, frees: &[u64]) -> Vec<u64> {
     let small = "u0 u0 u0 u0 u2 u3 u4 u5 u6 u7 u8";
-    let mut order = Vec::new();
     with_zone(policy, &format!("U {small}\nM {small}\nE {small}\nM u9"), |bench| {
         let (_, cache) = bench.allocator.zone_and_cache(ZoneIndex(0), CpuId(0)).unwrap();
         cache.impose_state(CacheState { limits, high: limits.high_min, ..cache.state() });
         for &pfn in frees {
             bench.free(pfn, 0);
         }
-        order = bench.log.events.iter().filter_map(drain_of).collect();
-    });
-    order
+        bench.log.events.iter().filter_map(drain_of).collect()
+    })
 }
 
 fn drain_of(event: &Event) -> Option<u64> {
@@ -254,13 +244,7 @@ fn drain_empties_the_freed_list_first_since_5_18() {
 /// rest in use; gives the lists after a kernel request.
 fn fallback_in_a_cut_pageblock(policy_text: &str) -> (String, String) {
     let zones = [zone_spec(0, ZoneKind::Normal, 256, 2560)];
-    let setup = Setup {
-        policy: policy(policy_text),
-        geometry: Geometry::default(),
-        zones: &zones,
-        cpu_nodes: &[NodeId(0)],
-        distances: &[],
-    };
+    let setup = Setup::new(policy(policy_text), &zones, &[NodeId(0)]);
     let mut memory = table_memory(&setup);
     let mut allocator = Allocator::new(&mut memory, &setup).unwrap();
     without_cpu_lists(&mut allocator);
@@ -311,17 +295,16 @@ fn pageblock_that_begins_outside_moves_from_the_page_on_and_never_since_6_10() {
 fn node_beside_a_running_kswapd(policy: &str) -> NodeId {
     let zones =
         [zone_spec(0, ZoneKind::Normal, 0, 1024), zone_spec(1, ZoneKind::Normal, 1024, 2048)];
-    let mut node = NodeId(0);
     with_zones(policy, &zones, |allocator| {
         allocator.set_kswapd_running(NodeId(0), true);
         let pfn = allocator.alloc(CpuId(0), &KERNEL, &mut ()).unwrap();
-        node = allocator.zones()[allocator.zone_of(pfn).unwrap().index()].node();
+        let node = allocator.zones()[allocator.zone_of(pfn).unwrap().index()].node();
         // Where all are running, none is passed over.
         allocator.set_kswapd_running(NodeId(1), true);
         let pfn = allocator.alloc(CpuId(0), &KERNEL, &mut ()).unwrap();
         assert_eq!(allocator.zone_of(pfn), Some(ZoneIndex(0)));
-    });
-    node
+        node
+    })
 }
 
 #[test]
@@ -385,13 +368,7 @@ fn orders_with_cpu_lists_by_version() {
 #[test]
 fn a_request_past_the_lists_leaves_them_alone() {
     let zones = [zone_spec(0, ZoneKind::Normal, 0, 4096)];
-    let setup = Setup {
-        policy: policy("linux-6.12"),
-        geometry: Geometry::default(),
-        zones: &zones,
-        cpu_nodes: &[NodeId(0)],
-        distances: &[],
-    };
+    let setup = Setup::new(policy("linux-6.12"), &zones, &[NodeId(0)]);
     let mut memory = table_memory(&setup);
     let mut allocator = Allocator::new(&mut memory, &setup).unwrap();
     allocator.release(zones[0].span).unwrap();

@@ -21,13 +21,7 @@ fn with_machine(test: impl Fn(&mut Allocator<'_>, Pfn)) {
     for preset in ["linux-3.10", "linux-5.15", "linux-6.18"] {
         let zones =
             [zone_spec(0, ZoneKind::Normal, 0, 1800), zone_spec(1, ZoneKind::Normal, 2048, 4096)];
-        let setup = Setup {
-            policy: policy(preset),
-            geometry: Geometry::default(),
-            zones: &zones,
-            cpu_nodes: &[NodeId(0), NodeId(1)],
-            distances: &[],
-        };
+        let setup = Setup::new(policy(preset), &zones, &[NodeId(0), NodeId(1)]);
         let mut memory = table_memory(&setup);
         let mut allocator = Allocator::new(&mut memory, &setup).unwrap();
         allocator.release(FrameRange::new(64, 1800)).unwrap();
@@ -237,7 +231,7 @@ fn contradictory_setups_are_refused() {
     let check = |zones: &[ZoneSpec], cpu_nodes: &[u8], geometry, expect| {
         let policy = policy("linux-6.18");
         let cpu_nodes: Vec<_> = cpu_nodes.iter().copied().map(NodeId).collect();
-        let setup = Setup { policy, geometry, zones, cpu_nodes: &cpu_nodes, distances: &[] };
+        let setup = Setup { geometry, ..Setup::new(policy, zones, &cpu_nodes) };
         assert_eq!(setup.metadata_size(), Err(expect));
         let mut memory = [MaybeUninit::uninit(); 64];
         assert_eq!(Allocator::new(&mut memory, &setup).err(), Some(expect));
@@ -285,8 +279,7 @@ fn packed_placement_is_refused_where_four_bits_do_not_tell_a_frames_list() {
         let mut policy = policy(base);
         policy.placement = Placement::Packed;
         let geometry = Geometry { pageblock_order, max_order, ..Geometry::default() };
-        let setup =
-            Setup { policy, geometry, zones: &zones, cpu_nodes: &[NodeId(0)], distances: &[] };
+        let setup = Setup { geometry, ..Setup::new(policy, &zones, &[NodeId(0)]) };
         setup.metadata_size()
     };
     assert_eq!(size("linux-6.10", 9, 10), Err(SetupError::Packed));
@@ -335,14 +328,8 @@ fn distances_and_numbers_of_a_policy_are_checked() {
 fn released_memory_is_managed() {
     for preset in ["linux-3.10", "linux-6.12", "linux-6.12,placement=packed"] {
         let served = |present, managed| {
-            let zone = ZoneSpec { present, managed, ..zone_spec(0, ZoneKind::Normal, 0, 8192) };
-            let setup = Setup {
-                policy: policy(preset),
-                geometry: Geometry::default(),
-                zones: &[zone],
-                cpu_nodes: &[NodeId(0)],
-                distances: &[],
-            };
+            let zones = [ZoneSpec { present, managed, ..zone_spec(0, ZoneKind::Normal, 0, 8192) }];
+            let setup = Setup::new(policy(preset), &zones, &[NodeId(0)]);
             let mut memory = table_memory(&setup);
             let mut allocator = Allocator::new(&mut memory, &setup).unwrap();
             allocator.release(FrameRange::new(0, 5000)).unwrap();
@@ -368,13 +355,7 @@ fn released_memory_is_managed() {
 #[test]
 fn memory_that_is_too_small_is_refused() {
     let zones = [zone_spec(0, ZoneKind::Normal, 0, 2048)];
-    let setup = Setup {
-        policy: policy("linux-6.18"),
-        geometry: Geometry::default(),
-        zones: &zones,
-        cpu_nodes: &[NodeId(0)],
-        distances: &[],
-    };
+    let setup = Setup::new(policy("linux-6.18"), &zones, &[NodeId(0)]);
     let size = setup.metadata_size().unwrap();
     let mut memory = table_memory(&setup);
     let result = Allocator::new(&mut memory[1..], &setup);
@@ -386,13 +367,8 @@ fn memory_that_is_too_small_is_refused() {
 fn metadata_layout_says_how_much_memory_suffices() {
     let span = FrameRange::new(0, 1 << 14);
     let spec = crate::machine::zone_spec(0, ZoneKind::Normal, span.start.0, span.end.0);
-    let setup = Setup {
-        policy: crate::machine::policy("linux-6.12"),
-        geometry: Geometry::default(),
-        zones: &[spec],
-        cpu_nodes: &[NodeId(0)],
-        distances: &[],
-    };
+    let zones = [spec];
+    let setup = Setup::new(crate::machine::policy("linux-6.12"), &zones, &[NodeId(0)]);
     let (layout, size) = (setup.metadata_layout().unwrap(), setup.metadata_size().unwrap());
     assert_eq!(size, layout.size() + layout.align());
     assert!(size as u64 <= 10 * span.len());

@@ -27,9 +27,7 @@ impl Random {
 /// Runs a test on a zone of movable pageblocks, all free.
 fn with_zone<R>(policy_text: &str, test: impl FnOnce(&mut Allocator<'_>) -> R) -> R {
     let zones = [zone_spec(0, ZoneKind::Normal, 0, FRAMES)];
-    let policy = policy(policy_text);
-    let geometry = Geometry::default();
-    let setup = Setup { policy, geometry, zones: &zones, cpu_nodes: &[NodeId(0)], distances: &[] };
+    let setup = Setup::new(policy(policy_text), &zones, &[NodeId(0)]);
     let mut memory = table_memory(&setup);
     let mut allocator = Allocator::new(&mut memory, &setup).unwrap();
     allocator.release(FrameRange::new(0, FRAMES)).unwrap();
@@ -104,14 +102,8 @@ fn tables_take_no_links() {
     for (version, frames, cpus, most) in cases {
         let policy = policy(&format!("{version},placement=packed"));
         let zones = [zone_spec(0, ZoneKind::Normal, 0, frames)];
-        let geometry = Geometry::default();
-        let setup = Setup {
-            policy,
-            geometry,
-            zones: &zones,
-            cpu_nodes: &vec![NodeId(0); cpus],
-            distances: &[],
-        };
+        let cpu_nodes = vec![NodeId(0); cpus];
+        let setup = Setup::new(policy, &zones, &cpu_nodes);
         let bytes = setup.metadata_size().unwrap() as f64 / frames as f64;
         assert!(bytes < most, "{version}: {bytes} bytes a frame");
     }

@@ -255,13 +255,7 @@ fn compare_zone(real: &Zone<'_>, model: &crate::model::ModelZone) {
 fn run(layout: &Layout, policy: Policy, ops: &[Op]) {
     let zones = layout.zones();
     let cpu_nodes = [zones[0].node, zones[zones.len() - 1].node];
-    let setup = Setup {
-        policy,
-        geometry: layout.geometry,
-        zones: &zones,
-        cpu_nodes: &cpu_nodes,
-        distances: &[],
-    };
+    let setup = Setup { geometry: layout.geometry, ..Setup::new(policy, &zones, &cpu_nodes) };
     let mut memory = table_memory(&setup);
     let mut allocator = Allocator::new(&mut memory, &setup).unwrap();
     // Watermarks of a machine that is larger.

@@ -80,13 +80,7 @@ fn with_machine(policy: Policy, geometry: Geometry, test: impl FnOnce(&mut Alloc
         zone_spec(0, ZoneKind::Dma32, block / 2, middle),
         zone_spec(0, ZoneKind::Normal, middle, 16 * block),
     ];
-    let setup = Setup {
-        policy,
-        geometry,
-        zones: &zones,
-        cpu_nodes: &[NodeId(0), NodeId(0)],
-        distances: &[],
-    };
+    let setup = Setup { geometry, ..Setup::new(policy, &zones, &[NodeId(0), NodeId(0)]) };
     let mut memory = table_memory(&setup);
     let mut allocator = Allocator::new(&mut memory, &setup).unwrap();
     allocator.release(FrameRange { start: zones[0].span.start, end: zones[1].span.end }).unwrap();
@@ -275,14 +269,9 @@ fn ranges_never_overlap_and_always_come_back() {
 #[test]
 fn holes_that_the_setup_left_out_are_counted_once() {
     // 4096 frames, of which 1024 are no memory.
-    let zone = ZoneSpec { present: 3072, managed: 3072, ..zone_spec(0, ZoneKind::Normal, 0, 4096) };
-    let setup = Setup {
-        policy: policy("linux-6.12"),
-        geometry: Geometry::default(),
-        zones: &[zone],
-        cpu_nodes: &[NodeId(0)],
-        distances: &[],
-    };
+    let zones =
+        [ZoneSpec { present: 3072, managed: 3072, ..zone_spec(0, ZoneKind::Normal, 0, 4096) }];
+    let setup = Setup::new(policy("linux-6.12"), &zones, &[NodeId(0)]);
     let mut memory = vec![MaybeUninit::uninit(); setup.metadata_size().unwrap()];
     let mut allocator = Allocator::new(&mut memory, &setup).unwrap();
     let present = |allocator: &Allocator<'_>| allocator.zones()[0].present();
@@ -436,13 +425,7 @@ fn a_cpu_of_a_shared_allocator_can_do_it_too() {
     let zones = [zone_spec(0, ZoneKind::Normal, 0, 1 << 14)];
     let policy = policy("linux-6.12,placement=packed");
     let geometry = Geometry::default();
-    let setup = Setup {
-        policy,
-        geometry,
-        zones: &zones,
-        cpu_nodes: &[NodeId(0), NodeId(0)],
-        distances: &[],
-    };
+    let setup = Setup { geometry, ..Setup::new(policy, &zones, &[NodeId(0), NodeId(0)]) };
     let mut memory = table_memory(&setup);
     let mut allocator = Allocator::new(&mut memory, &setup).unwrap();
     allocator.release(zones[0].span).unwrap();

@@ -10,7 +10,6 @@ use pageblock::preset::PRESETS;
 use pageblock::request::{Gfp, Request};
 use pageblock::setup::Setup;
 use pageblock::tuning::Watermarks;
-use pageblock::zone::Geometry;
 
 use crate::machine::{policy, table_memory, with_zone, without_cpu_lists, zone_spec};
 
@@ -239,13 +238,7 @@ fn c4b_movable_requests_take_the_smallest_since_4_14() {
 fn zone_of_movable_page(policy_text: &str, low_is_free: bool) -> ZoneKind {
     let zones =
         [zone_spec(0, ZoneKind::Dma32, 0, 1024), zone_spec(0, ZoneKind::Normal, 1024, 2048)];
-    let setup = Setup {
-        policy: policy(policy_text),
-        geometry: Geometry::default(),
-        zones: &zones,
-        cpu_nodes: &[NodeId(0)],
-        distances: &[],
-    };
+    let setup = Setup::new(policy(policy_text), &zones, &[NodeId(0)]);
     let mut memory = table_memory(&setup);
     let mut allocator = Allocator::new(&mut memory, &setup).unwrap();
     without_cpu_lists(&mut allocator);
@@ -274,16 +267,14 @@ fn c5_lower_zone_is_used_before_a_zone_is_fragmented() {
 #[test]
 fn c6_fallback_boosts_the_watermark_and_wakes_kswapd() {
     let boosted = |policy: &str, zone: &str, gfp| {
-        let mut result = (0, 0);
         with_zone(policy, zone, |bench| {
             let (zone, _) = bench.allocator.zone_and_cache(ZoneIndex(0), CpuId(0)).unwrap();
             zone.impose_watermarks(Watermarks { min: 0, low: 0, high: 1000, promo: 0 });
             bench.alloc(0, gfp);
             let woken = &bench.log.woken;
             assert!(woken.iter().all(|&w| w == (0, ZoneKind::Normal, 0)));
-            result = (bench.zone().boost(), woken.len());
-        });
-        result
+            (bench.zone().boost(), woken.len())
+        })
     };
     for policy in versions((3, 10), (4, 20)) {
         assert_eq!(boosted(policy, C2, UNMOVABLE), (0, 0), "{policy}");
@@ -340,7 +331,6 @@ fn c7_merging_takes_the_list_of_the_freed_page() {
 /// blocks reserved.
 fn reserved(policy: &str, managed: u64, flags: AllocFlags) -> u64 {
     let zone = ["U 1 u1 u2 u3 u4 u5 u6 u7 u8"; 6].join("\n");
-    let mut blocks = 0;
     with_zone(policy, &zone, |bench| {
         let (zone, _) = bench.allocator.zone_and_cache(ZoneIndex(0), CpuId(0)).unwrap();
         zone.adjust_managed(managed as i64 - zone.managed() as i64);
@@ -349,11 +339,11 @@ fn reserved(policy: &str, managed: u64, flags: AllocFlags) -> u64 {
             bench.allocator.alloc_with(CpuId(0), &request, flags, &mut bench.log).unwrap();
             bench.check("reserve");
         }
-        blocks = bench.zone().reserved_highatomic() / 512;
+        let blocks = bench.zone().reserved_highatomic() / 512;
         let types = bench.lists();
         assert_eq!(types.lines().next().unwrap().matches('H').count() as u64, blocks);
-    });
-    blocks
+        blocks
+    })
 }
 
 #[test]

@@ -14,7 +14,7 @@ use pageblock::layout::{ZoneKind, ZoneSpec};
 use pageblock::request::{Gfp, Request};
 use pageblock::setup::{Setup, SetupError};
 use pageblock::sharing::{CpuError, Shared};
-use pageblock::zone::{FrameError, Geometry};
+use pageblock::zone::FrameError;
 
 use crate::machine::{ParkingLot, policy, table_memory, zone_spec};
 
@@ -28,13 +28,7 @@ pub(crate) fn share(preset: &str, frames: u64, test: impl FnOnce(&Shared<'_, Par
         zone_spec(0, ZoneKind::Dma32, 0, frames / 4),
         zone_spec(0, ZoneKind::Normal, frames / 4, frames),
     ];
-    let setup = Setup {
-        policy: policy(preset),
-        geometry: Geometry::default(),
-        zones: &zones,
-        cpu_nodes: &[NodeId(0); CPUS],
-        distances: &[],
-    };
+    let setup = Setup::new(policy(preset), &zones, &[NodeId(0); CPUS]);
     let mut memory = table_memory(&setup);
     let mut locks = vec![MaybeUninit::uninit(); 1 << 16];
     let mut allocator = Allocator::new(&mut memory, &setup).unwrap();
@@ -80,13 +74,7 @@ fn handle_is_taken_once() {
 #[test]
 fn sharing_needs_memory_for_its_locks() {
     let zones = [zone_spec(0, ZoneKind::Normal, 0, 4096)];
-    let setup = Setup {
-        policy: policy("linux-6.12"),
-        geometry: Geometry::default(),
-        zones: &zones,
-        cpu_nodes: &[NodeId(0)],
-        distances: &[],
-    };
+    let setup = Setup::new(policy("linux-6.12"), &zones, &[NodeId(0)]);
     let mut memory = table_memory(&setup);
     let allocator = Allocator::new(&mut memory, &setup).unwrap();
     let size = allocator.sharing_size::<ParkingLot>();

@@ -6,7 +6,7 @@ use pageblock::layout::ZoneKind;
 use pageblock::mobility::Migratetype;
 use pageblock::request::{Gfp, Request};
 use pageblock::setup::Setup;
-use pageblock::zone::{Geometry, Zone};
+use pageblock::zone::Zone;
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
 
@@ -28,13 +28,7 @@ fn mismatched(zone: &Zone<'_>) -> u64 {
 /// The most mismatched pages that are seen while kernel and user pages come and go.
 fn most_mismatched(preset: &str, choices: &[u16]) -> u64 {
     let zones = [zone_spec(0, ZoneKind::Normal, 3, 8192)];
-    let setup = Setup {
-        policy: policy(&format!("{preset},min_free_kbytes=128")),
-        geometry: Geometry::default(),
-        zones: &zones,
-        cpu_nodes: &[NodeId(0)],
-        distances: &[],
-    };
+    let setup = Setup::new(policy(&format!("{preset},min_free_kbytes=128")), &zones, &[NodeId(0)]);
     let mut memory = table_memory(&setup);
     let mut allocator = pageblock::alloc::Allocator::new(&mut memory, &setup).unwrap();
     allocator.release(FrameRange::new(3, 8192)).unwrap();

@@ -35,13 +35,8 @@ fn events(mut allocator: Allocator<'_>) -> Log {
 #[test]
 fn bytes_that_tables_are_made_on_mean_nothing() {
     for text in ["linux-6.12", "linux-4.4", "linux-6.12,placement=packed"] {
-        let setup = Setup {
-            policy: policy(text),
-            geometry: Geometry::default(),
-            zones: &[zone_spec(0, ZoneKind::Normal, 0, 4096)],
-            cpu_nodes: &[NodeId(0)],
-            distances: &[],
-        };
+        let zones = [zone_spec(0, ZoneKind::Normal, 0, 4096)];
+        let setup = Setup::new(policy(text), &zones, &[NodeId(0)]);
         let mut memory = table_memory(&setup);
         let expected = events(Allocator::new(&mut memory, &setup).unwrap());
         for byte in [0, 0xa5, 0xff] {
@@ -61,7 +56,7 @@ fn packed_tables_have_four_bits_a_frame_whatever_the_largest_block() {
     let bytes = |policy, pageblock_order, max_order| {
         let geometry = Geometry { pageblock_order, max_order, ..Geometry::default() };
         let cpu_nodes = &[NodeId(0)];
-        let setup = Setup { policy, geometry, zones: &zones, cpu_nodes, distances: &[] };
+        let setup = Setup { geometry, ..Setup::new(policy, &zones, cpu_nodes) };
         setup.metadata_size().unwrap() as f64 / (1 << 22) as f64
     };
     for (pageblock_order, max_order) in

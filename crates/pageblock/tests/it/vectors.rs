@@ -5,7 +5,6 @@ use pageblock::frame::FrameRange;
 use pageblock::ids::{CpuId, NodeId, ZoneIndex};
 use pageblock::layout::{ZoneKind, ZoneSpec};
 use pageblock::setup::Setup;
-use pageblock::zone::Geometry;
 
 use crate::machine::{policy, table_memory};
 
@@ -55,13 +54,7 @@ fn machine_of_24_gib_under_6_18() {
         present: row.span.len(),
         managed: row.managed,
     });
-    let setup = Setup {
-        policy: policy("linux-6.18"),
-        geometry: Geometry::default(),
-        zones: &specs,
-        cpu_nodes: &[NodeId(0), NodeId(0)],
-        distances: &[],
-    };
+    let setup = Setup::new(policy("linux-6.18"), &specs, &[NodeId(0), NodeId(0)]);
     let mut memory = table_memory(&setup);
     let mut allocator = Allocator::new(&mut memory, &setup).unwrap();
     for _ in 0..2 {
@@ -93,13 +86,8 @@ fn knob_for_free_memory_beyond_the_zone_is_survived() {
     // The minimum of the CPU lists lies over their maximum then.
     for preset in ["linux-5.15", "linux-6.8", "linux-6.18"] {
         let zones = [crate::machine::zone_spec(0, ZoneKind::Normal, 0, 8192)];
-        let setup = Setup {
-            policy: policy(&format!("{preset},min_free_kbytes=1048576")),
-            geometry: Geometry::default(),
-            zones: &zones,
-            cpu_nodes: &[NodeId(0)],
-            distances: &[],
-        };
+        let setup =
+            Setup::new(policy(&format!("{preset},min_free_kbytes=1048576")), &zones, &[NodeId(0)]);
         let mut memory = table_memory(&setup);
         let mut allocator = Allocator::new(&mut memory, &setup).unwrap();
         allocator.release(FrameRange::new(0, 8192)).unwrap();

@@ -93,18 +93,10 @@ fn share_under(policy: &str) -> &'static Small {
 
 fn share_in(policy: &str, geometry: Geometry) -> &'static Small {
     let span = FrameRange::new(0, FRAMES);
+    let zones = [ZoneSpec::full(NodeId(0), ZoneKind::Normal, span)];
     let setup = Setup {
-        policy: Policy::parse(policy).unwrap(),
         geometry,
-        zones: &[ZoneSpec {
-            node: NodeId(0),
-            kind: ZoneKind::Normal,
-            span,
-            present: FRAMES,
-            managed: FRAMES,
-        }],
-        cpu_nodes: &[NodeId(0); CPUS],
-        distances: &[],
+        ..Setup::new(Policy::parse(policy).unwrap(), &zones, &[NodeId(0); CPUS])
     };
     let leak = |bytes| Box::leak(vec![MaybeUninit::uninit(); bytes].into_boxed_slice());
     let mut allocator = Allocator::new(leak(setup.metadata_size().unwrap()), &setup).unwrap();

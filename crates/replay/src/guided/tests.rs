@@ -11,7 +11,6 @@ use pageblock::policy::Policy;
 use pageblock::replay::ListEnd;
 use pageblock::setup::Setup;
 use pageblock::tuning::Watermarks;
-use pageblock::zone::Geometry;
 use pageblock_recording::{FreeBlock, Other, Snapshot, ZoneSnapshot};
 
 use super::*;
@@ -37,13 +36,8 @@ fn on_machine(
         present: PAGES,
         managed: PAGES,
     };
-    let setup = Setup {
-        policy: Policy::parse("linux-6.18").unwrap(),
-        geometry: Geometry::default(),
-        zones: &[spec(ZoneKind::Dma32, 0), spec(ZoneKind::Normal, PAGES)],
-        cpu_nodes: &[NodeId(0)],
-        distances: &[],
-    };
+    let zones = [spec(ZoneKind::Dma32, 0), spec(ZoneKind::Normal, PAGES)];
+    let setup = Setup::new(Policy::parse("linux-6.18").unwrap(), &zones, &[NodeId(0)]);
     let mut memory = vec![MaybeUninit::uninit(); setup.metadata_size().unwrap()];
     let mut allocator = Allocator::new(&mut memory, &setup).unwrap();
     for at in [DMA32, NORMAL] {

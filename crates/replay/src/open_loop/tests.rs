@@ -8,7 +8,6 @@ use pageblock::mobility::Migratetype::{Movable, Unmovable};
 use pageblock::policy::Policy;
 use pageblock::setup::Setup;
 use pageblock::tuning::Watermarks;
-use pageblock::zone::Geometry;
 
 use super::*;
 
@@ -17,15 +16,8 @@ const PAGES: u64 = 2048;
 /// Runs a test on a machine of one CPU and one zone with these free blocks; the rest of the zone is reserved.
 fn on_machine(free: &[(u64, Order, Migratetype)], test: impl FnOnce(&mut Replay<'_, '_>)) {
     let span = FrameRange { start: Pfn(0), end: Pfn(PAGES) };
-    let zone =
-        ZoneSpec { node: NodeId(0), kind: ZoneKind::Normal, span, present: PAGES, managed: PAGES };
-    let setup = Setup {
-        policy: Policy::parse("linux-6.18").unwrap(),
-        geometry: Geometry::default(),
-        zones: &[zone],
-        cpu_nodes: &[NodeId(0)],
-        distances: &[],
-    };
+    let zones = [ZoneSpec::full(NodeId(0), ZoneKind::Normal, span)];
+    let setup = Setup::new(Policy::parse("linux-6.18").unwrap(), &zones, &[NodeId(0)]);
     let mut memory = vec![MaybeUninit::uninit(); setup.metadata_size().unwrap()];
     let mut allocator = Allocator::new(&mut memory, &setup).unwrap();
     let (zone, _) = allocator.zone_and_cache(ZoneIndex(0), CpuId(0)).unwrap();

@@ -9,7 +9,6 @@ use std::rc::Rc;
 use pageblock::alloc::Allocator;
 use pageblock::request::{Gfp, Request};
 use pageblock::setup::Setup;
-use pageblock::zone::Geometry;
 use pageblock_kernel::rules::huge::SizeEnabled;
 use pageblock_kernel::{Kernel, Named};
 use pageblock_measure::Tally;
@@ -83,13 +82,7 @@ fn started(
     let mut config = Config::default();
     set(&mut kernel, &mut config);
     let kernel: &'static Kernel = Box::leak(Box::new(kernel));
-    let setup = Setup {
-        policy: kernel.allocator,
-        geometry: Geometry::default(),
-        zones: &machine.zones,
-        cpu_nodes: &machine.cpu_nodes,
-        distances: &[],
-    };
+    let setup = Setup::new(kernel.allocator, &machine.zones, &machine.cpu_nodes);
     let memory = vec![MaybeUninit::uninit(); setup.metadata_size().unwrap()].leak();
     let mut allocator = Allocator::new(memory, &setup).unwrap();
     machine.memory.iter().for_each(|&range| allocator.release(range).unwrap());

@@ -201,19 +201,19 @@ mod tests {
     const LAST: u64 = FRAMES - 512;
 
     /// Runs a test with a zone without watermarks, a compactor at the ends of the zone, and the zone's state.
-    fn with_zone(
+    fn with_zone<T>(
         policy: &str,
         migratetype: Migratetype,
-        test: impl FnOnce(&mut Allocator<'_>, &mut Compactor, &mut ZoneCompact),
-    ) {
+        test: impl FnOnce(&mut Allocator<'_>, &mut Compactor, &mut ZoneCompact) -> T,
+    ) -> T {
         with_allocator(policy, FRAMES, |allocator| {
             let (zone, _) = allocator.zone_and_cache(ZoneIndex(0), CpuId(0)).unwrap();
             let mut state = ZoneCompact::new(zone);
             let mut compactor = Compactor::new(goal(migratetype), rules(policy));
             (compactor.started, compactor.whole_zone) = (true, true);
             compactor.free_pfn = LAST;
-            test(allocator, &mut compactor, &mut state);
-        });
+            test(allocator, &mut compactor, &mut state)
+        })
     }
 
     /// `isolate_freepages` of 3.10 starts again at the highest pageblock with free pages, of 3.16 at the last one, of
@@ -221,21 +221,19 @@ mod tests {
     #[test]
     fn the_free_scanner_empties_whole_pageblocks() {
         let scan = |policy| {
-            let mut seen = (0, 0, 0, None);
             with_zone(policy, Movable, |allocator, compactor, state| {
                 fill(allocator);
                 // More than one pageblock has free pages.
                 compactor.batch_pages = 130;
                 compactor.isolate_free(allocator, state, &mut AllMovable, 130);
                 let targets = &mut compactor.targets;
-                seen = (
+                (
                     targets.pages(),
                     compactor.scanned.free,
                     compactor.free_pfn,
                     targets.take_any().map(|(pfn, _)| pfn.0),
-                );
-            });
-            seen
+                )
+            })
         };
         assert_eq!(scan("linux-3.10"), (256, 1024, LAST, Some(3580)));
         assert_eq!(scan("linux-3.16"), (256, 1024, LAST - 512, Some(3580)));
@@ -248,7 +246,6 @@ mod tests {
     #[test]
     fn the_next_free_scanner_starts_where_pages_were_found() {
         let place = |policy| {
-            let mut place = (0, false);
             with_zone(policy, Movable, |allocator, compactor, state| {
                 let request = Request::new(0, Gfp::GFP_HIGHUSER_MOVABLE);
                 while allocator.alloc(CpuId(0), &request, &mut ()).is_ok() {}
@@ -258,9 +255,8 @@ mod tests {
                 allocator.drain_all(&mut ());
                 compactor.batch_pages = 130;
                 compactor.isolate_free(allocator, state, &mut AllMovable, 130);
-                place = (state.free, allocator.zones()[0].skip(Pfn(512)));
-            });
-            place
+                (state.free, allocator.zones()[0].skip(Pfn(512)))
+            })
         };
         assert_eq!(["linux-3.10", "linux-3.16"].map(place), [(LAST, false), (LAST, true)]);
         assert_eq!(place("linux-3.19"), (512, true));
@@ -270,12 +266,10 @@ mod tests {
     #[test]
     fn the_migration_scanner_looks_at_every_frame() {
         let looks = |policy| {
-            let mut looks = 0;
             with_zone(policy, Movable, |allocator, compactor, state| {
                 compactor.isolate_content(allocator, state, &AllMovable);
-                looks = compactor.scanned.migrate;
-            });
-            looks
+                compactor.scanned.migrate
+            })
         };
         assert_eq!(looks("linux-3.10"), LAST);
         assert!(looks("linux-4.4") < LAST);
@@ -286,16 +280,14 @@ mod tests {
     #[test]
     fn asynchronous_compaction_leaves_hints_in_old_kernels() {
         let hinted = |policy| {
-            let mut hinted = false;
             with_zone(policy, Movable, |allocator, compactor, state| {
                 let request = Request::new(0, Gfp::GFP_KERNEL);
                 let pfn = allocator.alloc(CpuId(0), &request, &mut ()).unwrap();
                 compactor.goal.mode = Mode::Async;
                 compactor.migrate_pfn = pfn.align_down(9).0;
                 compactor.isolate_content(allocator, state, &AllMovable);
-                hinted = allocator.zones()[0].skip(pfn.align_down(9));
-            });
-            hinted
+                allocator.zones()[0].skip(pfn.align_down(9))
+            })
         };
         assert_eq!(["linux-3.10", "linux-3.16", "linux-4.4"].map(hinted), [true, false, false]);
     }
@@ -304,11 +296,9 @@ mod tests {
     #[test]
     fn a_block_of_another_type_ends_nothing_before_4_1() {
         let ends = |policy, migratetype| {
-            let mut result = None;
             with_zone(policy, migratetype, |allocator, compactor, state| {
-                result = compactor.finished(&allocator.zones()[0], state);
-            });
-            result
+                compactor.finished(&allocator.zones()[0], state)
+            })
         };
         for policy in ["linux-3.10", "linux-3.13", "linux-3.16", "linux-3.19"] {
             assert_eq!(ends(policy, Unmovable), None, "{policy}");
@@ -322,7 +312,6 @@ mod tests {
     #[test]
     fn compaction_ends_without_free_pages() {
         let ends = |policy| {
-            let mut seen = (ZoneStep::More, 0, 0);
             with_zone(policy, Unmovable, |allocator, compactor, state| {
                 fill(allocator);
                 raise_watermarks(allocator);
@@ -332,9 +321,8 @@ mod tests {
                 }
                 let zone = &allocator.zones()[0];
                 let hinted = (0..8).filter(|block| zone.skip(Pfn(512 * block))).count();
-                seen = (step, hinted, state.free);
-            });
-            seen
+                (step, hinted, state.free)
+            })
         };
         assert_eq!(ends("linux-3.10"), (ZoneStep::Done(CompactResult::Contended), 6, 1024));
         assert_eq!(ends("linux-3.16"), (ZoneStep::Done(CompactResult::Complete), 7, LAST));
@@ -344,16 +332,14 @@ mod tests {
     #[test]
     fn scanners_that_met_start_over_from_3_14() {
         let place = |policy| {
-            let mut place = 0;
             with_zone(policy, Unmovable, |allocator, compactor, state| {
                 compactor.migrate_pfn = LAST;
                 state.migrate = [LAST; 2];
                 let result = compactor.finished(&allocator.zones()[0], state);
                 assert_eq!(result, Some(CompactResult::Complete));
                 assert!(state.flush);
-                place = state.migrate[1];
-            });
-            place
+                state.migrate[1]
+            })
         };
         assert_eq!(["linux-3.10", "linux-3.16"].map(place), [LAST, 0]);
     }

@@ -214,7 +214,6 @@ mod tests {
     /// Returns which pageblocks lose their hints: of one with content, one in use as a whole, one with free pages, and
     /// one with neither.
     fn cleared(policy: &str) -> Vec<u64> {
-        let mut cleared = Vec::new();
         with_allocator(policy, 2048, |allocator| {
             let (zone, _) = allocator.zone_and_cache(ZoneIndex(0), CpuId(0)).unwrap();
             assert_eq!([0, 1024].map(|pfn| zone.isolate_free_page(Pfn(pfn))), [Some(10); 2]);
@@ -232,9 +231,8 @@ mod tests {
             reset(allocator, 0, &mut state, &First, rules(policy).skip_hints);
             assert!(!state.flush);
             let blocks = allocator.zones()[0].pageblocks();
-            cleared = blocks.filter(|&(_, _, skip)| !skip).map(|(pfn, ..)| pfn.0).collect();
-        });
-        cleared
+            blocks.filter(|&(_, _, skip)| !skip).map(|(pfn, ..)| pfn.0).collect()
+        })
     }
 
     #[test]

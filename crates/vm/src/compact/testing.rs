@@ -12,7 +12,6 @@ use pageblock::mobility::Migratetype;
 use pageblock::request::{Gfp, Request};
 use pageblock::setup::Setup;
 use pageblock::tuning::Watermarks;
-use pageblock::zone::Geometry;
 use pageblock_kernel::Named;
 use pageblock_kernel::rules::compaction::Compaction;
 
@@ -58,21 +57,18 @@ pub(super) fn rules(name: &str) -> Compaction {
 }
 
 /// Runs a test with an allocator of one zone without watermarks.
-pub(super) fn with_allocator(policy: &str, frames: u64, test: impl FnOnce(&mut Allocator<'_>)) {
+pub(super) fn with_allocator<T>(
+    policy: &str,
+    frames: u64,
+    test: impl FnOnce(&mut Allocator<'_>) -> T,
+) -> T {
     let span = FrameRange::new(0, frames);
-    let (present, managed) = (frames, frames);
-    let zones = [ZoneSpec { node: NodeId(0), kind: ZoneKind::Normal, span, present, managed }];
-    let setup = Setup {
-        policy: Named::parse(policy).unwrap().kernel.allocator,
-        geometry: Geometry::default(),
-        zones: &zones,
-        cpu_nodes: &[NodeId(0)],
-        distances: &[],
-    };
+    let zones = [ZoneSpec::full(NodeId(0), ZoneKind::Normal, span)];
+    let setup = Setup::new(Named::parse(policy).unwrap().kernel.allocator, &zones, &[NodeId(0)]);
     let mut memory = vec![MaybeUninit::uninit(); setup.metadata_size().unwrap()];
     let mut allocator = Allocator::new(&mut memory, &setup).unwrap();
     allocator.release(span).unwrap();
-    test(&mut allocator);
+    test(&mut allocator)
 }
 
 /// Raises the watermarks above all memory.

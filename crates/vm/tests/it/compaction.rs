@@ -6,7 +6,7 @@ use pageblock_vm::inject::Inject;
 use pageblock_vm::page::Owner;
 use pageblock_vm::thp::fault_requests;
 
-use crate::machine::{Machine, with_machine};
+use crate::machine::{Machine, on_nodes};
 
 /// Pages of memory in these tests: 128 pageblocks.
 const PAGES: u64 = 65536;
@@ -33,16 +33,10 @@ fn on_filled<T>(
     test: impl FnOnce(&mut Machine<'_>) -> T,
 ) -> T {
     let mut found = None;
-    with_machine(
-        policy,
-        |_, _| {},
-        1,
-        PAGES,
-        |machine| {
-            fill_but(machine, free);
-            found = Some(test(machine));
-        },
-    );
+    on_nodes(policy, 1, PAGES, |machine| {
+        fill_but(machine, free);
+        found = Some(test(machine));
+    });
     found.unwrap()
 }
 

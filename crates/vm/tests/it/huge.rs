@@ -11,7 +11,7 @@ use pageblock_vm::mthp;
 use pageblock_vm::page::Owner;
 use pageblock_vm::space::Slot;
 
-use crate::machine::{Machine, with_machine};
+use crate::machine::{Machine, on_nodes, with_machine};
 
 /// Runs khugepaged until it sleeps. Returns its requests, and how long it sleeps in nanoseconds.
 fn scan(machine: &mut Machine<'_>) -> (Vec<Request>, u64) {
@@ -73,16 +73,14 @@ fn khugepaged_collapses_small_pages() {
 #[test]
 fn khugepaged_obeys_its_settings() {
     let run = |set: fn(&mut Kernel, &mut Config), faulted: u32| {
-        let mut found = None;
         with_machine("linux-5.4", set, 1, 8192, |machine| {
             let space = machine.vm.create_mapping(512);
             for index in 0..faulted {
                 assert!(machine.fault(0, space, index));
             }
             machine.vm.enter_khugepaged(space);
-            found = scan(machine).0.first().copied();
-        });
-        found
+            scan(machine).0.first().copied()
+        })
     };
     let direct = |request: Option<Request>| request.unwrap().gfp.has(Gfp::DIRECT_RECLAIM);
     assert!(direct(run(|_, _| {}, 1)));
@@ -94,49 +92,35 @@ fn khugepaged_obeys_its_settings() {
 
 #[test]
 fn khugepaged_allocates_on_the_node_with_most_pages() {
-    with_machine(
-        "linux-4.20",
-        |_, _| {},
-        2,
-        8192,
-        |machine| {
-            let space = machine.vm.create_mapping(512);
-            for index in 0..400 {
-                // CPUs 2 and 3 are on node 1.
-                let cpu = if index < 100 { 0 } else { 2 };
-                assert!(machine.fault(cpu, space, index));
-            }
-            machine.vm.enter_khugepaged(space);
-            assert_eq!(scan(machine).0.len(), 1);
-            let Slot::Page(pfn) = machine.vm.spaces().slot(space, 0) else {
-                panic!("nothing there")
-            };
-            assert!(pfn >= 8192, "frame {pfn} is on node 0");
-        },
-    );
+    on_nodes("linux-4.20", 2, 8192, |machine| {
+        let space = machine.vm.create_mapping(512);
+        for index in 0..400 {
+            // CPUs 2 and 3 are on node 1.
+            let cpu = if index < 100 { 0 } else { 2 };
+            assert!(machine.fault(cpu, space, index));
+        }
+        machine.vm.enter_khugepaged(space);
+        assert_eq!(scan(machine).0.len(), 1);
+        let Slot::Page(pfn) = machine.vm.spaces().slot(space, 0) else { panic!("nothing there") };
+        assert!(pfn >= 8192, "frame {pfn} is on node 0");
+    });
 }
 
 #[test]
 fn khugepaged_sleeps_longer_after_a_failed_allocation() {
-    with_machine(
-        "linux-4.20",
-        |_, _| {},
-        1,
-        4096,
-        |machine| {
-            let space = machine.vm.create_mapping(1024);
-            for index in 0..600 {
-                assert!(machine.fault(0, space, index));
-            }
-            while let Some(pfn) = machine.vm.try_alloc(0, &Request::new(0, Gfp::GFP_NOWAIT)) {
-                machine.vm.own(pfn, 0, Owner::Driver, 0);
-            }
-            machine.vm.enter_khugepaged(space);
-            let (requests, sleep) = scan(machine);
-            assert_eq!((requests.len(), sleep), (1, 60_000_000_000));
-            assert_eq!(machine.vm.stat.thp_collapse_alloc_failed, 1);
-        },
-    );
+    on_nodes("linux-4.20", 1, 4096, |machine| {
+        let space = machine.vm.create_mapping(1024);
+        for index in 0..600 {
+            assert!(machine.fault(0, space, index));
+        }
+        while let Some(pfn) = machine.vm.try_alloc(0, &Request::new(0, Gfp::GFP_NOWAIT)) {
+            machine.vm.own(pfn, 0, Owner::Driver, 0);
+        }
+        machine.vm.enter_khugepaged(space);
+        let (requests, sleep) = scan(machine);
+        assert_eq!((requests.len(), sleep), (1, 60_000_000_000));
+        assert_eq!(machine.vm.stat.thp_collapse_alloc_failed, 1);
+    });
 }
 
 fn grow(machine: &mut Machine<'_>, to: u64) -> Vec<(Request, bool)> {
@@ -152,51 +136,39 @@ fn grow(machine: &mut Machine<'_>, to: u64) -> Vec<(Request, bool)> {
 
 #[test]
 fn the_pool_grows_on_the_nodes_in_turn() {
-    with_machine(
-        "linux-4.20",
-        |_, _| {},
-        2,
-        8192,
-        |machine| {
-            let made = grow(machine, 7);
-            assert_eq!((made.len(), machine.vm.hugetlb().len()), (7, 7));
-            let nodes: Vec<_> = made.iter().map(|(request, _)| request.node).collect();
-            assert_eq!(nodes[..4], [nodes[0], nodes[1], nodes[0], nodes[1]]);
-            assert!(nodes[0] != nodes[1]);
-            let wanted = Gfp::THISNODE | Gfp::RETRY_MAYFAIL | Gfp::MOVABLE;
-            assert!(made.iter().all(|(request, _)| request.gfp.has(wanted)));
-            machine.vm.check().unwrap();
-            machine.vm.shrink_hugetlb(0, 2);
-            assert_eq!(machine.vm.hugetlb().len(), 2);
-            // It grows until memory is used up, and each node is tried for the last page.
-            let made = grow(machine, 1000);
-            let got = machine.vm.hugetlb().len();
-            assert!((20..32).contains(&got), "{got} of 32");
-            assert!(made.iter().rev().take(2).all(|(_, served)| !served));
-            machine.vm.check().unwrap();
-        },
-    );
+    on_nodes("linux-4.20", 2, 8192, |machine| {
+        let made = grow(machine, 7);
+        assert_eq!((made.len(), machine.vm.hugetlb().len()), (7, 7));
+        let nodes: Vec<_> = made.iter().map(|(request, _)| request.node).collect();
+        assert_eq!(nodes[..4], [nodes[0], nodes[1], nodes[0], nodes[1]]);
+        assert!(nodes[0] != nodes[1]);
+        let wanted = Gfp::THISNODE | Gfp::RETRY_MAYFAIL | Gfp::MOVABLE;
+        assert!(made.iter().all(|(request, _)| request.gfp.has(wanted)));
+        machine.vm.check().unwrap();
+        machine.vm.shrink_hugetlb(0, 2);
+        assert_eq!(machine.vm.hugetlb().len(), 2);
+        // It grows until memory is used up, and each node is tried for the last page.
+        let made = grow(machine, 1000);
+        let got = machine.vm.hugetlb().len();
+        assert!((20..32).contains(&got), "{got} of 32");
+        assert!(made.iter().rev().take(2).all(|(_, served)| !served));
+        machine.vm.check().unwrap();
+    });
 }
 
 #[test]
 fn failures_are_remembered_from_5_4() {
     let patience = |policy: &str| {
         let mut patience = Vec::new();
-        with_machine(
-            policy,
-            |_, _| {},
-            2,
-            4096,
-            |machine| {
-                // Node 1 has no memory left.
-                let request = Request::new(0, Gfp::GFP_KERNEL | Gfp::THISNODE | Gfp::NORETRY);
-                while let Some(pfn) = machine.vm.try_alloc(2, &request.on_node(NodeId(1))) {
-                    machine.vm.own(pfn, 0, Owner::Driver, 0);
-                }
-                let made = grow(machine, 3);
-                patience.extend(made.iter().map(|(request, _)| request.gfp.has(Gfp::NORETRY)));
-            },
-        );
+        on_nodes(policy, 2, 4096, |machine| {
+            // Node 1 has no memory left.
+            let request = Request::new(0, Gfp::GFP_KERNEL | Gfp::THISNODE | Gfp::NORETRY);
+            while let Some(pfn) = machine.vm.try_alloc(2, &request.on_node(NodeId(1))) {
+                machine.vm.own(pfn, 0, Owner::Driver, 0);
+            }
+            let made = grow(machine, 3);
+            patience.extend(made.iter().map(|(request, _)| request.gfp.has(Gfp::NORETRY)));
+        });
         patience
     };
     assert!(!patience("linux-4.20").contains(&true));
@@ -206,15 +178,9 @@ fn failures_are_remembered_from_5_4() {
 
 #[test]
 fn the_pool_is_unmovable_in_3_10() {
-    with_machine(
-        "linux-3.10",
-        |_, _| {},
-        1,
-        8192,
-        |machine| {
-            assert!(grow(machine, 1).iter().all(|(request, _)| !request.gfp.has(Gfp::MOVABLE)));
-        },
-    );
+    on_nodes("linux-3.10", 1, 8192, |machine| {
+        assert!(grow(machine, 1).iter().all(|(request, _)| !request.gfp.has(Gfp::MOVABLE)));
+    });
 }
 
 #[test]

@@ -4,7 +4,7 @@ use pageblock::request::{Gfp, Request};
 use pageblock_vm::kswapd::{Daemon, TENTH_SECOND_NS};
 use pageblock_vm::page::Owner;
 
-use crate::machine::{Machine, with_machine};
+use crate::machine::{Machine, on_nodes, with_machine};
 
 /// Fills memory with pages of a file and of a driver in turns, so that reclaim frees no block, frees enough of the driver's
 /// for compaction, and wakes kswapd for a huge page. Runs it until it naps; the test gets what it did.
@@ -70,53 +70,45 @@ fn kswapd_gives_up_the_order_after_the_gap() {
 /// was freed.
 #[test]
 fn a_boost_lasts_until_its_run_is_over() {
-    with_machine(
-        "linux-6.12",
-        |_, _| {},
-        1,
-        32768,
-        |machine| {
-            let file = machine.vm.create_file(32768);
-            assert!(machine.open(0, file));
-            let (mut gaps, mut index) = (Vec::new(), 0);
-            while !machine.vm.nodes()[0].kswapd.woken {
-                assert!(machine.touch(0, file, index, false));
-                index += 1;
-                if let Some(pfn) =
-                    machine.vm.try_alloc(0, &Request::new(0, Gfp::GFP_HIGHUSER_MOVABLE))
-                {
-                    machine.vm.own(pfn, 0, Owner::Driver, 0);
-                    gaps.push(pfn);
-                }
-            }
-            machine.run_daemons();
-            // Enough is free, in single pages of movable pageblocks.
-            for pfn in gaps {
-                machine.vm.disown(0, pfn);
-            }
-            let boosted = |machine: &Machine<'_>| {
-                machine.vm.allocator().zones().iter().map(pageblock::zone::Zone::boost).sum::<u64>()
-            };
-            let mut kept = Vec::new();
-            while boosted(machine) == 0 {
-                let pfn =
-                    machine.alloc(0, Request::new(0, Gfp::GFP_KERNEL)).expect("memory is free");
+    on_nodes("linux-6.12", 1, 32768, |machine| {
+        let file = machine.vm.create_file(32768);
+        assert!(machine.open(0, file));
+        let (mut gaps, mut index) = (Vec::new(), 0);
+        while !machine.vm.nodes()[0].kswapd.woken {
+            assert!(machine.touch(0, file, index, false));
+            index += 1;
+            if let Some(pfn) = machine.vm.try_alloc(0, &Request::new(0, Gfp::GFP_HIGHUSER_MOVABLE))
+            {
                 machine.vm.own(pfn, 0, Owner::Driver, 0);
-                kept.push(pfn);
+                gaps.push(pfn);
             }
-            assert!(machine.vm.nodes()[0].kswapd.woken);
-            let raised = boosted(machine);
-            let mut step = machine.vm.step_kswapd(0, 0);
-            while step == Daemon::Ran && machine.vm.nodes()[0].kswapd.is_running() {
-                assert_eq!(boosted(machine), raised);
-                step = machine.vm.step_kswapd(0, 0);
-            }
-            assert_eq!((boosted(machine), step), (0, Daemon::Nap(TENTH_SECOND_NS)));
-            assert!(machine.vm.stat.pgsteal_boosted > 0);
-            assert!(machine.vm.nodes()[0].kcompactd.woken);
-            for pfn in kept {
-                machine.vm.disown(0, pfn);
-            }
-        },
-    );
+        }
+        machine.run_daemons();
+        // Enough is free, in single pages of movable pageblocks.
+        for pfn in gaps {
+            machine.vm.disown(0, pfn);
+        }
+        let boosted = |machine: &Machine<'_>| {
+            machine.vm.allocator().zones().iter().map(pageblock::zone::Zone::boost).sum::<u64>()
+        };
+        let mut kept = Vec::new();
+        while boosted(machine) == 0 {
+            let pfn = machine.alloc(0, Request::new(0, Gfp::GFP_KERNEL)).expect("memory is free");
+            machine.vm.own(pfn, 0, Owner::Driver, 0);
+            kept.push(pfn);
+        }
+        assert!(machine.vm.nodes()[0].kswapd.woken);
+        let raised = boosted(machine);
+        let mut step = machine.vm.step_kswapd(0, 0);
+        while step == Daemon::Ran && machine.vm.nodes()[0].kswapd.is_running() {
+            assert_eq!(boosted(machine), raised);
+            step = machine.vm.step_kswapd(0, 0);
+        }
+        assert_eq!((boosted(machine), step), (0, Daemon::Nap(TENTH_SECOND_NS)));
+        assert!(machine.vm.stat.pgsteal_boosted > 0);
+        assert!(machine.vm.nodes()[0].kcompactd.woken);
+        for pfn in kept {
+            machine.vm.disown(0, pfn);
+        }
+    });
 }

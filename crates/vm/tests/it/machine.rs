@@ -10,7 +10,6 @@ use pageblock::layout::{ZoneKind, ZoneSpec};
 use pageblock::request::{Gfp, Request};
 use pageblock::setup::Setup;
 use pageblock::slowpath::Caller;
-use pageblock::zone::Geometry;
 use pageblock_kernel::{Kernel, Named};
 use pageblock_vm::Vm;
 use pageblock_vm::cache::{GFP_ANON, GFP_CACHE_READ, GFP_CACHE_WRITE};
@@ -47,14 +46,24 @@ pub(crate) struct Machine<'m> {
     writes: u64,
 }
 
+/// Runs a test on a machine with `nodes` nodes of `pages` pages under a preset as it is.
+pub(crate) fn on_nodes<T>(
+    kernel: &str,
+    nodes: u8,
+    pages: u64,
+    test: impl FnOnce(&mut Machine<'_>) -> T,
+) -> T {
+    with_machine(kernel, |_, _| {}, nodes, pages, test)
+}
+
 /// Runs a test on a machine with `nodes` nodes of `pages` pages; a quarter of the first node is a DMA32 zone.
-pub(crate) fn with_machine(
+pub(crate) fn with_machine<T>(
     kernel: &str,
     set: impl FnOnce(&mut Kernel, &mut Config),
     nodes: u8,
     pages: u64,
-    test: impl FnOnce(&mut Machine<'_>),
-) {
+    test: impl FnOnce(&mut Machine<'_>) -> T,
+) -> T {
     let (mut kernel, mut config) = (Named::parse(kernel).unwrap().kernel, Config::default());
     set(&mut kernel, &mut config);
     let mut zones = Vec::new();
@@ -62,13 +71,7 @@ pub(crate) fn with_machine(
         let start = u64::from(node) * pages;
         let mut add = |kind, start, end| {
             let span = FrameRange::new(start, end);
-            zones.push(ZoneSpec {
-                node: NodeId(node),
-                kind,
-                span,
-                present: span.len(),
-                managed: span.len(),
-            });
+            zones.push(ZoneSpec::full(NodeId(node), kind, span));
         };
         if node == 0 {
             add(ZoneKind::Dma32, 0, pages / 4);
@@ -78,13 +81,7 @@ pub(crate) fn with_machine(
         }
     }
     let cpu_nodes: Vec<_> = (0..nodes).flat_map(|n| [NodeId(n); 2]).collect();
-    let setup = Setup {
-        policy: kernel.allocator,
-        geometry: Geometry::default(),
-        zones: &zones,
-        cpu_nodes: &cpu_nodes,
-        distances: &[],
-    };
+    let setup = Setup::new(kernel.allocator, &zones, &cpu_nodes);
     let mut memory = vec![MaybeUninit::uninit(); setup.metadata_size().unwrap()];
     let mut allocator = Allocator::new(&mut memory, &setup).unwrap();
     for zone in &zones {
@@ -94,10 +91,11 @@ pub(crate) fn with_machine(
     let vm = Vm::new(allocator, &kernel, config, Events::default());
     let mut machine =
         Machine { vm, writing: Vec::new(), cpus: cpu_nodes.len(), stalls: 0, writes: 0 };
-    test(&mut machine);
+    let seen = test(&mut machine);
     machine.vm.inject = pageblock_vm::inject::Inject::default();
     machine.finish_writes();
     machine.vm.check().unwrap();
+    seen
 }
 
 impl Machine<'_> {

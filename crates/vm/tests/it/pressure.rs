@@ -6,7 +6,7 @@ use pageblock_vm::kswapd::Daemon;
 use pageblock_vm::page::Owner;
 use pageblock_vm::space::Slot;
 
-use crate::machine::{Machine, with_machine};
+use crate::machine::{Machine, on_nodes, with_machine};
 use crate::swarm::swarm;
 
 /// Faults at changing points: every rhythm refuses other allocations, fails other migrations, and delays other writes.
@@ -80,43 +80,36 @@ fn defrag_mode() {
 
 /// Returns the number of pages that reclaim itself starts to write if all memory is dirty and no flusher runs.
 fn written_by_kswapd(policy: &str) -> u64 {
-    let mut written = 0;
-    with_machine(
-        policy,
-        |_, _| {},
-        1,
-        8192,
-        |machine| {
-            let file = machine.vm.create_file(8192);
-            assert!(machine.open(0, file));
-            let mut index = 0;
-            while !machine.vm.nodes()[0].kswapd.woken && index < 8192 {
-                assert!(machine.touch(0, file, index, true));
-                index += 1;
+    on_nodes(policy, 1, 8192, |machine| {
+        let file = machine.vm.create_file(8192);
+        assert!(machine.open(0, file));
+        let mut index = 0;
+        while !machine.vm.nodes()[0].kswapd.woken && index < 8192 {
+            assert!(machine.touch(0, file, index, true));
+            index += 1;
+        }
+        for _ in 0..10_000 {
+            match machine.vm.step_kswapd(0, 0) {
+                Daemon::Ran => {}
+                // It writes only after it met nothing but dirty pages, and waits then.
+                Daemon::WaitCongestion(_) if machine.vm.stat.nr_vmscan_write == 0 => {}
+                _ => break,
             }
-            for _ in 0..10_000 {
-                match machine.vm.step_kswapd(0, 0) {
-                    Daemon::Ran => {}
-                    // It writes only after it met nothing but dirty pages, and waits then.
-                    Daemon::WaitCongestion(_) if machine.vm.stat.nr_vmscan_write == 0 => {}
-                    _ => break,
-                }
-            }
-            written = machine.vm.stat.nr_vmscan_write;
-            let queued: u32 = machine
-                .vm
-                .take_file_writes()
-                .iter()
-                .map(|run| {
-                    machine.vm.end_writes(*run);
-                    run.pages
-                })
-                .sum();
-            assert_eq!(written, u64::from(queued));
-            machine.vm.close(file);
-        },
-    );
-    written
+        }
+        let written = machine.vm.stat.nr_vmscan_write;
+        let queued: u32 = machine
+            .vm
+            .take_file_writes()
+            .iter()
+            .map(|run| {
+                machine.vm.end_writes(*run);
+                run.pages
+            })
+            .sum();
+        assert_eq!(written, u64::from(queued));
+        machine.vm.close(file);
+        written
+    })
 }
 
 /// Up to 4.7 kswapd writes dirty pages of files if it finds no others: in 3.10 at high pressure, from 3.11 on if the
@@ -160,29 +153,22 @@ fn ages_before_it_scans(policy: &str) {
 /// Returns the number of pages of a higher zone that reclaim skips, and moves to the head of their list, if only a
 /// lower zone is short, which has no page of a file.
 fn skipped(policy: &str) -> u64 {
-    let mut passed = 0;
-    with_machine(
-        policy,
-        |_, _| {},
-        1,
-        8192,
-        |machine| {
-            let file = machine.vm.create_file(4096);
-            assert!(machine.open(0, file));
-            (0..4096).for_each(|index| assert!(machine.touch(0, file, index, false)));
-            let mut blocks = Vec::new();
-            let request = Request::new(0, Gfp::GFP_KERNEL | Gfp::DMA32);
-            while let Some(block) = machine.alloc(0, request) {
-                machine.vm.own(block, 0, Owner::Driver, 0);
-                blocks.push(block);
-            }
-            assert!(blocks.len() > 1900 && machine.vm.stat.pgsteal_direct == 0);
-            passed = machine.vm.stat.pgskip;
-            blocks.into_iter().for_each(|block| machine.vm.disown(0, block));
-            machine.vm.close(file);
-        },
-    );
-    passed
+    on_nodes(policy, 1, 8192, |machine| {
+        let file = machine.vm.create_file(4096);
+        assert!(machine.open(0, file));
+        (0..4096).for_each(|index| assert!(machine.touch(0, file, index, false)));
+        let mut blocks = Vec::new();
+        let request = Request::new(0, Gfp::GFP_KERNEL | Gfp::DMA32);
+        while let Some(block) = machine.alloc(0, request) {
+            machine.vm.own(block, 0, Owner::Driver, 0);
+            blocks.push(block);
+        }
+        assert!(blocks.len() > 1900 && machine.vm.stat.pgsteal_direct == 0);
+        let passed = machine.vm.stat.pgskip;
+        blocks.into_iter().for_each(|block| machine.vm.disown(0, block));
+        machine.vm.close(file);
+        passed
+    })
 }
 
 /// From 4.11 on pages of zones that the request may not use are not counted (71ab6cfe88dc), so nothing is scanned.
@@ -222,40 +208,34 @@ fn anonymous_memory_was_dirtyable() {
 /// Returns how kswapd waits when it meets pages under writeback again.
 fn wait_of_kswapd(policy: &str) -> Daemon {
     let mut wait = Daemon::Sleep;
-    with_machine(
-        policy,
-        |_, _| {},
-        1,
-        8192,
-        |machine| {
-            machine.stalls = 1;
-            let file = machine.vm.create_file(8192);
-            assert!(machine.open(0, file));
-            let mut index = 0;
-            while !machine.vm.nodes()[0].kswapd.woken && index < 8192 {
-                assert!(machine.touch(0, file, index, true));
-                index += 1;
+    on_nodes(policy, 1, 8192, |machine| {
+        machine.stalls = 1;
+        let file = machine.vm.create_file(8192);
+        assert!(machine.open(0, file));
+        let mut index = 0;
+        while !machine.vm.nodes()[0].kswapd.woken && index < 8192 {
+            assert!(machine.touch(0, file, index, true));
+            index += 1;
+        }
+        machine.flush();
+        let other = machine.vm.create_file(100_000);
+        assert!(machine.open(0, other));
+        let mut read = 0;
+        for _ in 0..100_000 {
+            wait = machine.vm.step_kswapd(0, 0);
+            if matches!(wait, Daemon::WaitCongestion(_) | Daemon::WaitPages(_)) {
+                break;
             }
-            machine.flush();
-            let other = machine.vm.create_file(100_000);
-            assert!(machine.open(0, other));
-            let mut read = 0;
-            for _ in 0..100_000 {
-                wait = machine.vm.step_kswapd(0, 0);
-                if matches!(wait, Daemon::WaitCongestion(_) | Daemon::WaitPages(_)) {
-                    break;
-                }
-                if wait == Daemon::Sleep {
-                    assert!(machine.touch(0, other, read, false));
-                    read += 1;
-                }
+            if wait == Daemon::Sleep {
+                assert!(machine.touch(0, other, read, false));
+                read += 1;
             }
-            machine.stalls = 0;
-            machine.finish_writes();
-            machine.vm.close(file);
-            machine.vm.close(other);
-        },
-    );
+        }
+        machine.stalls = 0;
+        machine.finish_writes();
+        machine.vm.close(file);
+        machine.vm.close(other);
+    });
     wait
 }
 
@@ -300,25 +280,18 @@ fn adjacent_pages_are_swapped_out_together() {
 #[test]
 fn writes_activate_pages_up_to_4_6() {
     let activated = |policy| {
-        let mut activated = 0;
-        with_machine(
-            policy,
-            |_, _| {},
-            1,
-            8192,
-            |machine| {
-                let file = machine.vm.create_file(1);
-                assert!(machine.open(0, file) && machine.touch(0, file, 0, true));
-                let space = machine.vm.inodes().get(file).space;
-                let Slot::Page(pfn) = machine.vm.spaces().slot(space, 0) else { panic!("no page") };
-                for _ in 0..3 {
-                    machine.vm.mark_written(pfn);
-                }
-                activated = machine.vm.stat.pgactivate;
-                machine.vm.close(file);
-            },
-        );
-        activated
+        on_nodes(policy, 1, 8192, |machine| {
+            let file = machine.vm.create_file(1);
+            assert!(machine.open(0, file) && machine.touch(0, file, 0, true));
+            let space = machine.vm.inodes().get(file).space;
+            let Slot::Page(pfn) = machine.vm.spaces().slot(space, 0) else { panic!("no page") };
+            for _ in 0..3 {
+                machine.vm.mark_written(pfn);
+            }
+            let activated = machine.vm.stat.pgactivate;
+            machine.vm.close(file);
+            activated
+        })
     };
     assert_eq!(["linux-3.10", "linux-3.11", "linux-4.4"].map(activated), [1; 3]);
     assert_eq!(["linux-4.8", "linux-6.10"].map(activated), [0; 2]);
@@ -327,34 +300,28 @@ fn writes_activate_pages_up_to_4_6() {
 /// A hopeless node is balanced again after direct reclaim freed a page of it.
 #[test]
 fn direct_reclaim_revives_kswapd() {
-    with_machine(
-        "linux-6.10",
-        |_, _| {},
-        1,
-        8192,
-        |machine| {
-            let file = machine.vm.create_file(64);
-            assert!(machine.open(0, file));
-            let hopeless = |machine: &Machine<'_>| machine.vm.nodes()[0].kswapd.is_hopeless();
-            let space = machine.vm.create_mapping(10_000);
-            let mut index = 0;
-            while !hopeless(machine) {
-                assert!(machine.fault(0, space, index));
-                machine.run_daemons();
-                index += 1;
-            }
-            // Frees pages for a file, which kswapd no longer scans.
-            (0..1000).for_each(|page| machine.vm.unmap_page(0, space, page));
-            (0..64).for_each(|page| assert!(machine.touch(0, file, page, false)));
-            while hopeless(machine) {
-                assert!(machine.fault(0, space, index));
-                index += 1;
-            }
-            assert!(machine.vm.stat.pgsteal_direct > 0);
-            machine.vm.close(file);
-            machine.vm.remove_space(0, space);
-        },
-    );
+    on_nodes("linux-6.10", 1, 8192, |machine| {
+        let file = machine.vm.create_file(64);
+        assert!(machine.open(0, file));
+        let hopeless = |machine: &Machine<'_>| machine.vm.nodes()[0].kswapd.is_hopeless();
+        let space = machine.vm.create_mapping(10_000);
+        let mut index = 0;
+        while !hopeless(machine) {
+            assert!(machine.fault(0, space, index));
+            machine.run_daemons();
+            index += 1;
+        }
+        // Frees pages for a file, which kswapd no longer scans.
+        (0..1000).for_each(|page| machine.vm.unmap_page(0, space, page));
+        (0..64).for_each(|page| assert!(machine.touch(0, file, page, false)));
+        while hopeless(machine) {
+            assert!(machine.fault(0, space, index));
+            index += 1;
+        }
+        assert!(machine.vm.stat.pgsteal_direct > 0);
+        machine.vm.close(file);
+        machine.vm.remove_space(0, space);
+    });
 }
 
 /// Memory is full of a file. For a huge page, reclaim frees twice as many pages as it has up to 5.3, and from 5.4 only what
@@ -362,33 +329,26 @@ fn direct_reclaim_revives_kswapd() {
 #[test]
 fn reclaim_for_a_huge_page_stops_where_compaction_may_begin() {
     let reclaimed = |policy| {
-        let mut reclaimed = 0;
-        with_machine(
-            policy,
-            |_, _| {},
-            1,
-            16384,
-            |machine| {
-                let space = machine.vm.create_mapping(512);
-                let file = machine.vm.create_file(16_000);
-                assert!(machine.open(0, file));
-                for page in 0..16_000 {
-                    assert!(machine.touch(0, file, page, false));
-                    assert!(page >= 512 || machine.fault(0, space, page));
-                }
-                // Half of what compaction needs is free, in single pages.
-                machine.vm.remove_space(0, space);
-                machine.vm.drain_all();
-                let before = machine.vm.stat.pgsteal_direct;
-                if let Some(pfn) = machine.alloc(0, Request::new(9, Gfp::GFP_TRANSHUGE)) {
-                    machine.vm.own(pfn, 9, Owner::Driver, 0);
-                    machine.vm.disown(0, pfn);
-                }
-                reclaimed = machine.vm.stat.pgsteal_direct - before;
-                machine.vm.close(file);
-            },
-        );
-        reclaimed
+        on_nodes(policy, 1, 16384, |machine| {
+            let space = machine.vm.create_mapping(512);
+            let file = machine.vm.create_file(16_000);
+            assert!(machine.open(0, file));
+            for page in 0..16_000 {
+                assert!(machine.touch(0, file, page, false));
+                assert!(page >= 512 || machine.fault(0, space, page));
+            }
+            // Half of what compaction needs is free, in single pages.
+            machine.vm.remove_space(0, space);
+            machine.vm.drain_all();
+            let before = machine.vm.stat.pgsteal_direct;
+            if let Some(pfn) = machine.alloc(0, Request::new(9, Gfp::GFP_TRANSHUGE)) {
+                machine.vm.own(pfn, 9, Owner::Driver, 0);
+                machine.vm.disown(0, pfn);
+            }
+            let reclaimed = machine.vm.stat.pgsteal_direct - before;
+            machine.vm.close(file);
+            reclaimed
+        })
     };
     for policy in ["linux-4.20", "linux-5.2"] {
         assert!(reclaimed(policy) >= 1024, "{policy}: {}", reclaimed(policy));

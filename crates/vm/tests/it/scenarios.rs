@@ -8,7 +8,7 @@ use pageblock_vm::node_reclaim::{self, NodeReclaim};
 use pageblock_vm::space::Slot;
 use pageblock_vm::thp::fault_requests;
 
-use crate::machine::{Machine, with_machine};
+use crate::machine::{Machine, on_nodes, with_machine};
 
 fn fill(machine: &mut Machine<'_>, files: u32, pages: u32) -> Vec<u32> {
     let inodes: Vec<u32> = (0..files).map(|_| machine.vm.create_file(pages)).collect();
@@ -32,85 +32,67 @@ fn fill(machine: &mut Machine<'_>, files: u32, pages: u32) -> Vec<u32> {
 
 #[test]
 fn files_larger_than_memory_evict_the_oldest_pages() {
-    with_machine(
-        "linux-4.20",
-        |_, _| {},
-        1,
-        16384,
-        |machine| {
-            let inodes = fill(machine, 1500, 16);
-            machine.vm.check().unwrap();
-            let stat = machine.vm.stat;
-            assert_eq!(stat.nr_written, 24000);
-            assert!(stat.pgsteal_kswapd > 7000 && stat.oom_kill == 0, "{stat:?}");
-            assert!(stat.allocstall < 100, "kswapd keeps up: {stat:?}");
-            // The pages written last are in memory, the first are not.
-            let first = machine.vm.inodes().get(inodes[0]).space;
-            let is_page = |m: &Machine<'_>, index| {
-                matches!(m.vm.spaces().slot(first, index), pageblock_vm::space::Slot::Page(_))
-            };
-            assert!(is_page(machine, 15) && !is_page(machine, 0));
-        },
-    );
+    on_nodes("linux-4.20", 1, 16384, |machine| {
+        let inodes = fill(machine, 1500, 16);
+        machine.vm.check().unwrap();
+        let stat = machine.vm.stat;
+        assert_eq!(stat.nr_written, 24000);
+        assert!(stat.pgsteal_kswapd > 7000 && stat.oom_kill == 0, "{stat:?}");
+        assert!(stat.allocstall < 100, "kswapd keeps up: {stat:?}");
+        // The pages written last are in memory, the first are not.
+        let first = machine.vm.inodes().get(inodes[0]).space;
+        let is_page = |m: &Machine<'_>, index| {
+            matches!(m.vm.spaces().slot(first, index), pageblock_vm::space::Slot::Page(_))
+        };
+        assert!(is_page(machine, 15) && !is_page(machine, 0));
+    });
 }
 
 #[test]
 fn slabs_of_closed_files_are_freed_under_pressure() {
-    with_machine(
-        "linux-4.20",
-        |_, _| {},
-        1,
-        16384,
-        |machine| {
-            let inodes = fill(machine, 2000, 4);
-            let objects = || machine.vm.slabs().caches().iter().map(|c| c.objects).sum::<u64>();
-            let before = objects();
-            for &inode in &inodes {
-                machine.vm.close(inode);
-            }
-            let more = fill(machine, 1500, 16);
-            machine.vm.check().unwrap();
-            let after: u64 = machine.vm.slabs().caches().iter().map(|c| c.objects).sum();
-            assert!(after < before, "{before} objects, now {after}");
-            assert!(machine.vm.stat.kswapd_inodesteal > 0);
-            for inode in more {
-                machine.vm.close(inode);
-                assert!(machine.vm.remove_file(0, inode));
-            }
-        },
-    );
+    on_nodes("linux-4.20", 1, 16384, |machine| {
+        let inodes = fill(machine, 2000, 4);
+        let objects = || machine.vm.slabs().caches().iter().map(|c| c.objects).sum::<u64>();
+        let before = objects();
+        for &inode in &inodes {
+            machine.vm.close(inode);
+        }
+        let more = fill(machine, 1500, 16);
+        machine.vm.check().unwrap();
+        let after: u64 = machine.vm.slabs().caches().iter().map(|c| c.objects).sum();
+        assert!(after < before, "{before} objects, now {after}");
+        assert!(machine.vm.stat.kswapd_inodesteal > 0);
+        for inode in more {
+            machine.vm.close(inode);
+            assert!(machine.vm.remove_file(0, inode));
+        }
+    });
 }
 
 #[test]
 fn compaction_makes_whole_blocks_of_scattered_pages() {
-    with_machine(
-        "linux-4.20",
-        |_, _| {},
-        1,
-        16384,
-        |machine| {
-            let space = machine.vm.create_mapping(12000);
-            for index in 0..12000 {
-                assert!(machine.fault(0, space, index));
-            }
-            // Every other page is freed: half of memory is free, in single pages.
-            let other = machine.vm.create_file(6000);
-            assert!(machine.open(0, other));
-            machine.vm.check().unwrap();
-            for index in (0..12000).step_by(2) {
-                machine.vm.unmap_page(0, space, index);
-            }
-            machine.vm.drain_all();
-            let free_blocks = |m: &Machine<'_>| -> u64 {
-                m.vm.allocator().zones().iter().map(|z| z.nr_free(9) + 2 * z.nr_free(10)).sum()
-            };
-            let before = free_blocks(machine);
-            machine.vm.compact_memory(0);
-            machine.vm.check().unwrap();
-            assert!(free_blocks(machine) >= before + 8, "{before} -> {}", free_blocks(machine));
-            assert!(machine.vm.stat.pgmigrate_success > 2000);
-        },
-    );
+    on_nodes("linux-4.20", 1, 16384, |machine| {
+        let space = machine.vm.create_mapping(12000);
+        for index in 0..12000 {
+            assert!(machine.fault(0, space, index));
+        }
+        // Every other page is freed: half of memory is free, in single pages.
+        let other = machine.vm.create_file(6000);
+        assert!(machine.open(0, other));
+        machine.vm.check().unwrap();
+        for index in (0..12000).step_by(2) {
+            machine.vm.unmap_page(0, space, index);
+        }
+        machine.vm.drain_all();
+        let free_blocks = |m: &Machine<'_>| -> u64 {
+            m.vm.allocator().zones().iter().map(|z| z.nr_free(9) + 2 * z.nr_free(10)).sum()
+        };
+        let before = free_blocks(machine);
+        machine.vm.compact_memory(0);
+        machine.vm.check().unwrap();
+        assert!(free_blocks(machine) >= before + 8, "{before} -> {}", free_blocks(machine));
+        assert!(machine.vm.stat.pgmigrate_success > 2000);
+    });
 }
 
 /// If free pages run out in the middle of a batch, the rest of the batch is not tried; from 4.7 on only the page
@@ -118,31 +100,24 @@ fn compaction_makes_whole_blocks_of_scattered_pages() {
 #[test]
 fn pages_that_were_not_tried_are_no_failures() {
     let failed = |policy| {
-        let mut failed = 0;
-        with_machine(
-            policy,
-            |_, _| {},
-            1,
-            16384,
-            |machine| {
-                let space = machine.vm.create_mapping(15000);
-                let mut faulted = 0;
-                while faulted < 15000 && machine.fault(0, space, faulted) {
-                    faulted += 1;
-                }
-                for index in (0..faulted).step_by(10) {
-                    machine.vm.unmap_page(0, space, index);
-                }
-                machine.vm.drain_all();
-                machine.vm.compact_memory(0);
-                let stat = &machine.vm.stat;
-                // For each migrated page two were isolated: itself and its target.
-                assert!(stat.compact_isolated > 2 * stat.pgmigrate_success, "{policy}: {stat:?}");
-                failed = stat.pgmigrate_fail;
-                machine.vm.remove_space(0, space);
-            },
-        );
-        failed
+        on_nodes(policy, 1, 16384, |machine| {
+            let space = machine.vm.create_mapping(15000);
+            let mut faulted = 0;
+            while faulted < 15000 && machine.fault(0, space, faulted) {
+                faulted += 1;
+            }
+            for index in (0..faulted).step_by(10) {
+                machine.vm.unmap_page(0, space, index);
+            }
+            machine.vm.drain_all();
+            machine.vm.compact_memory(0);
+            let stat = &machine.vm.stat;
+            // For each migrated page two were isolated: itself and its target.
+            assert!(stat.compact_isolated > 2 * stat.pgmigrate_success, "{policy}: {stat:?}");
+            let failed = stat.pgmigrate_fail;
+            machine.vm.remove_space(0, space);
+            failed
+        })
     };
     assert_eq!(["linux-3.10", "linux-4.4"].map(failed), [0; 2]);
     // One for each zone of the two.
@@ -151,48 +126,40 @@ fn pages_that_were_not_tried_are_no_failures() {
 
 #[test]
 fn a_madvised_fault_compacts_for_its_huge_page() {
-    with_machine(
-        "linux-4.20",
-        |_, _| {},
-        1,
-        32768,
-        |machine| {
-            let space = machine.vm.create_mapping(30000);
-            let mut faulted = 0;
-            while faulted < 30000 && machine.fault(0, space, faulted) {
-                faulted += 1;
-                if faulted > 28000 {
-                    break;
-                }
+    on_nodes("linux-4.20", 1, 32768, |machine| {
+        let space = machine.vm.create_mapping(30000);
+        let mut faulted = 0;
+        while faulted < 30000 && machine.fault(0, space, faulted) {
+            faulted += 1;
+            if faulted > 28000 {
+                break;
             }
-            for index in (0..faulted).filter(|i| i % 8 < 5) {
-                machine.vm.unmap_page(0, space, index);
+        }
+        for index in (0..faulted).filter(|i| i % 8 < 5) {
+            machine.vm.unmap_page(0, space, index);
+        }
+        machine.vm.drain_all();
+        let huge = machine.vm.create_mapping(512 * 8);
+        let mut got = 0;
+        for at in 0..8 {
+            let requests: Vec<Request> =
+                fault_requests(&machine.vm.kernel().huge, true, 0, 9).collect();
+            if let Some(pfn) = requests.into_iter().find_map(|r| machine.alloc(0, r)) {
+                machine.vm.add_page(huge, at * 512, pfn, 9);
+                got += 1;
             }
-            machine.vm.drain_all();
-            let huge = machine.vm.create_mapping(512 * 8);
-            let mut got = 0;
-            for at in 0..8 {
-                let requests: Vec<Request> =
-                    fault_requests(&machine.vm.kernel().huge, true, 0, 9).collect();
-                if let Some(pfn) = requests.into_iter().find_map(|r| machine.alloc(0, r)) {
-                    machine.vm.add_page(huge, at * 512, pfn, 9);
-                    got += 1;
-                }
+        }
+        machine.vm.check().unwrap();
+        assert!(got >= 6, "{got} huge pages, {:?}", machine.vm.stat);
+        let stalls = machine.vm.stat.compact_stall;
+        // A fault without MADV_HUGEPAGE does not compact.
+        for request in fault_requests(&machine.vm.kernel().huge, false, 0, 9).collect::<Vec<_>>() {
+            if let Some(pfn) = machine.alloc(0, request) {
+                machine.vm.own(pfn, 9, pageblock_vm::page::Owner::Driver, 0);
             }
-            machine.vm.check().unwrap();
-            assert!(got >= 6, "{got} huge pages, {:?}", machine.vm.stat);
-            let stalls = machine.vm.stat.compact_stall;
-            // A fault without MADV_HUGEPAGE does not compact.
-            for request in
-                fault_requests(&machine.vm.kernel().huge, false, 0, 9).collect::<Vec<_>>()
-            {
-                if let Some(pfn) = machine.alloc(0, request) {
-                    machine.vm.own(pfn, 9, pageblock_vm::page::Owner::Driver, 0);
-                }
-            }
-            assert_eq!(machine.vm.stat.compact_stall, stalls);
-        },
-    );
+        }
+        assert_eq!(machine.vm.stat.compact_stall, stalls);
+    });
 }
 
 #[test]
@@ -229,33 +196,27 @@ fn anonymous_pages_go_to_swap_and_come_back() {
 
 #[test]
 fn the_oom_killer_runs_when_reclaim_fails() {
-    with_machine(
-        "linux-4.20",
-        |_, _| {},
-        1,
-        4096,
-        |machine| {
-            let small = machine.vm.create_mapping(100);
-            assert!((0..100).all(|index| machine.fault(0, small, index)));
-            let space = machine.vm.create_mapping(5000);
-            let served = (0..5000).take_while(|&index| machine.fault(0, space, index)).count();
-            assert!(served > 3000 && served < 4096, "{served}");
-            // The larger process is killed; the request is served.
-            assert_eq!(machine.vm.stat.oom_kill, 1);
-            assert!(machine.vm.is_killed(space) && !machine.vm.is_killed(small));
-            assert_eq!(machine.vm.spaces().get(space).present, 1);
-            machine.vm.check().unwrap();
-            machine.vm.remove_space(0, space);
-            assert!((0..100).all(|index| machine.fault(0, small, index)));
-            // Unkillable processes stay: requests fail.
-            machine.vm.remove_space(0, small);
-            let request = Request::new(0, pageblock::request::Gfp::GFP_KERNEL);
-            while let Some(pfn) = machine.alloc(0, request) {
-                machine.vm.own(pfn, 0, pageblock_vm::page::Owner::Driver, 0);
-            }
-            assert_eq!(machine.vm.stat.oom_kill, 1);
-        },
-    );
+    on_nodes("linux-4.20", 1, 4096, |machine| {
+        let small = machine.vm.create_mapping(100);
+        assert!((0..100).all(|index| machine.fault(0, small, index)));
+        let space = machine.vm.create_mapping(5000);
+        let served = (0..5000).take_while(|&index| machine.fault(0, space, index)).count();
+        assert!(served > 3000 && served < 4096, "{served}");
+        // The larger process is killed; the request is served.
+        assert_eq!(machine.vm.stat.oom_kill, 1);
+        assert!(machine.vm.is_killed(space) && !machine.vm.is_killed(small));
+        assert_eq!(machine.vm.spaces().get(space).present, 1);
+        machine.vm.check().unwrap();
+        machine.vm.remove_space(0, space);
+        assert!((0..100).all(|index| machine.fault(0, small, index)));
+        // Unkillable processes stay: requests fail.
+        machine.vm.remove_space(0, small);
+        let request = Request::new(0, pageblock::request::Gfp::GFP_KERNEL);
+        while let Some(pfn) = machine.alloc(0, request) {
+            machine.vm.own(pfn, 0, pageblock_vm::page::Owner::Driver, 0);
+        }
+        assert_eq!(machine.vm.stat.oom_kill, 1);
+    });
 }
 
 #[test]
@@ -331,55 +292,43 @@ fn objects(machine: &Machine<'_>, cache: &str) -> u64 {
 /// of extents moves from size class to size class.
 #[test]
 fn files_that_grow_slowly_need_longer_lists() {
-    with_machine(
-        "linux-4.20",
-        |_, _| {},
-        1,
-        8192,
-        |machine| {
-            let (slow, quick) = (machine.vm.create_file(8), machine.vm.create_file(8));
-            assert!(machine.open(0, slow) && machine.open(0, quick));
-            assert_eq!(objects(machine, "kmalloc-16"), 0, "an empty file has no list");
-            for index in 0..8 {
-                assert!(machine.touch(0, quick, index, true));
-            }
-            for index in 0..8 {
-                assert!(machine.touch(0, slow, index, true));
-                machine.flush();
-                machine.finish_writes();
-            }
-            let lists = ["kmalloc-16", "kmalloc-32", "kmalloc-64", "kmalloc-96", "kmalloc-128"];
-            assert_eq!(lists.map(|cache| objects(machine, cache)), [1, 0, 0, 0, 1]);
-            for inode in [slow, quick] {
-                machine.vm.close(inode);
-                assert!(machine.vm.remove_file(0, inode));
-            }
-            assert_eq!(lists.map(|cache| objects(machine, cache)), [0; 5]);
-        },
-    );
+    on_nodes("linux-4.20", 1, 8192, |machine| {
+        let (slow, quick) = (machine.vm.create_file(8), machine.vm.create_file(8));
+        assert!(machine.open(0, slow) && machine.open(0, quick));
+        assert_eq!(objects(machine, "kmalloc-16"), 0, "an empty file has no list");
+        for index in 0..8 {
+            assert!(machine.touch(0, quick, index, true));
+        }
+        for index in 0..8 {
+            assert!(machine.touch(0, slow, index, true));
+            machine.flush();
+            machine.finish_writes();
+        }
+        let lists = ["kmalloc-16", "kmalloc-32", "kmalloc-64", "kmalloc-96", "kmalloc-128"];
+        assert_eq!(lists.map(|cache| objects(machine, cache)), [1, 0, 0, 0, 1]);
+        for inode in [slow, quick] {
+            machine.vm.close(inode);
+            assert!(machine.vm.remove_file(0, inode));
+        }
+        assert_eq!(lists.map(|cache| objects(machine, cache)), [0; 5]);
+    });
 }
 
 #[test]
 fn a_cluster_is_written_once_for_all_its_inodes() {
-    with_machine(
-        "linux-4.20",
-        |_, _| {},
-        1,
-        8192,
-        |machine| {
-            let inodes: Vec<u32> = (0..33).map(|_| machine.vm.create_file(2)).collect();
-            for &inode in &inodes {
-                assert!(machine.open(0, inode) && machine.touch(0, inode, 0, true));
-                let space = machine.vm.inodes().get(inode).space;
-                // Read twice: only the first time the access time is older than the content.
-                assert_eq!(machine.vm.touch_atime(space), Some(inode));
-                assert_eq!(machine.vm.touch_atime(space), None);
-                machine.vm.commit_inode(inode);
-            }
-            assert_eq!([machine.vm.take_logged(), machine.vm.take_logged()], [Some(0), Some(1)]);
-            assert_eq!(machine.vm.take_logged(), None);
-        },
-    );
+    on_nodes("linux-4.20", 1, 8192, |machine| {
+        let inodes: Vec<u32> = (0..33).map(|_| machine.vm.create_file(2)).collect();
+        for &inode in &inodes {
+            assert!(machine.open(0, inode) && machine.touch(0, inode, 0, true));
+            let space = machine.vm.inodes().get(inode).space;
+            // Read twice: only the first time the access time is older than the content.
+            assert_eq!(machine.vm.touch_atime(space), Some(inode));
+            assert_eq!(machine.vm.touch_atime(space), None);
+            machine.vm.commit_inode(inode);
+        }
+        assert_eq!([machine.vm.take_logged(), machine.vm.take_logged()], [Some(0), Some(1)]);
+        assert_eq!(machine.vm.take_logged(), None);
+    });
 }
 
 /// The counts that were measured on 6.18 (src/fs/cil.rs): objects of one size at first, of the next size when blocks

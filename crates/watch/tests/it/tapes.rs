@@ -11,7 +11,6 @@ use pageblock::mobility::Migratetype::Unmovable;
 use pageblock::policy::Policy;
 use pageblock::request::{Gfp, Request};
 use pageblock::setup::Setup;
-use pageblock::zone::Geometry;
 use pageblock_doctor::flight::{Event, EventKind, Frame, Ring};
 use pageblock_measure::History;
 use pageblock_measure::value::history::{Content, HistoryBuilder};
@@ -23,15 +22,8 @@ use crate::fake::{look, screen, text};
 /// A run of 16 pageblocks: kernel memory is taken between two samples.
 fn history() -> History {
     let span = FrameRange::new(0, 1 << 13);
-    let (present, managed) = (1 << 13, 1 << 13);
-    let zone = ZoneSpec { node: NodeId(0), kind: ZoneKind::Normal, span, present, managed };
-    let setup = Setup {
-        policy: Policy::parse("linux-6.12").unwrap(),
-        geometry: Geometry::default(),
-        zones: &[zone],
-        cpu_nodes: &[NodeId(0)],
-        distances: &[],
-    };
+    let zones = [ZoneSpec::full(NodeId(0), ZoneKind::Normal, span)];
+    let setup = Setup::new(Policy::parse("linux-6.12").unwrap(), &zones, &[NodeId(0)]);
     let mut memory = vec![MaybeUninit::uninit(); setup.metadata_size().unwrap()];
     let mut allocator = Allocator::new(&mut memory, &setup).unwrap();
     allocator.release(FrameRange::new(512, 1 << 13)).unwrap();

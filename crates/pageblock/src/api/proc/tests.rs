@@ -3,7 +3,6 @@
 use super::*;
 use crate::api::setup::Setup;
 use crate::base::frame::FrameRange;
-use crate::base::geometry::Geometry;
 use crate::base::ids::{CpuId, NodeId};
 use crate::base::layout::ZoneSpec;
 use crate::base::request::{Gfp, Request};
@@ -17,19 +16,14 @@ use std::vec;
 fn check(policy: &str, dump: impl FnOnce(&Allocator<'_>) -> String, expect: &str) {
     let zone = |node, kind, start, end| {
         let span = FrameRange::new(start, end);
-        ZoneSpec { node, kind, span, present: span.len(), managed: span.len() }
+        ZoneSpec::full(node, kind, span)
     };
-    let setup = Setup {
-        policy: Policy::parse(policy).unwrap(),
-        geometry: Geometry::default(),
-        zones: &[
-            zone(NodeId(0), ZoneKind::Dma, 1, 1024),
-            zone(NodeId(0), ZoneKind::Normal, 1024, 2048),
-            zone(NodeId(1), ZoneKind::Normal, 2048, 4096),
-        ],
-        cpu_nodes: &[NodeId(0)],
-        distances: &[],
-    };
+    let zones = [
+        zone(NodeId(0), ZoneKind::Dma, 1, 1024),
+        zone(NodeId(0), ZoneKind::Normal, 1024, 2048),
+        zone(NodeId(1), ZoneKind::Normal, 2048, 4096),
+    ];
+    let setup = Setup::new(Policy::parse(policy).unwrap(), &zones, &[NodeId(0)]);
     let mut memory = vec![MaybeUninit::uninit(); setup.metadata_size().unwrap()];
     let mut allocator = Allocator::new(&mut memory, &setup).unwrap();
     allocator.release(FrameRange::new(1, 4096)).unwrap();
