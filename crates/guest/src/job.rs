@@ -1,5 +1,6 @@
 //! What a guest has to do, as the host writes it into the guest's first file system.
 
+use pageblock_simulate::workload::{apppressure, hugealloc};
 use serde::{Deserialize, Serialize};
 
 /// The job's file in the guest.
@@ -86,56 +87,14 @@ pub enum Load {
     /// A memory cache with its client, while dd writes files.
     Parallelio(Parallelio),
     /// Apps that are launched, used and paged out.
-    Apppressure(Apppressure),
+    Apppressure {
+        /// Rounds over all apps; the first only builds them up.
+        rounds: u64,
+        /// The amounts of the simulated workload.
+        amounts: apppressure::Amounts,
+    },
     /// A load that recordings were made with.
     Mixed(Mixed),
-}
-
-/// The amounts of apppressure, each of the scaled machine; pairs are ranges, both ends included.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
-pub struct Apppressure {
-    /// Apps.
-    pub apps: u64,
-    /// Rounds over all apps; the first only builds them up.
-    pub rounds: u64,
-    /// By how much the machine is smaller.
-    pub divisor: u64,
-    /// Anonymous pages of an app.
-    pub anon: (u64, u64),
-    /// Pages of an app's own files.
-    pub own_pages: (u64, u64),
-    /// Pages of files that all use.
-    pub shared_pages: u64,
-    /// The user's files.
-    pub media_files: u64,
-    /// Threads, tables of pages, areas of memory, small objects and binder pages of an app.
-    pub threads: (u64, u64),
-    /// See `threads`.
-    pub tables: (u64, u64),
-    /// See `threads`.
-    pub areas: (u64, u64),
-    /// See `threads`.
-    pub small: (u64, u64),
-    /// See `threads`.
-    pub binder: (u64, u64),
-    /// Graphics buffers of an app.
-    pub buffers: (u64, u64),
-    /// Pages of a buffer.
-    pub buffer_pages: (u64, u64),
-    /// The time a launch computes, of a new and of a cached app, in microseconds.
-    pub think_us: (u64, u64),
-    /// The time between two turns of a use, in microseconds.
-    pub turn_us: u64,
-    /// Pages that are freed and filled in a turn, and pages of files that are read.
-    pub turn_anon: u64,
-    /// See `turn_anon`.
-    pub turn_files: u64,
-    /// The time in the background after which an app is paged out, in milliseconds.
-    pub page_out_after_ms: u64,
-    /// Pages of the system's own programs, and those touched in a turn.
-    pub system_pages: u64,
-    /// See `system_pages`.
-    pub system_touches: u64,
 }
 
 /// The amounts of parallelio.
@@ -170,30 +129,15 @@ pub struct Hugealloc {
     pub builds: u64,
     /// Jobs of a build.
     pub jobs: u64,
-    /// Programs of a job.
-    pub programs: u64,
-    /// Pages of the memory of a job, the least and the most.
-    pub job_pages: (u64, u64),
-    /// Pages of a source.
-    pub source_pages: u64,
-    /// Headers.
-    pub headers: u64,
-    /// Headers that a job reads.
-    pub headers_read: u64,
-    /// Pages of a header.
-    pub header_pages: u64,
-    /// Pages of an object.
-    pub object_pages: u64,
     /// Batches of a build.
     pub batches: u64,
     /// Huge pages of a batch.
     pub batch: u64,
     /// Pages of the memory cache.
     pub cache: u64,
-    /// Pages that it touches each time.
-    pub touches: u64,
-    /// The time between two turns of it, in microseconds.
-    pub turn_us: u64,
+    /// The other amounts of the simulated workload.
+    #[serde(flatten)]
+    pub amounts: hugealloc::Amounts,
 }
 
 /// The amounts of a load that recordings were made with.

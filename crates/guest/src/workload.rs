@@ -11,7 +11,7 @@ use pageblock_simulate::workload::{
 };
 
 use crate::error::Error;
-use crate::job::{Apppressure, Hugealloc, Load, Mixed, Parallelio, Setting, Thpfioscale};
+use crate::job::{Hugealloc, Load, Mixed, Parallelio, Setting, Thpfioscale};
 use crate::qemu::Accelerator;
 use crate::settings::Settings;
 
@@ -178,29 +178,7 @@ fn of_apppressure(machine: &MachineSpec) -> Result<Amounts, Error> {
     let files = amounts.apps * amounts.own_pages.1
         + amounts.shared_pages
         + amounts.media_files * amounts.media_pages;
-    let load = Load::Apppressure(Apppressure {
-        apps: amounts.apps,
-        rounds: EMULATED_ROUNDS,
-        divisor: amounts.divisor,
-        anon: amounts.anon,
-        own_pages: amounts.own_pages,
-        shared_pages: amounts.shared_pages,
-        media_files: amounts.media_files,
-        threads: amounts.threads,
-        tables: amounts.tables,
-        areas: amounts.areas,
-        small: amounts.small,
-        binder: amounts.binder,
-        buffers: amounts.buffers,
-        buffer_pages: amounts.buffer_pages,
-        think_us: (amounts.think.0 / 1000, amounts.think.1 / 1000),
-        turn_us: amounts.turn / 1000,
-        turn_anon: amounts.turn_anon,
-        turn_files: amounts.turn_files,
-        page_out_after_ms: amounts.page_out_after / 1_000_000,
-        system_pages: amounts.system_pages,
-        system_touches: amounts.system_touches,
-    });
+    let load = Load::Apppressure { rounds: EMULATED_ROUNDS, amounts };
     Ok(Amounts { load, data_mib: files / 256 + BESIDE_FILES_MIB })
 }
 
@@ -218,18 +196,10 @@ fn of_hugealloc(
     let load = Load::Hugealloc(Hugealloc {
         builds: builds.into(),
         jobs: sizes.jobs,
-        programs: amounts.programs,
-        job_pages: amounts.job_pages,
-        source_pages: amounts.source_pages,
-        headers: amounts.headers.0,
-        headers_read: amounts.headers.1,
-        header_pages: amounts.header_pages,
-        object_pages: amounts.object_pages,
         batches: sizes.batches,
         batch: sizes.batch,
         cache: sizes.cache,
-        touches: amounts.touches,
-        turn_us: amounts.turn / 1000 * pace,
+        amounts: hugealloc::Amounts { turn: amounts.turn * pace, ..amounts },
     });
     let pages = sizes.jobs * (amounts.source_pages + 3 * amounts.object_pages)
         + amounts.headers.0 * amounts.header_pages;

@@ -16,8 +16,8 @@ use rustix::process::{Pid, PidfdFlags, pidfd_open};
 
 use super::{Random, begin, prepared, rest};
 use crate::inside::memory::page_out;
-use crate::job::Apppressure;
 use crate::message::Measured;
+use pageblock_simulate::workload::apppressure::Amounts;
 
 pub(super) use app::run as app;
 
@@ -40,7 +40,7 @@ struct Known {
 type Background = Mutex<Vec<(usize, Instant)>>;
 
 /// Runs the rounds; the first only builds the apps up and is not counted.
-pub(super) fn run(sizes: &Apppressure, seed: u64) -> Result<Measured, String> {
+pub(super) fn run(count: u64, sizes: &Amounts, seed: u64) -> Result<Measured, String> {
     begin("making files", 0.0)?;
     make_files(sizes, seed).map_err(|error| format!("files: {error}"))?;
     begin("starting apps", 0.1)?;
@@ -51,7 +51,7 @@ pub(super) fn run(sizes: &Apppressure, seed: u64) -> Result<Measured, String> {
     let result = std::thread::scope(|scope| {
         beside::start(scope, sizes, seed, &over);
         scope.spawn(|| page_out_old(sizes, &handles, &background, &over));
-        let result = rounds(sizes, &mut apps, &background);
+        let result = rounds(count, &mut apps, &background);
         over.store(true, Relaxed);
         result
     });
@@ -63,14 +63,10 @@ pub(super) fn run(sizes: &Apppressure, seed: u64) -> Result<Measured, String> {
     result
 }
 
-fn rounds(
-    sizes: &Apppressure,
-    apps: &mut [Known],
-    background: &Background,
-) -> Result<Measured, String> {
+fn rounds(count: u64, apps: &mut [Known], background: &Background) -> Result<Measured, String> {
     let mut measured = Measured::default();
-    for round in 0..sizes.rounds {
-        begin(&format!("round {}", round + 1), 0.1 + 0.9 * round as f64 / sizes.rounds as f64)?;
+    for round in 0..count {
+        begin(&format!("round {}", round + 1), 0.1 + 0.9 * round as f64 / count as f64)?;
         if round == 1 {
             prepared()?;
         }
@@ -103,7 +99,7 @@ fn ask(app: &mut Known, what: u8) -> bool {
 }
 
 /// Starts an app, which says where its memory is.
-fn start(sizes: &Apppressure, number: u64, seed: u64) -> Result<Known, String> {
+fn start(sizes: &Amounts, number: u64, seed: u64) -> Result<Known, String> {
     let failed = |error: std::io::Error| format!("app {number}: {error}");
     let text = serde_json::to_string(sizes).map_err(|error| error.to_string())?;
     let mut child = Command::new("/proc/self/exe")
@@ -126,7 +122,7 @@ fn start(sizes: &Apppressure, number: u64, seed: u64) -> Result<Known, String> {
 
 /// Pages out the memory of apps that have been in the background for long enough.
 fn page_out_old(
-    sizes: &Apppressure,
+    sizes: &Amounts,
     apps: &[(std::io::Result<OwnedFd>, (u64, u64))],
     background: &Background,
     over: &AtomicBool,
@@ -134,7 +130,7 @@ fn page_out_old(
     while !over.load(Relaxed) {
         rest(LOOK_EVERY);
         let old = |(_, since): &(usize, Instant)| {
-            since.elapsed() > Duration::from_millis(sizes.page_out_after_ms)
+            since.elapsed() > Duration::from_nanos(sizes.page_out_after)
         };
         let mut list = lock(background);
         let Some(at) = list.iter().position(old) else { continue };
@@ -152,7 +148,7 @@ fn page_out_old(
     }
 }
 
-fn make_files(sizes: &Apppressure, seed: u64) -> std::io::Result<()> {
+fn make_files(sizes: &Amounts, seed: u64) -> std::io::Result<()> {
     let mut random = Random::new(seed, 1);
     let page = [7; 4096];
     let file = |path: String, pages: u64| -> std::io::Result<()> {
@@ -187,6 +183,6 @@ fn read(path: &str, bytes: u64) -> std::io::Result<()> {
 }
 
 /// Reads a file of the user, or its first page.
-fn read_media(sizes: &Apppressure, random: &mut Random, bytes: u64) -> std::io::Result<()> {
+fn read_media(sizes: &Amounts, random: &mut Random, bytes: u64) -> std::io::Result<()> {
     read(&format!("{FOLDER}/media/{}", random.below(sizes.media_files)), bytes)
 }

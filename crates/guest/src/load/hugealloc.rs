@@ -35,7 +35,10 @@ pub(super) fn run(sizes: &Hugealloc, seed: u64) -> Result<Measured, String> {
     fs::write("/proc/sys/vm/drop_caches", "3").map_err(|error| format!("drop_caches: {error}"))?;
     let mut cache = Command::new("/proc/self/exe")
         .arg("memory-cache")
-        .args([sizes.cache, sizes.touches, sizes.turn_us, seed].map(|number| number.to_string()))
+        .args(
+            [sizes.cache, sizes.amounts.touches, sizes.amounts.turn, seed]
+                .map(|number| number.to_string()),
+        )
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
         .spawn()
@@ -105,12 +108,12 @@ fn plant(sizes: &Hugealloc) -> std::io::Result<()> {
     for folder in [SOURCES, HEADERS, OBJECTS] {
         fs::create_dir_all(folder)?;
     }
-    for at in 0..sizes.jobs.max(sizes.headers) {
+    for at in 0..sizes.jobs.max(sizes.amounts.headers.0) {
         if at < sizes.jobs {
-            write_file(&format!("{SOURCES}/{at}"), sizes.source_pages)?;
+            write_file(&format!("{SOURCES}/{at}"), sizes.amounts.source_pages)?;
         }
-        if at < sizes.headers {
-            write_file(&format!("{HEADERS}/{at}"), sizes.header_pages)?;
+        if at < sizes.amounts.headers.0 {
+            write_file(&format!("{HEADERS}/{at}"), sizes.amounts.header_pages)?;
         }
     }
     Ok(())
@@ -124,7 +127,9 @@ fn build(sizes: &Hugealloc, seed: u64) -> Result<Vec<Duration>, String> {
         fs::remove_file(object.map_err(io)?.path()).map_err(io)?;
     }
     (0..sizes.jobs).try_for_each(|at| read_file(&format!("{SOURCES}/{at}"), 0)).map_err(io)?;
-    (0..sizes.headers).try_for_each(|at| read_file(&format!("{HEADERS}/{at}"), 0)).map_err(io)?;
+    (0..sizes.amounts.headers.0)
+        .try_for_each(|at| read_file(&format!("{HEADERS}/{at}"), 0))
+        .map_err(io)?;
     let (next, done) = (Arc::new(AtomicU64::new(0)), Arc::new(AtomicU64::new(0)));
     let cpus = std::thread::available_parallelism().map_or(1, usize::from);
     let times = std::thread::scope(|scope| {
@@ -150,18 +155,19 @@ fn worker(sizes: &Hugealloc, seed: u64, next: &AtomicU64, done: &AtomicU64) -> R
         if job >= sizes.jobs {
             return Ok(());
         }
-        for _ in 1..sizes.programs {
+        for _ in 1..sizes.amounts.programs {
             finish("a program of a job", start("nothing", &[])?)?;
         }
+        let amounts = &sizes.amounts;
         let numbers = [
             job,
-            sizes.source_pages,
-            sizes.headers,
-            sizes.headers_read,
-            sizes.header_pages,
-            sizes.job_pages.0,
-            sizes.job_pages.1,
-            sizes.object_pages,
+            amounts.source_pages,
+            amounts.headers.0,
+            amounts.headers.1,
+            amounts.header_pages,
+            amounts.job_pages.0,
+            amounts.job_pages.1,
+            amounts.object_pages,
             seed,
         ];
         finish("a compile job", start("compile", &numbers)?)?;
@@ -211,20 +217,20 @@ fn batches(sizes: &Hugealloc, done: &AtomicU64) -> std::io::Result<Vec<Duration>
 /// Links: reads every object and writes as much, twice.
 fn link(sizes: &Hugealloc) -> std::io::Result<()> {
     for job in 0..sizes.jobs {
-        read_file(&format!("{OBJECTS}/{job}"), sizes.object_pages)?;
+        read_file(&format!("{OBJECTS}/{job}"), sizes.amounts.object_pages)?;
     }
     (0..2).try_for_each(|at| {
-        write_file(&format!("{OBJECTS}/image-{at}"), sizes.jobs * sizes.object_pages)
+        write_file(&format!("{OBJECTS}/image-{at}"), sizes.jobs * sizes.amounts.object_pages)
     })
 }
 
 /// Serves clients from memory until it is killed: long-lived items, of which popular ones are touched more often, and
 /// network buffers in flight.
 pub(super) fn memory_cache(numbers: &[u64]) -> Result<(), String> {
-    let &[pages, touches, turn_us, seed] = numbers else {
+    let &[pages, touches, turn, seed] = numbers else {
         return Err("the memory cache has four numbers".to_owned());
     };
-    serve(pages, touches, Duration::from_micros(turn_us), seed)
+    serve(pages, touches, Duration::from_nanos(turn), seed)
         .map_err(|error| format!("the memory cache: {error}"))
 }
 

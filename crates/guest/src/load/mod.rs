@@ -36,7 +36,7 @@ pub(crate) fn run(arguments: &[String]) -> Result<(), String> {
             Load::Thpfioscale(sizes) => thpfioscale::run(sizes, job.seed)?,
             Load::Hugealloc(sizes) => hugealloc::run(sizes, job.seed)?,
             Load::Parallelio(sizes) => parallelio::run(sizes, job.seed)?,
-            Load::Apppressure(sizes) => apppressure::run(sizes, job.seed)?,
+            Load::Apppressure { rounds, amounts } => apppressure::run(*rounds, amounts, job.seed)?,
             Load::Mixed(sizes) => mixed::run(sizes, job.seed)?,
         };
         return tell(&Message::Measured(measured));

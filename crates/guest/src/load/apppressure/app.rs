@@ -10,7 +10,7 @@ use rustix::fs::{MemfdFlags, ftruncate, memfd_create};
 use super::super::{Random, rest};
 use super::{FOLDER, read, read_media};
 use crate::inside::memory::{HUGE, Mapping, PAGE, dma_buffer};
-use crate::job::Apppressure;
+use pageblock_simulate::workload::apppressure::Amounts;
 
 /// The parts of a launch, each with all kinds of work; and the turns of a use.
 const PARTS: u64 = 64;
@@ -21,7 +21,7 @@ const STACK: usize = 32 << 10;
 const SMALL: usize = 80;
 
 struct App<'s> {
-    sizes: &'s Apppressure,
+    sizes: &'s Amounts,
     number: u64,
     random: Random,
     memory: Mapping,
@@ -39,13 +39,13 @@ pub(in super::super) fn run(arguments: &[&str]) -> Result<(), String> {
     let &[number, seed, sizes] = arguments else {
         return Err("an app has three arguments".to_owned());
     };
-    let sizes: Apppressure = serde_json::from_str(sizes).map_err(|error| error.to_string())?;
+    let sizes: Amounts = serde_json::from_str(sizes).map_err(|error| error.to_string())?;
     let number: u64 = number.parse().map_err(|_| "an app has a number".to_owned())?;
     let seed: u64 = seed.parse().map_err(|_| "an app has a seed".to_owned())?;
     serve(&sizes, number, seed).map_err(|error| format!("app {number}: {error}"))
 }
 
-fn serve(sizes: &Apppressure, number: u64, seed: u64) -> std::io::Result<()> {
+fn serve(sizes: &Amounts, number: u64, seed: u64) -> std::io::Result<()> {
     let mut random = Random::new(seed.wrapping_mul(1000) + number, 2);
     let memory = Mapping::new(random.between(sizes.anon) as usize)?;
     memory.want_small()?;
@@ -90,8 +90,8 @@ impl App<'_> {
         let pages = self.memory.pages() as u64;
         let shared = self.sizes.shared_pages.div_ceil(256);
         for at in 0..PARTS {
-            let think = if warm { self.sizes.think_us.1 } else { self.sizes.think_us.0 };
-            rest(Duration::from_micros(think / PARTS));
+            let think = if warm { self.sizes.think.1 } else { self.sizes.think.0 };
+            rest(Duration::from_nanos(think / PARTS));
             if warm {
                 for page in part(at, pages / 2) {
                     self.memory.touch((2 * page + first) as usize);
@@ -186,7 +186,7 @@ impl App<'_> {
                 read_media(self.sizes, &mut self.random, u64::MAX)?;
             }
             self.replace_buffer();
-            rest(Duration::from_micros(self.sizes.turn_us));
+            rest(Duration::from_nanos(self.sizes.turn));
         }
         Ok(())
     }

@@ -8,7 +8,7 @@ use std::time::Duration;
 use super::super::{Random, rest};
 use super::{FOLDER, read, read_media};
 use crate::inside::memory::{Mapping, PAGE};
-use crate::job::Apppressure;
+use pageblock_simulate::workload::apppressure::Amounts;
 
 /// Network buffers in flight.
 const IN_FLIGHT: u64 = 16;
@@ -18,7 +18,7 @@ const SYSTEM_READS: u64 = 8 * PAGE as u64;
 /// Starts everything; it goes on until it is over.
 pub(super) fn start<'s, 'e: 's>(
     scope: &'s Scope<'s, 'e>,
-    sizes: &'e Apppressure,
+    sizes: &'e Amounts,
     seed: u64,
     over: &'e AtomicBool,
 ) {
@@ -29,7 +29,7 @@ pub(super) fn start<'s, 'e: 's>(
 }
 
 /// The system's long-lived memory, of which some is touched each time.
-fn system(sizes: &Apppressure, mut random: Random, over: &AtomicBool) {
+fn system(sizes: &Amounts, mut random: Random, over: &AtomicBool) {
     let Ok(mut memory) = Mapping::new(sizes.system_pages as usize) else { return };
     (0..memory.pages()).for_each(|page| memory.touch(page));
     let shared = sizes.shared_pages.div_ceil(256);
@@ -46,7 +46,7 @@ fn system(sizes: &Apppressure, mut random: Random, over: &AtomicBool) {
 }
 
 /// Threads that live for some seconds.
-fn threads(sizes: &Apppressure, mut random: Random, over: &AtomicBool) {
+fn threads(sizes: &Amounts, mut random: Random, over: &AtomicBool) {
     while !over.load(Relaxed) {
         rest(Duration::from_millis(100 * sizes.divisor));
         let life = Duration::from_secs(1 + random.below(20));
@@ -55,7 +55,7 @@ fn threads(sizes: &Apppressure, mut random: Random, over: &AtomicBool) {
 }
 
 /// Datagrams of up to 28 KiB, some of them in flight.
-fn network(sizes: &Apppressure, mut random: Random, over: &AtomicBool) {
+fn network(sizes: &Amounts, mut random: Random, over: &AtomicBool) {
     let Ok((from, to)) = UnixDatagram::pair() else { return };
     let packet = vec![0; 28 << 10];
     let mut received = packet.clone();
@@ -71,7 +71,7 @@ fn network(sizes: &Apppressure, mut random: Random, over: &AtomicBool) {
 }
 
 /// Lookups of the user's files.
-fn lookups(sizes: &Apppressure, mut random: Random, over: &AtomicBool) {
+fn lookups(sizes: &Amounts, mut random: Random, over: &AtomicBool) {
     while !over.load(Relaxed) {
         rest(Duration::from_millis(25 * sizes.divisor));
         let _ = read_media(sizes, &mut random, PAGE as u64);

@@ -1,5 +1,7 @@
 //! The amounts of launches, for programs that do the same on a real kernel.
 
+use serde::{Deserialize, Serialize};
+
 use super::Form;
 use super::sizes::{self, Sizes};
 use crate::error::Error;
@@ -10,7 +12,7 @@ use crate::sim::machine_file::MachineSpec;
 type Range = (u64, u64);
 
 /// The amounts of [`Form::Launch`] on a machine; pairs are ranges, both ends included.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Amounts {
     /// Apps.
     pub apps: u64,

@@ -1,9 +1,11 @@
 //! Every amount of the benchmark, for programs that do the same on a real kernel.
 
+use serde::{Deserialize, Serialize};
+
 use super::{Sizes, build, load};
 
 /// The amounts of the benchmark on a machine.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Amounts {
     /// Programs of a job.
     pub programs: u64,
