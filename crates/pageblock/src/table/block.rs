@@ -157,6 +157,15 @@ impl PageMap<'_> {
         self.known(i) & SKIP != 0
     }
 
+    /// Returns the last pageblock without a skip hint among those that hold the frames from `low` to `high`, as its
+    /// number.
+    pub(crate) fn last_without_hint(&self, low: Index, high: Index) -> Option<u32> {
+        let first = low >> self.pageblock_order;
+        let words = self.blocks.get(first as usize..=(high >> self.pageblock_order) as usize)?;
+        let at = words.iter().rposition(|word| word.load(Relaxed) as u8 & SKIP == 0)?;
+        Some(first + at as u32)
+    }
+
     pub(crate) fn set_skip(&self, i: Index, skip: bool) {
         let old = self.known(i);
         self.set_known(i, if skip { old | SKIP } else { old & !SKIP });

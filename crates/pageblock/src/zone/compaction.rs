@@ -42,6 +42,14 @@ impl Zone<'_> {
         self.map.index(pfn).is_some_and(|i| self.map.skip(i))
     }
 
+    /// Returns the start of the last pageblock without a skip hint, from that of `low` to that of `high`, both frames
+    /// of the zone; `None` if all have hints.
+    #[must_use]
+    pub fn last_without_hint(&self, low: Pfn, high: Pfn) -> Option<Pfn> {
+        let block = self.map.last_without_hint(self.map.index(low)?, self.map.index(high)?)?;
+        Some(self.map.pfn(block << self.geometry.pageblock_order))
+    }
+
     /// Takes the free block that starts at a frame off its list, regardless of watermarks, and returns its order;
     /// `None` if no free block starts there. The block is then allocated, with movable content. If it is half a
     /// pageblock or more, its pageblocks become movable (`__isolate_free_page`).
@@ -100,6 +108,24 @@ mod tests {
     use crate::base::request::Gfp;
     use crate::base::request::Request;
     use crate::testing::with_zone;
+
+    #[test]
+    fn the_last_pageblock_without_a_hint_is_the_one_that_a_walk_finds() {
+        with_zone("linux-6.12", Geometry::default(), 8 << 9, |allocator| {
+            let (zone, _) = allocator.zone_and_cache(ZoneIndex(0), CpuId(0)).unwrap();
+            for hints in 0..=u8::MAX {
+                for block in 0..8 {
+                    zone.set_skip(Pfn(block << 9), hints >> block & 1 != 0).unwrap();
+                }
+                for (low, high) in (0..8).flat_map(|low| (low..8).map(move |high| (low, high))) {
+                    let walk = (low..=high).rev().map(|block| Pfn(block << 9));
+                    let found = zone.last_without_hint(Pfn(low << 9), Pfn((high << 9) + 7));
+                    assert_eq!(found, walk.clone().find(|&pfn| !zone.skip(pfn)), "{hints:b}");
+                }
+            }
+            assert_eq!(zone.last_without_hint(Pfn(0), Pfn(8 << 9)), None);
+        });
+    }
 
     #[test]
     fn an_isolated_block_is_split_and_freed_page_by_page() {

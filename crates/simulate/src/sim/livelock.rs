@@ -17,16 +17,12 @@ use super::{MILLISECOND, Nanos, SECOND};
 pub const REQUEST_LIMIT: Nanos = 120 * SECOND;
 /// In each window of this many steps of tasks...
 pub const STEPS: u64 = 1 << 21;
-/// A pass over all pageblocks of the machine counts as this many of them: it takes no virtual time, but real time...
-pub const PASS_STEPS: u64 = 64;
 /// ... programs must touch this many pages, or do as many steps of their workload.
 pub const PROGRESS: u64 = 1024;
 /// The longest time in which programs may touch no page; their longest sleep is ten seconds.
 pub const IDLE_LIMIT: Nanos = 600 * SECOND;
 /// Steps between two checks while the clock does not advance.
 const LOOK_EVERY: u64 = 1 << 16;
-/// Passes over all pageblocks between two checks.
-const LOOK_PASSES: u64 = 64;
 
 /// A task in the slow path.
 #[derive(Clone, Copy, Debug)]
@@ -41,7 +37,7 @@ struct Mark {
     /// Pages that programs touched, plus the steps that workloads count ([`World::steps`]).
     done: u64,
     time: Nanos,
-    /// Steps of tasks, and passes over pageblocks.
+    /// Steps of tasks.
     steps: u64,
 }
 
@@ -52,8 +48,6 @@ pub(crate) struct LivelockWatch {
     /// The names of the tasks, by number.
     pub(crate) names: Vec<&'static str>,
     next_look: Nanos,
-    /// The next check by pageblocks that compaction has passed.
-    next_pass: u64,
     /// The last time at which a page was seen to be touched.
     last: Mark,
     /// The start of the current window of steps.
@@ -75,21 +69,15 @@ impl World<'_> {
     /// Checks for progress about once a second; ends the run if there is none.
     #[inline]
     pub(crate) fn watch_progress(&mut self) {
-        if self.sched.now >= self.watch.next_look
-            || self.task_steps.is_multiple_of(LOOK_EVERY)
-            || self.passed_blocks >= self.watch.next_pass
-        {
+        if self.sched.now >= self.watch.next_look || self.task_steps.is_multiple_of(LOOK_EVERY) {
             self.look_for_livelock();
         }
     }
 
     fn look_for_livelock(&mut self) {
         let done = self.progress + self.steps;
-        let blocks = self.pageblocks();
-        let passes = self.passed_blocks.saturating_mul(PASS_STEPS) / blocks.max(1);
-        let now = Mark { done, time: self.sched.now, steps: self.task_steps + passes };
+        let now = Mark { done, time: self.sched.now, steps: self.task_steps };
         self.watch.next_look = now.time + SECOND;
-        self.watch.next_pass = self.passed_blocks + LOOK_PASSES * blocks;
         let LivelockWatch { last, window, .. } = &mut self.watch;
         if now.done != last.done {
             *last = now;
@@ -109,16 +97,6 @@ impl World<'_> {
         } else if now.time - idle_since >= IDLE_LIMIT {
             self.end_early(EndReason::Livelock, waiting, idle_since);
         }
-    }
-
-    /// Returns the number of the machine's pageblocks.
-    fn pageblocks(&self) -> u64 {
-        let zones = self.vm.allocator().zones().iter();
-        zones
-            .map(|zone| {
-                (zone.span().end.0 - zone.span().start.0) >> zone.geometry().pageblock_order
-            })
-            .sum()
     }
 
     fn longest_waiting(&self) -> Option<(TaskId, Waiting)> {

@@ -92,8 +92,6 @@ pub struct World<'m> {
     pub scale: Scale,
     /// Events since the start.
     pub task_steps: u64,
-    /// Pageblocks that compaction passed since the start.
-    pub passed_blocks: u64,
     /// Programs that were ended because memory was exhausted, and when.
     pub deaths: Vec<(Nanos, String)>,
     /// How the run ended if the workload was not completed.
@@ -199,7 +197,6 @@ impl<'m> World<'m> {
             dirtiers: 1,
             scale: Scale::WHOLE,
             task_steps: 0,
-            passed_blocks: 0,
             deaths: Vec::new(),
             ended: None,
             failure: None,
@@ -228,7 +225,6 @@ impl<'m> World<'m> {
         // The lists are compared before a pageblock changes its type.
         self.count_list_mismatches();
         let work = self.vm.take_work();
-        self.passed_blocks += work.passed_blocks;
         self.pending += self.costs.of(&work);
     }
 

@@ -13,8 +13,6 @@ pub struct Work {
     pub shrunk: u64,
     /// Pages that compaction's scanners looked at.
     pub compact_scanned: u64,
-    /// Pageblocks that compaction passed. They take no time in the model.
-    pub passed_blocks: u64,
     /// Pages that compaction isolated.
     pub isolated: u64,
     /// Page table entries that khugepaged scanned.

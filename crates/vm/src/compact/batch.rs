@@ -96,7 +96,7 @@ impl Compactor {
                 pages(order);
             // The unused target is kept for the next page (`compaction_free`).
             if !moved && self.rules.keep_target {
-                content.hold(to, order, true);
+                content.hold(to, order);
                 self.targets.push_next(to, order);
                 left += 1 << order;
                 continue;
@@ -204,7 +204,7 @@ impl Compactor {
     ) {
         let highest = self.targets.highest();
         while let Some((pfn, order)) = self.targets.take_any() {
-            content.hold(pfn, order, false);
+            content.let_go(pfn, order);
             if let Err(error) = allocator.free(CpuId(cpu), pfn, order, observer) {
                 panic!("freeing the unused target {pfn}: {error}");
             }

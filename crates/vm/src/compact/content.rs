@@ -1,12 +1,35 @@
-//! The pages of this crate as the content that compaction moves.
+//! The content that compaction moves: an embedder's, or the pages of this crate.
 
 use pageblock::frame::{Order, Pfn};
 
-use super::{Content, Mode};
+use super::Mode;
 use crate::base::inject::Inject;
 use crate::page::{Owner, PageFlags, PageTable};
 use crate::pagecache::PageCache;
 use crate::swap::Swap;
+
+/// The content of an embedder's pages.
+pub trait Content {
+    /// Returns whether the content of the block in use that begins with a frame can be migrated now. Only blocks of order
+    /// 0 are asked for, from 6.9 also larger ones below the wanted order (`moves_folios`).
+    fn is_movable(&self, pfn: Pfn, mode: Mode) -> bool;
+
+    /// Migrates the content of a block to another of its order, which is free for it. Returns `false` and leaves the
+    /// content if that fails; otherwise compaction frees `from`.
+    fn migrate(&mut self, from: Pfn, to: Pfn, mode: Mode) -> bool;
+
+    /// Splits the content of a block above order 0 into its pages, as no free block of its order was found. Returns
+    /// whether it did; otherwise the content stays where it is.
+    fn split(&mut self, _pfn: Pfn) -> bool {
+        false
+    }
+
+    /// Notes that compaction holds a free block as a migration target.
+    fn hold(&mut self, _pfn: Pfn, _order: Order) {}
+
+    /// Notes that compaction no longer holds a block.
+    fn let_go(&mut self, _pfn: Pfn, _order: Order) {}
+}
 
 /// Pages of files and mappings are movable, and those of zsmalloc; others are not.
 pub(super) struct Pages<'a> {
@@ -53,12 +76,15 @@ impl Content for Pages<'_> {
         true
     }
 
-    fn hold(&mut self, pfn: Pfn, order: Order, held: bool) {
+    fn hold(&mut self, pfn: Pfn, order: Order) {
         let page = &mut self.pages[pfn.0 as u32];
-        if held {
-            page.own(Owner::Compaction, order, 0, 0);
-        } else {
-            page.disown();
-        }
+        debug_assert!(!page.has(PageFlags::LRU), "{page:?} is no free block");
+        page.own(Owner::Compaction, order, 0, 0);
+    }
+
+    fn let_go(&mut self, pfn: Pfn, _order: Order) {
+        let page = &mut self.pages[pfn.0 as u32];
+        debug_assert_eq!(page.kind(), Owner::Compaction, "compaction does not hold it");
+        page.disown();
     }
 }

@@ -9,8 +9,6 @@ pub struct Scanned {
     pub migrate: u64,
     /// Pages, and blocks as a whole, that the free scanner looked at.
     pub free: u64,
-    /// Pageblocks that a scanner passed, or whose hints were looked at.
-    pub passed_blocks: u64,
     /// The other pages of the blocks that the migration scanner skipped as a whole.
     pub migrate_passed: u64,
     /// The other pages of the blocks that the free scanner skipped as a whole.

@@ -39,12 +39,14 @@ impl Deferral {
         self.considered < 1 << self.shift
     }
 
-    /// Notes that compaction succeeded for an order. `served`: a block was allocated, too.
-    pub fn succeed(&mut self, order: Order, served: bool) {
-        if served {
-            self.considered = 0;
-            self.shift = 0;
-        }
+    /// Notes that a block of an order was allocated after compaction.
+    pub fn serve(&mut self, order: Order) {
+        (self.considered, self.shift) = (0, 0);
+        self.succeed(order);
+    }
+
+    /// Notes that compaction succeeded for an order.
+    pub fn succeed(&mut self, order: Order) {
         if order >= self.order_failed {
             self.order_failed = order + 1;
             debug_assert!(order < self.order_failed, "an order that succeeded is still deferred");
@@ -71,7 +73,7 @@ mod tests {
         }
         assert_eq!((0..20).take_while(|_| deferral.is_deferred(9)).count(), 7);
         assert!(!deferral.is_deferred(9), "it stays at the limit until the next failure");
-        deferral.succeed(9, true);
+        deferral.serve(9);
         assert!(!deferral.is_deferred(9));
         for _ in 0..9 {
             deferral.defer(9);

@@ -113,7 +113,7 @@ impl DirectCompact {
             ZoneStep::More => CompactStep::More,
             ZoneStep::Captured(pfn) => {
                 let order = self.goal.order.unwrap_or(0);
-                vm.compact[compactor.goal().zone].deferral.succeed(order, true);
+                vm.compact[compactor.goal().zone].deferral.serve(order);
                 vm.stat.compact_stall += 1;
                 vm.stat.compact_success += 1;
                 vm.stalls.note_compaction(order);
@@ -188,7 +188,7 @@ impl DirectCompact {
         self.note(result);
         if vm.kernel.compaction.deferral == Deferral::EachZone {
             match result {
-                CompactResult::Success => vm.compact[zone].deferral.succeed(order, false),
+                CompactResult::Success => vm.compact[zone].deferral.succeed(order),
                 CompactResult::Complete | CompactResult::PartialSkipped
                     // Asynchronous compaction skips too much for its failure to say that the zone is hopeless.
                     if self.priority != CompactPriority::Async =>
@@ -232,12 +232,12 @@ impl<O: Observer> Vm<'_, O> {
         let Compacted { priority, preferred } = compacted;
         if self.kernel.compaction.deferral != Deferral::PreferredZone {
             if let Some(zone) = zone_of_page {
-                self.compact[zone].deferral.succeed(order, true);
+                self.compact[zone].deferral.serve(order);
             }
         } else if let Some(zone) = preferred {
             let state = &mut self.compact[zone];
             if served {
-                state.deferral.succeed(order, true);
+                state.deferral.serve(order);
                 state.flush = false;
             } else if priority != CompactPriority::Async {
                 state.deferral.defer(order);
@@ -271,7 +271,6 @@ impl<O: Observer> Vm<'_, O> {
         self.stat.pgmigrate_success += scanned.moved;
         self.stat.pgmigrate_fail += scanned.failed;
         self.work.compact_scanned += scanned.migrate + scanned.free;
-        self.work.passed_blocks += scanned.passed_blocks;
         self.work.isolated += scanned.isolated;
         self.work.migrated += scanned.moved;
         step
@@ -316,7 +315,7 @@ impl<O: Observer> Vm<'_, O> {
                 };
                 let rule = self.kernel.compaction.skip_hints;
                 let (allocator, state) = (&mut self.allocator, &mut self.compact[zone]);
-                self.work.passed_blocks += hints::reset(allocator, zone, state, content, rule);
+                hints::reset(allocator, zone, state, content, rule);
             }
         }
     }

@@ -41,22 +41,29 @@ impl Compactor {
             else {
                 return;
             };
-            self.scanned.passed_blocks += 1;
-            if self.is_target(zone, Pfn(pfn)) {
-                self.empty_block(zone, state, Pfn(pfn), &mut found);
-                if !found.is_empty() {
-                    self.found_free = true;
-                    highest = highest.max(pfn);
-                }
-                self.free_pfn = match scanner {
-                    FreeScanner::FromHighest | FreeScanner::FromLast => pfn,
-                    _ => pfn - pages(order),
+            while found.is_empty() && pfn >= low {
+                let lowest = Pfn(low).align_up(order);
+                let Some(block) = self.last_to_try(zone, lowest, Pfn(pfn)) else {
+                    pfn = lowest.0 - pages(order);
+                    break;
                 };
+                pfn = block.0;
+                if self.may_fill(zone, block) {
+                    self.empty_block(zone, state, block, &mut found);
+                    if !found.is_empty() {
+                        self.found_free = true;
+                        highest = highest.max(pfn);
+                    }
+                    self.free_pfn = match scanner {
+                        FreeScanner::FromHighest | FreeScanner::FromLast => pfn,
+                        _ => pfn - pages(order),
+                    };
+                }
+                pfn -= pages(order);
             }
             for (pfn, order) in found.drain(..) {
                 self.take(allocator, content, pfn, order);
             }
-            pfn -= pages(order);
         }
         if scanner == FreeScanner::FromHighest {
             // The next search starts where this one found its first page.

@@ -61,9 +61,17 @@ impl Compactor {
             else {
                 return;
             };
-            let block = Pfn(self.free_pfn).align_down(order);
-            self.scanned.passed_blocks += 1;
-            if self.is_target(zone, block) {
+            let at = Pfn(self.free_pfn).align_down(order);
+            // With enough targets of other orders it passes a single pageblock.
+            let low = if self.targets.pages() < wanted { low } else { at.0 };
+            let Some(block) = self.last_to_try(zone, Pfn(low), at) else {
+                self.free_pfn = low.saturating_sub(pages(order));
+                return;
+            };
+            if block != at {
+                self.free_pfn = block.0;
+            }
+            if self.may_fill(zone, block) {
                 let end = (block.0 + pages(order)).min(zone.span().end.0);
                 let step = if self.rules.sampling { stride } else { 1 };
                 let taken = self.scan_free(zone, end, step, wanted, &mut found);
@@ -86,9 +94,13 @@ impl Compactor {
         }
     }
 
-    /// Returns whether a pageblock is scanned for targets.
-    pub(super) fn is_target(&self, zone: &Zone<'_>, block: Pfn) -> bool {
-        (self.goal.ignore_hints || !zone.skip(block)) && self.may_fill(zone, block)
+    /// Returns the last pageblock from `low` to `high` that a hint does not exclude; `None` if there is none.
+    pub(super) fn last_to_try(&self, zone: &Zone<'_>, low: Pfn, high: Pfn) -> Option<Pfn> {
+        if self.goal.ignore_hints {
+            return Some(high);
+        }
+        // A step may pass all pageblocks of a zone: word by word, as each of them alone costs more.
+        zone.last_without_hint(low, high)
     }
 
     /// Returns whether content may be migrated to a pageblock (`suitable_migration_target`).
@@ -195,7 +207,7 @@ impl Compactor {
     ) {
         self.scanned.isolated += pages(order);
         if self.rules.moves_folios {
-            content.hold(pfn, order, true);
+            content.hold(pfn, order);
             self.targets.push_last(pfn, order);
             return;
         }
@@ -203,7 +215,7 @@ impl Compactor {
             panic!("splitting the free block at {pfn}: {error}");
         }
         for page in (0..pages(order)).map(|n| pfn.plus(n)) {
-            content.hold(page, 0, true);
+            content.hold(page, 0);
             self.targets.push_next(page, 0);
         }
     }

@@ -94,28 +94,23 @@ impl Compactor {
     }
 }
 
-/// Clears the hints of a zone and moves the positions at which the scanners start (`__reset_isolation_suitable`). Returns the
-/// number of pageblocks that it looked at.
+/// Clears the hints of a zone and moves the positions at which the scanners start (`__reset_isolation_suitable`).
 pub(super) fn reset<C: Content>(
     allocator: &mut Allocator<'_>,
     zone: usize,
     state: &mut ZoneCompact,
     content: &C,
     rule: SkipHints,
-) -> u64 {
+) {
     let Some((zone, _)) = allocator.zone_and_cache(ZoneIndex::new(zone), CpuId(0)) else {
-        return 0;
+        return;
     };
-    let span = zone.span();
-    let blocks = (span.end.0 - span.start.0).div_ceil(pages(zone.geometry().pageblock_order));
-    let looks = rule == SkipHints::NothingFound || state.flush;
     if rule == SkipHints::NothingFound {
         reset_all(zone, state);
     } else if state.flush {
         reset_worthwhile(zone, state, content);
     }
     state.flush = false;
-    if looks { blocks } else { 0 }
 }
 
 /// Clears all hints.
@@ -155,22 +150,23 @@ fn reset_worthwhile<C: Content>(zone: &mut Zone<'_>, state: &mut ZoneCompact, co
     if source.unwrap_or(zone.span().end.0 - 1) >= target.unwrap_or(start) {
         (state.migrate, state.free) = ([low; 2], high);
     }
+    debug_assert!(state.free < zone.span().end.0, "the free scanner starts beyond the zone");
 }
 
-/// Clears the hint of a pageblock if a sample of every eighth page finds what is wanted. Returns whether it has no
-/// hint.
+/// Clears the hint of a pageblock if a sample of every eighth page finds what is wanted. Returns whether it does, or
+/// the hint is clear already.
 fn reset_block<C: Content>(zone: &mut Zone<'_>, pfn: Pfn, wanted: Wanted, content: &C) -> bool {
     let pageblock = zone.geometry().pageblock_order;
     let block = pfn.align_down(pageblock);
     let first = block.max(zone.span().start);
+    // Both ends were found, and the hint is clear already.
+    if wanted.content && wanted.room && !zone.skip(first) {
+        return true;
+    }
     let whole = matches!(zone.state(first), Some(FrameState::Allocated { order, .. }) if order >= pageblock);
     // A block of a whole pageblock has neither content to move away nor room.
     if whole {
         return false;
-    }
-    // Both ends were found, and the hint is clear already.
-    if wanted.content && wanted.room && !zone.skip(first) {
-        return true;
     }
     // The free scanner must not start at an unmovable pageblock.
     if !wanted.content && zone.block_type(first) != Some(Movable) {

@@ -192,7 +192,7 @@ impl<O: Observer> Vm<'_, O> {
         run.compactor = None;
         if let Some(order) = run.order {
             match result {
-                CompactResult::Success => self.compact[zone].deferral.succeed(order, false),
+                CompactResult::Success => self.compact[zone].deferral.succeed(order),
                 CompactResult::Complete | CompactResult::PartialSkipped => {
                     // Pages that were freed by the move may be on the lists of other CPUs.
                     self.drain_all();

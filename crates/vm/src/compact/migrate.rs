@@ -39,7 +39,6 @@ impl Compactor {
         let visited = self.rules.skip_hints != SkipHints::NothingFound;
         // Skipped pageblocks are cheap but not free: a step is bounded.
         for _ in 0..CLUSTER {
-            self.scanned.passed_blocks += 1;
             let block = Pfn(self.migrate_pfn).align_down(pageblock);
             let end = block.0 + pages(pageblock);
             // The scanners have met: above this is the free scanner's part of the zone.

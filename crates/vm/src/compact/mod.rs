@@ -35,6 +35,7 @@ use pageblock::slowpath::CompactResult;
 use pageblock::zone::Zone;
 use pageblock_kernel::rules::compaction::{Compaction, FinishBlock, FinishMark};
 
+pub use self::content::Content;
 pub use self::counts::{Scanned, counted};
 use self::defer::Deferral;
 use self::fast::Searches;
@@ -53,26 +54,6 @@ pub enum Mode {
     SyncLight,
     /// Locks and writes.
     Sync,
-}
-
-/// The content of an embedder's pages.
-pub trait Content {
-    /// Returns whether the content of the block in use that begins with a frame can be migrated now. Only blocks of order
-    /// 0 are asked for, from 6.9 also larger ones below the wanted order (`moves_folios`).
-    fn is_movable(&self, pfn: Pfn, mode: Mode) -> bool;
-
-    /// Migrates the content of a block to another of its order, which is free for it. Returns `false` and leaves the
-    /// content if that fails; otherwise compaction frees `from`.
-    fn migrate(&mut self, from: Pfn, to: Pfn, mode: Mode) -> bool;
-
-    /// Splits the content of a block above order 0 into its pages, as no free block of its order was found. Returns
-    /// whether it did; otherwise the content stays where it is.
-    fn split(&mut self, _pfn: Pfn) -> bool {
-        false
-    }
-
-    /// Notes that compaction holds a free block as a migration target, or no longer does.
-    fn hold(&mut self, _pfn: Pfn, _order: Order, _held: bool) {}
 }
 
 /// The state of a zone between compactions (fields of `struct zone`).
@@ -309,7 +290,7 @@ impl Compactor {
         let positions = (state.migrate[usize::from(goal.mode != Mode::Async)], state.free);
         if restarting {
             let rule = self.rules.skip_hints;
-            self.scanned.passed_blocks += hints::reset(allocator, goal.zone, state, content, rule);
+            hints::reset(allocator, goal.zone, state, content, rule);
         }
         let zone = &allocator.zones()[goal.zone];
         let (start, end) = (zone.span().start.0, zone.span().end.0);
@@ -425,14 +406,9 @@ mod tests {
     use super::*;
     use pageblock::ids::NodeId;
 
-    fn without_request() -> Goal {
-        Goal { order: None, direct: None, whole_zone: true, ..goal(Movable) }
-    }
-
     /// Returns the first steps of a compaction without a request. `kswapd`: kswapd runs after the first step. `room`:
     /// the watermark allows pages to be taken.
-    fn steps(policy: &str, goal: Goal, kswapd: bool, room: bool) -> Vec<ZoneStep> {
-        let mut steps = Vec::new();
+    fn steps(policy: &str, goal: Goal, kswapd: bool, room: bool) -> [ZoneStep; 2] {
         with_allocator(policy, FRAMES, |allocator| {
             fill(allocator);
             if !room {
@@ -441,19 +417,25 @@ mod tests {
             let (zone, _) = allocator.zone_and_cache(ZoneIndex(0), CpuId(0)).unwrap();
             let mut state = ZoneCompact::new(zone);
             let mut compactor = Compactor::new(goal, rules(policy));
-            for _ in 0..2 {
+            [(); 2].map(|()| {
                 let step = compactor.step(allocator, &mut state, &mut AllMovable, 0, &mut ());
-                steps.push(step);
                 allocator.set_kswapd_running(NodeId(0), kswapd);
-            }
-        });
-        steps
+                step
+            })
+        })
     }
 
     /// `__compact_finished`: a proactive compaction ends when kswapd runs.
     #[test]
     fn proactive_compaction_ends_when_kswapd_runs() {
-        let goal = Goal { proactive: Some(0), ignore_hints: true, ..without_request() };
+        let goal = Goal {
+            proactive: Some(0),
+            ignore_hints: true,
+            order: None,
+            direct: None,
+            whole_zone: true,
+            ..goal(Movable)
+        };
         let ended = ZoneStep::Done(CompactResult::PartialSkipped);
         assert_eq!(steps("linux-6.8", goal, true, true), [ZoneStep::More, ended]);
         assert_eq!(steps("linux-6.8", goal, false, true), [ZoneStep::More, ZoneStep::More]);
@@ -463,7 +445,8 @@ mod tests {
     /// complete, so that it is not deferred.
     #[test]
     fn without_room_compaction_is_contended() {
-        let steps = |policy| steps(policy, without_request(), false, false);
+        let goal = Goal { order: None, direct: None, whole_zone: true, ..goal(Movable) };
+        let steps = |policy| steps(policy, goal, false, false);
         assert_eq!(steps("linux-6.8")[0], ZoneStep::Done(CompactResult::Contended));
         assert_eq!(steps("linux-4.20")[0], ZoneStep::Done(CompactResult::Contended));
         let complete = ZoneStep::Done(CompactResult::Complete);

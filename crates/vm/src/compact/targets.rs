@@ -50,14 +50,14 @@ impl Targets {
         let pfn = Pfn(self.lists[usize::from(at)].pop_front()?.into());
         debug_assert!(at >= order, "a target of order {at} for order {order}");
         self.pages -= 1 << at;
-        content.hold(pfn, at, false);
+        content.let_go(pfn, at);
         while at > order {
             if let Err(error) = allocator.split_allocated(pfn, at, at - 1) {
                 panic!("splitting the target at {pfn}: {error}");
             }
             at -= 1;
             let half = pfn.plus(pages(at));
-            content.hold(half, at, true);
+            content.hold(half, at);
             self.push_next(half, at);
         }
         Some(pfn)

@@ -227,6 +227,7 @@ impl Lru {
         let list = Self::list_of(page) as usize;
         let zone = usize::from(page.zone);
         let n = 1u64 << page.order();
+        debug_assert!(page.kind().is_lru() && !page.has(PageFlags::LRU), "{page:?} is on a list");
         page.set(PageFlags::LRU);
         let vec = &mut self.vecs[usize::from(self.vec_of_zone[zone])];
         match at {
@@ -243,6 +244,7 @@ impl Lru {
         let list = Self::list_of(page) as usize;
         let zone = usize::from(page.zone);
         let n = 1u64 << page.order();
+        debug_assert!(page.has(PageFlags::LRU), "{page:?} is on no list");
         page.clear(PageFlags::LRU);
         let vec = &mut self.vecs[usize::from(self.vec_of_zone[zone])];
         vec.lists[list].remove(pages.entries_mut(), pfn);

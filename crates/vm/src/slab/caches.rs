@@ -120,6 +120,7 @@ impl Cache {
 
     /// Removes an empty slab that is on no list.
     fn discard(&mut self, pages: &mut PageTable, slab: u32) -> EmptySlab {
+        debug_assert_eq!(pages[slab].index, 0, "objects of the slab are in use");
         let order = pages[slab].order();
         self.slabs -= 1;
         pages[slab].disown();
@@ -218,6 +219,7 @@ impl Slabs {
             pages[slab].set(PageFlags::FROZEN);
             cache.cpus[cpu].slab = slab;
         }
+        debug_assert!(cache.free_objects(pages, slab) > 0, "an object of a full slab");
         pages[slab].index += 1;
         cache.objects += 1;
         Some(slab)
@@ -248,6 +250,7 @@ impl Slabs {
         order: Order,
         node_of_slab: impl Fn(&PageTable, u32) -> usize,
     ) {
+        debug_assert_eq!(pages[pfn].kind(), Owner::None, "the block has an owner");
         pages[pfn].own(Owner::Slab, order, id, 0);
         pages[pfn].set(PageFlags::FROZEN);
         let cache = &mut self.caches[id as usize];
@@ -271,6 +274,7 @@ impl Slabs {
         node_of_slab: impl Fn(&PageTable, u32) -> usize,
     ) -> Vec<EmptySlab> {
         let cache = &mut self.caches[pages[slab].owner as usize];
+        debug_assert_eq!(pages[slab].kind(), Owner::Slab, "the block is no slab");
         let full = cache.free_objects(pages, slab) == 0;
         pages[slab].index -= 1;
         cache.objects -= 1;
