@@ -69,8 +69,12 @@ impl Content for Frames {
         true
     }
 
-    fn hold(&mut self, pfn: Pfn, _: Order, held: bool) {
-        self.uses[pfn.0 as usize] = if held { Use::Stays } else { Use::Free } as u8;
+    fn hold(&mut self, pfn: Pfn, _: Order) {
+        self.uses[pfn.0 as usize] = Use::Stays as u8;
+    }
+
+    fn let_go(&mut self, pfn: Pfn, _: Order) {
+        self.uses[pfn.0 as usize] = Use::Free as u8;
     }
 }
 

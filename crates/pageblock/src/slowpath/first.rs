@@ -9,7 +9,7 @@ use crate::base::frame::pages;
 use crate::base::request::Gfp;
 use crate::policy::{OomReach, RetryWakes, ThpContended, ThpWaits};
 
-/// `GFP_THISNODE` of these versions: a try on one node, and no more.
+/// `GFP_THISNODE` of these versions: one attempt on one node.
 const GFP_THISNODE: Gfp = Gfp(Gfp::THISNODE.0 | Gfp::NOWARN.0 | Gfp::NORETRY.0);
 
 /// `GFP_TRANSHUGE` of these versions, which also never wakes kswapd.
@@ -73,7 +73,7 @@ impl SlowPath<'_> {
         self.has(GFP_TRANSHUGE) && !self.has(Gfp::KSWAPD_RECLAIM)
     }
 
-    /// Returns whether a huge page is given up: it is not worth reclaiming for where compaction could not work.
+    /// Returns whether a huge page request fails here: reclaim does not help it where compaction was deferred or gave up.
     fn huge_page_gives_up(&self) -> bool {
         let (result, contention) = self.compacted;
         let deferred = result == CompactResult::Deferred;
@@ -117,7 +117,7 @@ impl SlowPath<'_> {
         if progress || self.wants_more() { self.wait_and_retry() } else { self.oom() }
     }
 
-    /// `__GFP_REPEAT` goes on until it has reclaimed the size of the block.
+    /// `__GFP_REPEAT` retries until it has reclaimed as many pages as the block has.
     fn wants_more(&self) -> bool {
         self.has(Gfp::RETRY_MAYFAIL) && self.reclaimed_total < pages(self.demand.order)
     }

@@ -6,8 +6,8 @@ use crate::base::mobility::Migratetype;
 use crate::base::request::Gfp;
 use crate::policy::{Boost, HighatomicHigh, Nofragment, OomReserve, Policy, Slowpath, WmarkCheck};
 
-/// Returns the flags of ordinary attempts in the slow path (`gfp_to_alloc_flags`). Which requests count as
-/// urgent changed together with how a watermark check treats them, hence [`WmarkCheck`] decides.
+/// Returns the flags of ordinary attempts in the slow path (`gfp_to_alloc_flags`). The same commits changed which
+/// requests are urgent and how a watermark check treats them, so [`WmarkCheck`] decides both.
 #[must_use]
 pub fn slow_alloc_flags(policy: &Policy, demand: &Demand, caller: &Caller) -> AllocFlags {
     let mut flags = AllocFlags::WMARK_MIN.with(AllocFlags::CPUSET);
@@ -36,8 +36,8 @@ pub fn slow_alloc_flags(policy: &Policy, demand: &Demand, caller: &Caller) -> Al
     }
 }
 
-/// `__GFP_ATOMIC` of 4.4 to 6.2. Recordings of later kernels lack the bit, whose `GFP_ATOMIC` was
-/// the same request.
+/// Returns whether a request has `__GFP_ATOMIC` of 4.4 to 6.2. Later kernels lack the bit; their `GFP_ATOMIC` is the
+/// same request.
 const fn is_atomic(gfp: Gfp) -> bool {
     gfp.has(Gfp::ATOMIC) || (gfp.has(Gfp::GFP_ATOMIC) && !gfp.has(Gfp::DIRECT_RECLAIM))
 }
@@ -46,7 +46,7 @@ const fn is_rt_task(caller: &Caller) -> bool {
     caller.rt_task && !caller.in_interrupt
 }
 
-/// Up to 6.2.
+/// The reserves of a request up to 6.2.
 const fn harder(flags: AllocFlags, demand: &Demand, caller: &Caller, atomic: bool) -> AllocFlags {
     if atomic {
         let flags = flags.without(AllocFlags::CPUSET);
@@ -59,7 +59,7 @@ const fn harder(flags: AllocFlags, demand: &Demand, caller: &Caller, atomic: boo
     if is_rt_task(caller) { flags.with(AllocFlags::HARDER) } else { flags }
 }
 
-/// From 6.3.
+/// The reserves of a request from 6.3.
 fn reserves(policy: &Policy, flags: AllocFlags, demand: &Demand, caller: &Caller) -> AllocFlags {
     if demand.gfp.has(Gfp::DIRECT_RECLAIM) {
         return if is_rt_task(caller) { flags.with(AllocFlags::MIN_RESERVE) } else { flags };
@@ -75,7 +75,7 @@ fn reserves(policy: &Policy, flags: AllocFlags, demand: &Demand, caller: &Caller
     if high { flags.without(AllocFlags::CPUSET) } else { flags }
 }
 
-/// Returns the flags of the reserves that the caller may use in addition; `None` for most
+/// Returns the flags of the reserves that the caller may also use; `None` for most callers
 /// (`__gfp_pfmemalloc_flags`).
 #[must_use]
 pub fn reserve_flags(policy: &Policy, gfp: Gfp, caller: &Caller) -> Option<AllocFlags> {

@@ -1,5 +1,5 @@
 //! The later generations, from 4.8: retries are bounded, compaction has priorities. The third
-//! (7.2 and later) is one loop, whose first round may do without reclaim.
+//! (7.2 and later) is one loop, whose first round may skip reclaim.
 
 use super::{
     At, CompactPriority, CompactResult, MAX_RETRIES, Nodes, Progress, Round, SlowPath, Step,
@@ -20,7 +20,7 @@ impl SlowPath<'_> {
         self.policy.slowpath == Slowpath::OneLoop
     }
 
-    /// Starts a new round. The second generation takes its reserves into account from the second on.
+    /// Starts a new round. The second generation considers its reserves from its second round on.
     pub(super) fn retry_later(&mut self) -> Step {
         self.round = Round::Loop;
         if !self.is_third_generation() {
@@ -29,8 +29,8 @@ impl SlowPath<'_> {
         self.wake_and_attempt()
     }
 
-    /// Replaces the flags by those of the reserve that the caller may use, if any, and the nodes by
-    /// all nodes where a reserve is used or the cpuset does not matter.
+    /// Sets the flags of the reserve that the caller may use, if any; and all nodes, if it uses a reserve or its
+    /// cpuset does not matter.
     fn take_reserves(&mut self) {
         let reserve = reserve_flags(self.policy, self.demand.gfp, &self.caller);
         if let Some(reserve) = reserve {
@@ -72,10 +72,10 @@ impl SlowPath<'_> {
                 || (kernel_block && self.policy.compact_first == CompactFirst::KernelBlocks))
     }
 
-    /// All that costs nothing was tried.
+    /// Decides what follows once everything that is free of cost was tried.
     pub(super) fn after_last_free_attempt(&mut self) -> Step {
         if !self.has(Gfp::DIRECT_RECLAIM) {
-            // Up to 7.1 such a request fails while it could still break a block of another type.
+            // Up to 7.1 such a request fails though it could still split a block of another type.
             let kswapd = AllocFlags::NOFRAGMENT.with(AllocFlags::KSWAPD);
             let drops = self.is_third_generation() && self.flags.has(kswapd);
             return if drops { self.drop_nofragment() } else { self.nopage() };
@@ -123,7 +123,7 @@ impl SlowPath<'_> {
         }
     }
 
-    /// `should_reclaim_retry`.
+    /// Asks whether reclaim should be retried (`should_reclaim_retry`).
     fn reclaim_retry(&mut self) -> Step {
         if self.reclaimed > 0 && !self.demand.is_costly() {
             self.no_progress_loops = 0;
@@ -146,10 +146,10 @@ impl SlowPath<'_> {
         self.compact_retry()
     }
 
-    /// `should_compact_retry`.
+    /// Asks whether compaction should be retried (`should_compact_retry`).
     ///
-    /// Linux: a request without IO, which cannot compact, was not excluded before 6.8 and could
-    /// loop for ever. 4.8 has no limits here: it always retries orders that are not costly.
+    /// Linux: before 6.8 a request without IO, which cannot compact, was not excluded and could loop forever. 4.8 has
+    /// no limit here: it always retries orders that are not costly.
     pub(super) fn compact_retry(&mut self) -> Step {
         let possible = self.demand.order > 0 && self.has(Gfp::IO) && !self.caller.fatal_signal;
         if self.reclaimed == 0 || !possible {
@@ -197,7 +197,7 @@ impl SlowPath<'_> {
         let promoted = self.effort_order() != self.demand.order;
         self.flags = self.flags.without(AllocFlags::NOFRAGMENT);
         if promoted {
-            // What failed so far was the search for whole blocks.
+            // Only the search for whole blocks has failed so far.
             self.no_progress_loops = 0;
             self.compaction_retries = 0;
         }
@@ -214,7 +214,7 @@ impl SlowPath<'_> {
         self.retry()
     }
 
-    /// Fails the request, unless it may not fail: then it gets a little more, for ever.
+    /// Fails the request. One that may not fail (`__GFP_NOFAIL`) retries forever, with part of the reserve.
     fn nopage(&mut self) -> Step {
         if !self.has(Gfp::NOFAIL) || !self.has(Gfp::DIRECT_RECLAIM) {
             return self.over(Step::Fail);

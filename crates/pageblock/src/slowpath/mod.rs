@@ -1,4 +1,4 @@
-//! The slow path as data: what a request that the fast path could not serve needs next.
+//! The slow path as a state machine: the next step of a request that the fast path could not serve.
 //!
 //! [`SlowPath::next`] returns one [`Step`] at a time; the caller runs it, or charges simulated time
 //! for it, and reports the [`Outcome`]. The order of steps depends on the generation
@@ -27,7 +27,7 @@
 //!             assert_eq!(order, 0);
 //!             Outcome::Done
 //!         }
-//!         // `Allocator::alloc_with` is to have the flags here; there is memory once some was reclaimed.
+//!         // Pass the flags to `Allocator::alloc_with` here; this example has memory once some was reclaimed.
 //!         Step::TryAlloc { .. } if reclaimed > 0 => Outcome::Page,
 //!         Step::TryAlloc { .. } => Outcome::NoPage,
 //!         Step::DirectReclaim { .. } => {
@@ -35,7 +35,7 @@
 //!             Outcome::Reclaimed { pages: 32 }
 //!         }
 //!         Step::Served => break,
-//!         other => panic!("{other:?} is not needed for a page"),
+//!         other => panic!("a page needs no {other:?}"),
 //!     };
 //! }
 //! assert_eq!(reclaimed, 32);
@@ -63,11 +63,11 @@ use crate::policy::{
     Reserve, Slowpath,
 };
 
-/// Orders above it are costly: they do not retry for long, and kill nothing
+/// Orders above it are costly: their requests retry only briefly and never call the OOM killer
 /// (`PAGE_ALLOC_COSTLY_ORDER`).
 pub const PAGE_ALLOC_COSTLY_ORDER: Order = COSTLY_ORDER;
 
-/// Rounds without progress before reclaim is given up; rounds of compaction with progress
+/// The most rounds of reclaim without progress, and of compaction with progress
 /// (`MAX_RECLAIM_RETRIES`, `MAX_COMPACT_RETRIES`).
 pub const MAX_RETRIES: u32 = 16;
 
@@ -149,7 +149,7 @@ impl<'p> SlowPath<'p> {
         }
     }
 
-    /// Sets the caller's flags again: the OOM killer chose it, or a signal came.
+    /// Updates the caller's flags: the OOM killer chose it, or a signal arrived.
     pub const fn set_caller(&mut self, caller: Caller) {
         self.caller = caller;
     }
@@ -239,7 +239,7 @@ impl SlowPath<'_> {
         if self.is_first_generation() { self.start_first() } else { self.start_later() }
     }
 
-    /// Wakes kswapd if the request may, then tries the zones.
+    /// Wakes kswapd if the request may do so, then tries the zones.
     fn wake_and_attempt(&mut self) -> Step {
         if !self.has(Gfp::KSWAPD_RECLAIM) {
             return self.attempt();
@@ -275,8 +275,8 @@ impl SlowPath<'_> {
         if self.is_first_generation() { self.retry_first() } else { self.retry_later() }
     }
 
-    /// Returns the order that reclaim and compaction work for: whole blocks as long as blocks of other types may not be
-    /// split, as nothing smaller would serve a kernel request, where `defrag_blocks` is on.
+    /// Returns the order that reclaim and compaction work for. With `defrag_blocks` it is a whole pageblock while blocks
+    /// of other types must not be split: nothing smaller would serve a kernel request.
     fn effort_order(&self) -> Order {
         let promoted = self.policy.defrag_blocks == DefragBlocks::On
             && self.flags.has(AllocFlags::NOFRAGMENT)
@@ -288,7 +288,7 @@ impl SlowPath<'_> {
         }
     }
 
-    /// `__alloc_pages_direct_compact`.
+    /// Compacts directly (`__alloc_pages_direct_compact`).
     fn compact(&mut self, round: Round) -> Step {
         self.round = round;
         self.compacted = (CompactResult::Skipped, Contention::None);
@@ -316,7 +316,7 @@ impl SlowPath<'_> {
         }
     }
 
-    /// `__alloc_pages_direct_reclaim`.
+    /// Reclaims directly (`__alloc_pages_direct_reclaim`).
     fn reclaim(&mut self) -> Step {
         self.go(At::Reclaim, Step::DirectReclaim { order: self.effort_order() })
     }
@@ -330,7 +330,7 @@ impl SlowPath<'_> {
         self.go(At::ReclaimTry, self.try_alloc())
     }
 
-    /// Drains CPU lists and releases the reserve, where reclaimed pages may have gone.
+    /// Drains CPU lists and releases the reserve: reclaimed pages may be there.
     fn unreserve_and_drain(&mut self) -> Step {
         match self.policy.reserve {
             Reserve::MigrateReserve => self.go(At::Drain, Step::DrainAll),
@@ -346,8 +346,8 @@ impl SlowPath<'_> {
         }
     }
 
-    /// `__alloc_pages_may_oom`: first an attempt that only succeeds if another task has just freed
-    /// plenty.
+    /// Calls the OOM killer (`__alloc_pages_may_oom`), after one attempt at the high watermark, which succeeds only if
+    /// another task has just freed much memory.
     fn oom(&mut self) -> Step {
         let flags = AllocFlags::WMARK_HIGH.with(AllocFlags::CPUSET);
         self.go(At::OomTry, Step::TryAlloc { flags, nodes: self.nodes })

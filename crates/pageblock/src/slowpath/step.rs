@@ -39,7 +39,7 @@ pub struct Caller {
     pub rt_task: bool,
     /// The task is a kernel thread (`PF_KTHREAD`).
     pub kthread: bool,
-    /// The request comes from an interrupt: of the flags above only a softirq's count.
+    /// The request comes from an interrupt: only a softirq's flags count.
     pub in_interrupt: bool,
     /// A fatal signal is pending.
     pub fatal_signal: bool,
@@ -75,9 +75,9 @@ pub enum CompactResult {
     Skipped,
     /// Not tried: it failed too often recently.
     Deferred,
-    /// All was scanned, without success.
+    /// Everything was scanned without success.
     Complete,
-    /// Part of a zone was scanned, without success.
+    /// Part of a zone was scanned without success.
     PartialSkipped,
     /// Aborted because of contention.
     Contended,
@@ -118,7 +118,7 @@ pub enum Wait {
 /// What to do next.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Step {
-    /// Wake kswapd of every node of the zonelist where it is not left asleep. In 3.12 and 3.13 this
+    /// Wake kswapd of every node of the zonelist that needs it. In 3.12 and 3.13 this
     /// also resets the fair batches of the zones. Report [`Outcome::Done`].
     WakeKswapd {
         /// The order that kswapd works for.
@@ -152,16 +152,16 @@ pub enum Step {
         /// Also the last block of a zone.
         force: bool,
     },
-    /// Would some zone meet its minimum if all that can be reclaimed were free
+    /// Would some zone meet its minimum if all reclaimable memory were free
     /// (`should_reclaim_retry`)? Report [`Outcome::Yes`] or [`Outcome::No`].
     ReclaimRetry {
         /// The flags of the watermark test.
         flags: AllocFlags,
-        /// Rounds without progress, up to [`MAX_RETRIES`](super::MAX_RETRIES); 4.8 counts that many sixteenths less of
-        /// what can be reclaimed.
+        /// Rounds without progress, up to [`MAX_RETRIES`](super::MAX_RETRIES). For each of them 4.8 counts a sixteenth less
+        /// of the reclaimable memory.
         no_progress_loops: u32,
     },
-    /// Would compaction be suitable in some zone if what can be reclaimed were free
+    /// Would compaction be suitable in some zone if all reclaimable memory were free
     /// (`compaction_zonelist_suitable`)? Report [`Outcome::Yes`] or [`Outcome::No`].
     CompactRetry {
         /// The flags of the watermark test.
@@ -193,7 +193,7 @@ pub enum OomResult {
 /// The outcome of the last [`Step`]. An outcome that does not fit the step counts as failure.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Outcome {
-    /// Nothing was asked yet.
+    /// There was no step yet.
     Start,
     /// It is done.
     Done,
@@ -201,7 +201,7 @@ pub enum Outcome {
     Page,
     /// No page.
     NoPage,
-    /// Compaction ended, without a captured page.
+    /// Compaction ended without a captured page.
     Compacted(CompactResult, Contention),
     /// Reclaim freed pages.
     Reclaimed {

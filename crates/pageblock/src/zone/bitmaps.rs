@@ -1,5 +1,4 @@
-//! What a zone does differently under [packed placement](super::packing), where free blocks smaller than a
-//! pageblock are on no list.
+//! A zone under [packed placement](super::packing), where free blocks smaller than a pageblock are on no list.
 
 use crate::base::event::{Event, Observer};
 use crate::base::frame::{Order, pages};
@@ -7,13 +6,13 @@ use crate::base::mobility::Migratetype;
 use crate::table::chain::Chain;
 use crate::table::freelist::End;
 use crate::table::map::{Index, NIL};
-use crate::zone::Zone;
 use crate::zone::fallback::Candidate;
 use crate::zone::packing::{Batch, Listed, Prefer};
+use crate::zone::{Count, Size, Zone};
 
 impl Zone<'_> {
-    /// Does what [`take_run`](Self::take_run) says: from a partial pageblock of the type, else from a block of the
-    /// type in a pageblock of another, else from a block of whole pageblocks.
+    /// [`take_run`](Self::take_run) under packed placement: from a partial pageblock of the type, else from a block of
+    /// whole pageblocks.
     pub(super) fn take_run_packed(
         &mut self,
         order: Order,
@@ -22,7 +21,7 @@ impl Zone<'_> {
     ) -> Option<(Index, u32)> {
         self.counters.list_probes += 1;
         if let Some(run) = self.packing.take_run(&self.map, &mut self.area, order, list, n) {
-            self.account_pages(u64::from(run.n) << order, list, false, false);
+            self.account_pages(Count::Out, u64::from(run.n) << order, list, Size::Part);
             return Some((run.first, run.n));
         }
         let (i, found) = self.whole_for(order, list)?;
@@ -39,6 +38,11 @@ impl Zone<'_> {
                 }
             }
         }
+        debug_assert_eq!(
+            self.map.free_list(i, order),
+            None,
+            "a block that was taken is still free"
+        );
         Some((i, taken))
     }
 
@@ -56,9 +60,9 @@ impl Zone<'_> {
         self.packing.next_own(&self.map, order, list).or_else(|| self.whole_for(order, list))
     }
 
-    /// Merges a block that is freed with free blocks of the same type beside it, within its pageblock and as far as
-    /// nothing else decides. The pages of those stay in the counters. Tells whether the merged block stands in its
-    /// place.
+    /// Merges a block that is freed with its free buddies of the same type inside its pageblock, unless a capture or
+    /// another type of pageblock needs the general path. Their pages stay in the counters. Returns the merged block, its
+    /// order, and whether it was added.
     #[inline(always)]
     pub(super) fn merge_packed(
         &mut self,
@@ -77,12 +81,12 @@ impl Zone<'_> {
         self.packing.merge(&self.map, &mut self.area, (i, order), cap)
     }
 
-    /// Frees blocks that left the lists of a CPU, one after the other, up to the first that is to be freed otherwise: it
-    /// is no page or block of cells on a list, or may merge with the next. Returns how many.
+    /// Frees blocks that left the lists of a CPU one by one. Stops at the first that needs the general path: it is neither
+    /// a page nor a block of whole cells on a CPU list, or it may merge with the next. Returns the number freed.
     pub(crate) fn free_listed(&mut self, listed: &[Index], observer: &mut impl Observer) -> usize {
         let &[i, ..] = listed else { return 0 };
         let next = listed.get(1).copied().unwrap_or(NIL);
-        // Before there is a batch: many runs follow each other.
+        // Checked before a batch is built, as many runs follow each other.
         if self.capture.is_some() || self.map.bits().joins(i, next) {
             return 0;
         }
@@ -103,7 +107,7 @@ impl Zone<'_> {
         at
     }
 
-    /// Does the same for pages alone, or with `CELLS` for blocks of cells.
+    /// [`free_listed`](Self::free_listed) for pages only or, with `CELLS`, for blocks of whole cells only.
     fn free_alike<const CELLS: bool>(
         &mut self,
         listed: Listed<'_>,
@@ -123,7 +127,7 @@ impl Zone<'_> {
         }
     }
 
-    /// Notes that a block of a CPU list was freed with which its pageblock became free as a whole.
+    /// Notes that a block of a CPU list was freed and completed a free pageblock.
     fn note_emptied(&mut self, i: Index, order: Order, observer: &mut impl Observer) {
         let orders = (order, self.geometry.pageblock_order);
         let mt = self.packing.count_freed(&self.map, &mut self.area, i, orders);
@@ -136,12 +140,12 @@ impl Zone<'_> {
     fn count_batch(&mut self, batch: &Batch) {
         for (mt, counts) in batch.types() {
             counts.count(&mut self.area, mt);
-            self.account_pages(counts.pages(), mt, true, false);
+            self.account_pages(Count::In, counts.pages(), mt, Size::Part);
         }
     }
 
-    /// Returns the block that a fallback looks at among those of a type: one of whole pageblocks of this order; or
-    /// one of a pageblock whose largest free block is of this order.
+    /// Returns the block of a type that a fallback considers at an order: a block of whole pageblocks of this order, or a
+    /// block in a pageblock whose largest free block has this order.
     pub(super) fn packed_candidate(
         &self,
         order: Order,

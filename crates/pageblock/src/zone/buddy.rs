@@ -8,17 +8,7 @@ use crate::base::frame::{Order, pages};
 use crate::base::mobility::{MIGRATE_PCPTYPES, Migratetype};
 use crate::table::freelist::End;
 use crate::table::map::{FrameState, Index};
-use crate::zone::Zone;
-
-/// The content of a pageblock, in pages.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub(crate) struct BlockCount {
-    pub(crate) free: u64,
-    /// Allocated and movable.
-    pub(crate) movable: u64,
-    /// Pages that Linux reads to count them: one per free block, and every other page.
-    pub(crate) looks: u32,
-}
+use crate::zone::{Count, Size, Zone};
 
 impl Zone<'_> {
     /// Takes the first block of the smallest order that serves, and splits it (`__rmqueue_smallest`). Returns the
@@ -30,15 +20,20 @@ impl Zone<'_> {
         }
         let (i, found) = self.unlink_smallest(order, list)?;
         if self.is_whole_block(found) {
-            self.account_pages(pages(found), list, false, true);
+            self.account_pages(Count::Out, pages(found), list, Size::Whole);
             self.expand(i, order, found, list);
         } else {
             self.map.set_byte(i, FrameState::Tail);
             for half in (order..found).rev() {
                 self.link(i + (1 << half), half, list, End::Head);
             }
-            self.account_pages(pages(order), list, false, false);
+            self.account_pages(Count::Out, pages(order), list, Size::Part);
         }
+        debug_assert_eq!(
+            self.map.free_list(i, order),
+            None,
+            "a block that was taken is still free"
+        );
         Some(i)
     }
 
@@ -86,11 +81,16 @@ impl Zone<'_> {
         } else {
             self.area.remove(&self.map, i, found, list);
             self.map.set_byte(i, FrameState::Tail);
-            self.account_pages(u64::from(taken) << order, list, false, false);
+            self.account_pages(Count::Out, u64::from(taken) << order, list, Size::Part);
             self.insert_rest(i, order, found, taken, |zone, i, order| {
                 zone.link(i, order, list, End::Head);
             });
         }
+        debug_assert_eq!(
+            self.map.free_list(i, order),
+            None,
+            "a block that was taken is still free"
+        );
         Some((i, taken))
     }
 
@@ -112,6 +112,7 @@ impl Zone<'_> {
             insert(self, i + (at << order), order + piece as Order);
             at += 1 << piece;
         }
+        debug_assert_eq!(at, 1 << (found - order), "the pieces do not end where the block does");
     }
 
     /// Splits a block that is on no list, down to `order` at its start (`expand`).
@@ -181,7 +182,7 @@ impl Zone<'_> {
         }
         let (at, merged, done) = self.merge_packed(i, order, cap, mt);
         if done {
-            self.account_pages(pages(order), mt, true, false);
+            self.account_pages(Count::In, pages(order), mt, Size::Part);
         } else {
             self.merge_and_link::<PACKED>((at, merged), (i, order), (cap, mt, end), observer);
         }
@@ -214,7 +215,7 @@ impl Zone<'_> {
         let mut counted = if PACKED { pages(order) - pages(freed.1) } else { 0 };
         while order < cap {
             if self.capture.is_some() && self.give_to_capture(i, order, mt, observer) {
-                self.account_pages(counted, mt, false, false);
+                self.account_pages(Count::Out, counted, mt, Size::Part);
                 return;
             }
             let buddy = i ^ (1 << order);
@@ -253,11 +254,16 @@ impl Zone<'_> {
         let end = end.unwrap_or_else(|| self.end_for::<PACKED>(i, order));
         self.link(i, order, mt, end);
         if self.is_whole_block(order) {
-            self.account_pages(counted, mt, false, false);
-            self.account_pages(pages(order), mt, true, true);
+            self.account_pages(Count::Out, counted, mt, Size::Part);
+            self.account_pages(Count::In, pages(order), mt, Size::Whole);
         } else {
-            self.account_pages(pages(order) - counted, mt, true, false);
+            self.account_pages(Count::In, pages(order) - counted, mt, Size::Part);
         }
+        debug_assert_eq!(
+            self.map.free_list(i, order),
+            Some(mt),
+            "the freed block is not on its list"
+        );
     }
 
     /// Returns the order at which merging stops: 3.19 to 4.3 stop at the pageblock order if the freed page's
@@ -300,8 +306,9 @@ impl Zone<'_> {
             MergeRule::Free
             | MergeRule::FreedIsolated
             | MergeRule::EitherIsolated
-            | MergeRule::Mergeable => {}
+            | MergeRule::Mergeable => return,
         }
+        debug_assert_eq!(self.map.block_type(buddy), mt, "a buddy merged with its old type");
     }
 
     /// Returns the tail if the block is likely to merge soon, because the buddy of the merged block is already free
@@ -400,39 +407,11 @@ impl Zone<'_> {
         moved
     }
 
-    /// Counts the pages of a [movable range](Self::movable_range) by use.
-    pub(crate) fn count_block(&self, range: Range<Index>) -> BlockCount {
-        let (mut free, mut movable, mut looks) = (0, 0, 0);
-        let Range { start: mut at, end } = range;
-        while at < end {
-            let (order, looked) = match self.map.state(at) {
-                FrameState::Free { order, .. } => {
-                    free += pages(order);
-                    (order, 1)
-                }
-                FrameState::Allocated { order, movable: true } => {
-                    movable += pages(order);
-                    (order, 1 << order)
-                }
-                FrameState::Allocated { order, .. } | FrameState::CpuList { order, .. } => {
-                    (order, 1 << order)
-                }
-                FrameState::Hole | FrameState::Reserved | FrameState::Tail => (0, 1),
-            };
-            at += 1 << order;
-            looks += looked;
-        }
-        let block_pages = self.geometry.pageblock_pages();
-        BlockCount { free: free.min(block_pages), movable: movable.min(block_pages), looks }
-    }
-
     /// Returns the first frame of the pageblock that contains a frame.
     pub(crate) fn pageblock_of(&self, i: Index) -> Index {
         i & !((1 << self.geometry.pageblock_order) - 1)
     }
-}
 
-impl Zone<'_> {
     /// Frees a block past the CPU lists, in the zone's own count.
     #[cfg(feature = "replay")]
     pub(crate) fn free_past_lists(&mut self, i: Index, order: Order, observer: &mut impl Observer) {

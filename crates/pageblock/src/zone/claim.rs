@@ -102,6 +102,11 @@ impl Zone<'_> {
             ClaimRule::RestStays | ClaimRule::RestFollows => new,
             _ => start,
         };
+        debug_assert_eq!(
+            self.map.free_list(i, found),
+            Some(list),
+            "the block moved to another list"
+        );
         self.remove(i, found, list);
         self.expand(i, order, found, rest);
         (new, rest)
@@ -130,6 +135,11 @@ impl Zone<'_> {
                 self.move_freepages_block(i, start);
             }
         }
+        debug_assert_eq!(
+            self.map.free_block_of(i).map(|(_, _, list)| list),
+            Some(start),
+            "the block is not on the list of the requested type"
+        );
     }
 
     /// Splits the block that was found. The remainder stays on the list of the pageblock's type (from 6.10).
@@ -146,6 +156,7 @@ impl Zone<'_> {
         let steals = self.policy.fallback_pick == FallbackPick::ClaimThenSteal;
         match outcome {
             Outcome::ClaimWhole => {
+                debug_assert!(self.is_whole_block(found), "a part of a pageblock is claimed whole");
                 self.remove(i, found, from);
                 self.set_block_types(i, found, start);
                 self.expand(i, order, found, start);

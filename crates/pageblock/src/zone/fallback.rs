@@ -6,13 +6,14 @@
 //! Source: `__rmqueue_fallback`, `find_suitable_fallback`, `steal_suitable_fallback`,
 //! `try_to_claim_block`, `__rmqueue_claim`, `__rmqueue_steal` of Linux 3.10 to 7.3.
 
+use core::ops::Range;
+
 use crate::base::alloc_flags::AllocFlags;
-use crate::base::frame::{Order, Pfn};
+use crate::base::frame::{Order, Pfn, pages};
 use crate::base::mobility::Migratetype::{self, Cma, HighAtomic, Movable, Reclaimable, Unmovable};
 use crate::policy::{ClaimPred, ClaimRule, CmaUse, FallbackPick};
-use crate::table::map::Index;
+use crate::table::map::{FrameState, Index};
 use crate::zone::Zone;
-use crate::zone::buddy::BlockCount;
 use crate::zone::packing::Prefer;
 
 /// What becomes of the pageblock of a block that a fallback takes.
@@ -67,6 +68,16 @@ pub enum Mode {
     Claim,
     /// With the search for a block to steal.
     Steal,
+}
+
+/// The content of a pageblock, in pages.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+struct BlockCount {
+    free: u64,
+    /// Allocated and movable.
+    movable: u64,
+    /// Pages that Linux reads to count them: one per free block, and every other page.
+    looks: u32,
 }
 
 pub(super) type Candidate = (Index, Order, Migratetype);
@@ -231,6 +242,10 @@ impl Zone<'_> {
                 Fallback { pfn, order, from, outcome: Outcome::Single }
             });
         }
+        debug_assert!(
+            search.found.is_none_or(|found| found.from != start && found.order >= order),
+            "{search:?}"
+        );
         search
     }
 
@@ -298,5 +313,31 @@ impl Zone<'_> {
         } else {
             Outcome::Refile
         }
+    }
+
+    /// Counts the pages of a [movable range](Self::movable_range) by use.
+    fn count_block(&self, range: Range<Index>) -> BlockCount {
+        let (mut free, mut movable, mut looks) = (0, 0, 0);
+        let Range { start: mut at, end } = range;
+        while at < end {
+            let (order, looked) = match self.map.state(at) {
+                FrameState::Free { order, .. } => {
+                    free += pages(order);
+                    (order, 1)
+                }
+                FrameState::Allocated { order, movable: true } => {
+                    movable += pages(order);
+                    (order, 1 << order)
+                }
+                FrameState::Allocated { order, .. } | FrameState::CpuList { order, .. } => {
+                    (order, 1 << order)
+                }
+                FrameState::Hole | FrameState::Reserved | FrameState::Tail => (0, 1),
+            };
+            at += 1 << order;
+            looks += looked;
+        }
+        let block_pages = self.geometry.pageblock_pages();
+        BlockCount { free: free.min(block_pages), movable: movable.min(block_pages), looks }
     }
 }

@@ -68,6 +68,20 @@ use crate::zone::retune::CacheTuning;
 use crate::zone::stat::MaskInputs;
 use crate::zone::tuning::Watermarks;
 
+/// Whether free pages are counted in or out.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Count {
+    In,
+    Out,
+}
+
+/// Whether free pages are in blocks of at least the pageblock order.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Size {
+    Whole,
+    Part,
+}
+
 /// One zone. See the [module](self).
 ///
 /// # Lifecycle
@@ -284,14 +298,15 @@ impl<'m> Zone<'m> {
     }
 
     #[inline]
-    fn account(&mut self, order: Order, mt: Migratetype, add: bool) {
-        self.account_pages(pages(order), mt, add, self.is_whole_block(order));
+    fn account(&mut self, count: Count, order: Order, mt: Migratetype) {
+        let size = if self.is_whole_block(order) { Size::Whole } else { Size::Part };
+        self.account_pages(count, pages(order), mt, size);
     }
 
-    /// Counts pages of a list in or out. `whole` says that they are in blocks of at least the pageblock order.
+    /// Counts pages of a list in or out.
     #[inline]
-    pub(crate) fn account_pages(&mut self, n: u64, mt: Migratetype, add: bool, whole: bool) {
-        let n = if add { n } else { n.wrapping_neg() };
+    pub(crate) fn account_pages(&mut self, count: Count, n: u64, mt: Migratetype, size: Size) {
+        let n = if count == Count::In { n } else { n.wrapping_neg() };
         let sign = |counter: &mut u64| *counter = counter.wrapping_add(n);
         sign(&mut self.free_by_type[mt as usize]);
         debug_assert!(
@@ -300,7 +315,7 @@ impl<'m> Zone<'m> {
         );
         if mt != Migratetype::Isolate {
             sign(&mut self.free_pages);
-            if whole {
+            if size == Size::Whole {
                 sign(&mut self.free_in_blocks);
             }
         }
@@ -310,14 +325,14 @@ impl<'m> Zone<'m> {
     #[inline]
     pub(crate) fn insert(&mut self, i: Index, order: Order, list: Migratetype, end: End) {
         self.link(i, order, list, end);
-        self.account(order, list, true);
+        self.account(Count::In, order, list);
     }
 
     /// Removes a free block from its list. The caller sets the new state of its first frame.
     #[inline]
     pub(crate) fn remove(&mut self, i: Index, order: Order, list: Migratetype) {
         self.unlink(i, order, list);
-        self.account(order, list, false);
+        self.account(Count::Out, order, list);
     }
 
     /// Returns whether a block is aligned, inside the zone, and on no list.
@@ -386,7 +401,7 @@ impl<'m> Zone<'m> {
             MoveTo::Head => End::Head,
             MoveTo::Tail => End::Tail,
         };
-        self.account(order, from, false);
+        self.account(Count::Out, order, from);
         self.map.set(i, FrameState::Free { order, list: to });
         if self.is_packed() {
             self.area.watch.change(&self.map, i, [from, to]);
@@ -395,7 +410,7 @@ impl<'m> Zone<'m> {
         } else {
             self.area.change(&self.map, i, order, [from, to], end);
         }
-        self.account(order, to, true);
+        self.account(Count::In, order, to);
     }
 
     /// Must be called once pageblocks have the type of the lists to which their free pages were moved.

@@ -1,27 +1,25 @@
-//! Packed placement: free blocks stand in the bitmaps of their pageblocks, and holes are refilled before larger
-//! free blocks are split.
+//! Packed placement: each pageblock has a bitmap of its free blocks, and holes are refilled before larger free blocks
+//! are split.
 //!
-//! Linux serves a request from the head of the list of the smallest order that has a block, whichever
-//! pageblock that block is in: freed pages are used again where they are, and memory that was once filled
-//! stays fragmented. Packed placement serves from the fullest pageblock that can, so that pages in
-//! use gather in few pageblocks and the others become free as a whole, without compaction.
+//! Linux serves a request from the head of the list of the smallest order that has a block, whichever pageblock the
+//! block is in. Freed pages are reused in place, so memory that was once full stays fragmented. Packed placement serves
+//! from the fullest pageblock that has a suitable block: pages in use gather in few pageblocks, and the others become
+//! free as a whole without compaction.
 //!
 //! A *partial* pageblock has free blocks smaller than itself of its own type. Partial
-//! pageblocks stand in classes, by type, by the order of their largest free block, and by free pages
-//! in [`BUCKETS`] steps; a set of bits says which classes have members. A request looks at one set
-//! for each order that could serve it, takes the first pageblock of the fullest class, and there the
-//! lowest block of the smallest order that serves. So a choice costs O(orders), and the bits of one
-//! pageblock; a change costs O(1). Neither depends on the size of memory. A pageblock that changes its class
-//! goes to the head of the new one.
+//! pageblocks belong to classes, by type, by the order of their largest free block, and by the number of free pages in
+//! [`BUCKETS`] steps; bit sets record which classes have members. A request reads one set for each order that could
+//! serve it, takes the first pageblock of the fullest class, and there the lowest block of the smallest order that
+//! serves. A choice costs O(orders) plus the bits of one pageblock, a change O(1); neither depends on the size of memory.
+//! A pageblock that changes its class goes to the head of the new one.
 //!
-//! Free blocks of whole pageblocks stand on lists in Linux's order, linked through their pageblocks. Nothing is
-//! linked through frames.
+//! Free blocks of whole pageblocks are on lists in Linux's order, linked through their pageblocks; no frame has links.
 //!
-//! Every free page counts for the type of its pageblock, as policies have it to which
-//! [packed placement](crate::policy::Policy::allows_packed) is open.
+//! Every free page counts for the type of its pageblock, as in every policy that
+//! [allows packed placement](crate::policy::Policy::allows_packed).
 //!
-//! Pages that are freed into a pageblock that is being emptied must not come back from a CPU list, so
-//! such pageblocks are marked *sparse*, and what is freed there goes back to the zone.
+//! A page freed into a pageblock that is being emptied must not be reused from a CPU list. Such pageblocks are marked
+//! *sparse*, and frees in them go to the zone.
 
 mod batch;
 mod blocks;
@@ -78,7 +76,7 @@ impl Partial {
 pub(crate) struct Packing<'m> {
     pageblock_order: Order,
     blocks: &'m mut [Partial],
-    /// Those blocks by order.
+    /// The number of free blocks of each pageblock, by order.
     counts: OrderCounts<'m>,
     /// The first pageblock of each class, by type, order and bucket.
     heads: &'m mut [Block],
@@ -86,15 +84,15 @@ pub(crate) struct Packing<'m> {
     filled: [Filled; MIGRATETYPES],
     /// The pageblock of each type that was chosen last; [`NIL`] for none.
     filling: [Block; MIGRATETYPES],
-    /// The last choice: for which type and order. It stands while no other pageblock changes its class, and the
-    /// chosen one can serve.
+    /// The type and order of the last choice. It remains valid while no other pageblock changes its class and the
+    /// chosen one has a suitable block.
     chosen: Option<(Migratetype, Order)>,
     /// The lists of blocks of whole pageblocks, and of the members of classes.
     links: BlockLinks<'m>,
 }
 
 impl<'m> Packing<'m> {
-    /// Returns that of a zone with Linux's placement.
+    /// Returns the empty tables of a zone with Linux's placement.
     pub(crate) fn off() -> Self {
         Self {
             pageblock_order: 0,
@@ -196,13 +194,18 @@ impl<'m> Packing<'m> {
         self.settle(map, block, map.block_type(i));
     }
 
-    /// Notes that the blocks of a frame's pageblock became part of a block of whole pageblocks. `small` says that
-    /// there was a smaller one.
+    /// Notes that the free blocks of a frame's pageblock merged into a block of whole pageblocks. `small`: at least one
+    /// of them was smaller than the pageblock.
     #[inline]
     pub(crate) fn emptied(&mut self, map: &PageMap<'_>, i: Index, small: bool) {
         if small {
             map.bits().unmix(i);
         }
+        debug_assert_eq!(
+            self.blocks[self.block_of(i) as usize].free,
+            0,
+            "a whole pageblock has smaller free blocks"
+        );
         self.settle(map, self.block_of(i), map.block_type(i));
     }
 
@@ -214,6 +217,10 @@ impl<'m> Packing<'m> {
         for order in small_free_blocks(map, self.pageblock_order, block) {
             self.count_in(block, order);
         }
+        debug_assert!(
+            self.blocks[block as usize].free <= 1 << self.pageblock_order,
+            "more free pages than the pageblock has"
+        );
         self.settle(map, block, own);
         // `set_block_type` has cleared the mark, even if the type is the same.
         self.mark(map, block, own);
@@ -229,6 +236,11 @@ impl<'m> Packing<'m> {
             // Apart from the pageblock that is being filled, either all members of a class are sparse or none.
             self.mark(map, block, mt);
         }
+        debug_assert_eq!(
+            self.class(block, mt),
+            self.blocks[block as usize].class,
+            "the wrong class"
+        );
     }
 
     #[inline(never)]
@@ -278,8 +290,14 @@ impl<'m> Packing<'m> {
         }
         let at = self.start_of(block);
         let (next, prev) = (self.links.next(at), self.links.prev(at));
+        debug_assert!(next == NIL || self.links.prev(self.start_of(next)) == block, "a torn class");
         let head = &mut self.heads[usize::from(class)];
         if *head != block {
+            debug_assert_eq!(
+                self.links.next(self.start_of(prev)),
+                block,
+                "the class has lost a member"
+            );
             self.links.set_next(self.start_of(prev), next);
         } else {
             *head = next;

@@ -41,6 +41,10 @@ impl Zone<'_> {
         if self.is_whole_block(order) && strict {
             self.set_block_types(i, order, HighAtomic);
             self.reserved_highatomic += 1 << order;
+            debug_assert!(
+                self.reserved_highatomic <= self.span.len(),
+                "more is reserved than there is"
+            );
             return true;
         }
         if strict && self.movable_range(i).is_none() {
@@ -86,6 +90,7 @@ impl Zone<'_> {
             self.move_to_list(i, order, HighAtomic, to);
             self.set_block_types(i, order, to);
             self.settle(i..i + (1 << order));
+            debug_assert_eq!(self.map.free_list(i, order), Some(to), "the reserve kept its block");
             return true;
         }
         self.retype_block(i, to) > 0

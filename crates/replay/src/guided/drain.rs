@@ -140,6 +140,7 @@ impl Guided<'_, '_> {
         let next = list.and_then(|l| cache.last(zone, l));
         let to = cache.drain_type(zone, pfn);
         let taken = cache.impose_take(zone, pfn);
+        debug_assert_eq!(cache.list_of(zone, pfn), None, "a drained block stays on its list");
         let shape =
             list.is_some() && has == list && !found_empty && taken.is_ok() && to == Some(mt);
         let exact = shape && next == Some(pfn);

@@ -139,6 +139,7 @@ impl Guided<'_, '_> {
         if put.is_err() {
             return self.tally.imposed(imposed::CPU_LIST_PUT, put);
         }
+        debug_assert_eq!(cache.list_of(zone, pfn), Some(list), "the block is on another list");
         let flags =
             ZoneFlags { reclaim_active: zone.reclaim_active(), below_high: zone.below_high() };
         let drains = |cache: &mut CpuCache| cache.pages_to_drain(&policy, order, flags) > 0;

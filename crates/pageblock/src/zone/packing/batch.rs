@@ -42,7 +42,7 @@ impl Batch {
     }
 }
 
-/// Blocks that left a CPU's lists, in that order, and the largest order into which they merge.
+/// Blocks that left a CPU's lists, in the order in which they left, and the largest order into which they may merge.
 #[derive(Clone, Copy)]
 pub(crate) struct Listed<'a> {
     pub(crate) blocks: &'a [Index],
@@ -57,10 +57,9 @@ impl Listed<'_> {
 }
 
 impl Packing<'_> {
-    /// Frees the leading pages of a batch, or with `CELLS` its leading blocks that have cells. Stops before a block
-    /// that may merge with the next, and after a block that completed a whole free pageblock, which is not counted
-    /// then. Returns the number of freed blocks, and the order of the last one if it completed a pageblock.
-    /// Requires that frames have bits.
+    /// Frees the leading pages of a batch or, with `CELLS`, its leading blocks of whole cells. Stops before a block that
+    /// may merge with the next one, and after a block that completed a free pageblock, which is then not counted. Returns
+    /// the number of freed blocks, and the order of the last one if it completed a pageblock. Frames must have bits.
     #[inline(never)]
     pub(crate) fn free_listed<const CELLS: bool>(
         &mut self,
@@ -166,7 +165,7 @@ impl OfType {
         pages.sum()
     }
 
-    /// Changes the counts of free blocks as freeing the blocks one by one would.
+    /// Updates the counts of free blocks as if the blocks were freed one by one.
     pub(crate) fn count(&self, area: &mut FreeArea, mt: Migratetype) {
         // Blocks that have passed this order on their way to the order that they merged into.
         let mut growing = 0;
@@ -175,5 +174,6 @@ impl OfType {
             growing = growing + u32::from(freed) - u32::from(merged);
             area.count_by(order, mt, u32::from(merged).wrapping_sub(growing));
         }
+        debug_assert_eq!(growing, 0, "a freed block did not merge into any");
     }
 }

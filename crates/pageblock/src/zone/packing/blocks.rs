@@ -1,4 +1,4 @@
-//! The free blocks of a pageblock: takes, merges and counts them.
+//! Taking, merging and counting the free blocks of a pageblock.
 
 use super::batch::watch_merge;
 use super::{Block, Packing, bucket_order};
@@ -26,27 +26,29 @@ impl Packing<'_> {
     #[inline(always)]
     pub(super) fn count_in(&mut self, block: Block, order: Order) {
         self.counts.add(block, order);
-        self.blocks[block as usize].free += 1 << order;
+        let free = &mut self.blocks[block as usize].free;
+        *free += 1 << order;
+        debug_assert!(*free <= 1 << self.pageblock_order, "more free pages than the pageblock has");
     }
 
-    /// Counts such a block no more.
+    /// Removes such a block from the counts.
     #[inline(always)]
     pub(super) fn count_out(&mut self, block: Block, order: Order) {
         self.counts.sub(block, order);
         self.blocks[block as usize].free -= 1 << order;
     }
 
-    /// Forgets what is counted for a pageblock.
+    /// Clears the counts of a pageblock.
     pub(super) fn clear_counts(&mut self, block: Block) {
         self.counts.clear(block);
         self.blocks[block as usize].free = 0;
     }
 
-    /// Takes up to `n` blocks of `order`, at least one, as that many requests would that follow each other: the start
-    /// of the block that the first finds. `None` where no partial pageblock of the type can serve.
+    /// Takes up to `n` blocks of `order`, at least one, from the start of the block that the next request would find:
+    /// what that many requests in a row would get. `None` if no partial pageblock of the type can serve.
     ///
-    /// A pageblock that serves remains the choice as long as it can serve: it only becomes fuller, and of those
-    /// equally full the one with the smallest largest block.
+    /// The chosen pageblock remains the choice while it can serve: it only becomes fuller, and its largest block
+    /// smaller.
     #[inline]
     pub(crate) fn take_run(
         &mut self,
@@ -59,6 +61,7 @@ impl Packing<'_> {
         let block = self.choose(map, order, list)?;
         let from = self.counts.smallest(block, order)?;
         let first = self.lowest(map, block, from)?;
+        debug_assert_eq!(map.free_list(first, from), Some(list), "the lowest block is not free");
         area.watch.one(map, first, list);
         area.count_out(from, list);
         self.count_out(block, from);
@@ -85,13 +88,14 @@ impl Packing<'_> {
         if class != self.blocks[block as usize].class {
             self.reclass(block, class);
         }
+        debug_assert!(!map.is_sparse(block), "a pageblock that is being filled is sparse");
         Some(Taken { first, n: taken })
     }
 
-    /// Merges a block that is freed with the adjacent free blocks of its own type in its pageblock, up to the order
-    /// `cap`, and removes those. Returns the first frame and the order of the merged block. If nothing else can
-    /// merge with it, the merged block is also added, and the last value is true; otherwise the caller must settle
-    /// its pageblock, directly or with [`emptied`](Self::emptied).
+    /// Merges a block that is freed with its free buddies of the same type in its pageblock, up to the order `cap`.
+    /// Returns the first frame and the order of the merged block, and whether it was added too: true if it is smaller
+    /// than a pageblock, so that nothing else can merge with it. Otherwise the caller must settle its pageblock, directly
+    /// or with [`emptied`](Self::emptied).
     #[inline]
     pub(crate) fn merge(
         &mut self,
@@ -105,8 +109,8 @@ impl Packing<'_> {
         (i >> merged << merged, merged, merged < self.pageblock_order)
     }
 
-    /// Counts a block of the order `order` that was freed and merged to one of `merged`, and puts
-    /// that in its place unless it is a whole pageblock. Returns its type.
+    /// Counts a block of an order that was freed and merged into one of order `merged`, and adds that unless it is a
+    /// whole pageblock. Returns its type.
     #[inline(always)]
     pub(crate) fn count_freed(
         &mut self,
@@ -124,6 +128,11 @@ impl Packing<'_> {
         let (partial, step) =
             (&mut self.blocks[block as usize], bucket_order(self.pageblock_order));
         if merged == self.pageblock_order {
+            debug_assert_eq!(
+                u32::from(partial.free) + (1 << order),
+                1 << merged,
+                "the rest of the pageblock was not free"
+            );
             partial.free = 0;
             return mt;
         }

@@ -1,16 +1,16 @@
-//! Which pageblock serves a request, and which one a fallback looks at.
+//! The choice of the pageblock that serves a request, and of the one that a fallback examines.
 
 use super::{BUCKETS, Block, NIL, Packing};
 use crate::base::frame::Order;
 use crate::base::mobility::Migratetype;
 use crate::table::map::{Index, PageMap};
 
-/// Which of the pageblocks of a type a fallback prefers.
+/// The pageblock of a type that a fallback prefers.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Prefer {
-    /// One with much free memory: what is to be claimed.
+    /// The one with the most free memory, to claim it.
     Emptiest,
-    /// One with little: what is to be split.
+    /// The one with the least free memory, to split a block of it.
     Fullest,
 }
 
@@ -51,7 +51,7 @@ impl Packing<'_> {
         self.heads[row * BUCKETS + bucket as usize]
     }
 
-    /// Fills the pageblock of a frame from now on. The pageblock of a type that is being filled is never sparse.
+    /// Makes the pageblock of a frame the one of its type that is filled from now on. It is never sparse.
     #[inline]
     pub(crate) fn fill(&mut self, map: &PageMap<'_>, i: Index, list: Migratetype) {
         let block = self.block_of(i);
@@ -61,6 +61,7 @@ impl Packing<'_> {
         if before != block && before != NIL {
             self.mark(map, before, map.block_type(self.start_of(before)));
         }
+        debug_assert!(!map.is_sparse(block), "a pageblock that is being filled is sparse");
     }
 
     /// Returns the block, and its order, that would serve a request from partial pageblocks of its own type.
@@ -76,9 +77,9 @@ impl Packing<'_> {
         Some((self.lowest(map, block, found)?, found))
     }
 
-    /// Returns a block that a fallback may take from a type, and its order, at least `min`, from a pageblock whose
-    /// largest free block has exactly the order `largest`. From the emptiest such pageblock this is its largest
-    /// block, from the fullest the smallest block that serves; the lowest of several.
+    /// Returns a block of at least order `min` that a fallback may take from a type, and its order. It comes from a
+    /// pageblock whose largest free block has exactly the order `largest`: from the emptiest its largest block, from the
+    /// fullest its smallest block that serves; the lowest of several.
     pub(crate) fn candidate(
         &self,
         map: &PageMap<'_>,
@@ -94,6 +95,7 @@ impl Packing<'_> {
             Prefer::Fullest => filled.trailing_zeros(),
         };
         let block = self.head(usize::from(largest), from, bucket);
+        debug_assert_eq!(self.counts.largest(block), largest, "the class has a stranger");
         let order = match prefer {
             Prefer::Emptiest => largest,
             Prefer::Fullest => self.counts.smallest(block, min)?,
@@ -101,7 +103,7 @@ impl Packing<'_> {
         Some((self.lowest(map, block, order)?, order))
     }
 
-    /// Returns the pageblocks, first to last, that have a free block of an order and type smaller than them.
+    /// Returns the pageblocks of a type that have a free block of an order below the pageblock's, in ascending order.
     pub(crate) fn blocks_with(
         &self,
         map: &PageMap<'_>,

@@ -32,7 +32,7 @@ pub(super) struct Changes {
     grown: [[u64; ORDERS]; WORDS],
     /// One block of each smaller order.
     below: [[u64; ORDERS]; WORDS],
-    /// One block of each order, if a pageblock has a single word; otherwise more than there can be.
+    /// One block of each order, if a pageblock has a single word; otherwise a value that no word reaches.
     least: [u64; ORDERS],
     stride: usize,
 }
@@ -149,13 +149,18 @@ impl<'m> OrderCounts<'m> {
     /// Counts one block of an order less.
     #[inline(always)]
     pub(super) fn sub(&mut self, block: Block, order: Order) {
+        debug_assert!(self.count(block, order) > 0, "no block of order {order} is counted");
         self.change(block, |counts, at| counts.one[at][usize::from(order)].wrapping_neg());
     }
 
-    /// Counts that a block of `order` was added, and merged with one block of each order below `merged`. Returns
-    /// whether the largest order is known to be unchanged.
+    /// Counts a block of `order` that was added and merged with one block of each order from there up to `merged`,
+    /// exclusive. Returns whether the largest order is known to be unchanged.
     #[inline(always)]
     pub(super) fn merge(&mut self, block: Block, order: Order, merged: Order) -> bool {
+        debug_assert!(
+            (order..merged).all(|at| self.count(block, at) > 0),
+            "a buddy that merged was not counted"
+        );
         self.changes.merge(self.words, block, order, merged)
     }
 
