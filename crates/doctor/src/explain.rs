@@ -111,8 +111,10 @@ fn explain_report(report: Report) -> Explanation {
     let others: Vec<Check> = anywhere.into_iter().filter(|other| !is_own(other)).collect();
     let (class, confidence) = class::classify(&report, flags, &zones, &others);
     let holders = match class {
-        Class::Shortage | Class::SlowReclaim | Class::NoRequest => holders::holders(memory),
-        _ if report.is_oom() => holders::holders(memory),
+        Class::Shortage | Class::SlowReclaim | Class::NoRequest | Class::FaultOom => {
+            holders::holders(memory)
+        }
+        // What limits the others is not how much the machine has.
         _ => Vec::new(),
     };
     let case = Case {
@@ -126,6 +128,7 @@ fn explain_report(report: Report) -> Explanation {
         purpose: report.caller.as_ref().and_then(|caller| caller.purpose),
         is_at_boot: is_at_boot(&report),
         min_free_kb: min_free_kb(memory),
+        is_high_memory_free: is_high_memory_free(memory, flags),
         has_state: !memory.zones.is_empty(),
         has_request: !matches!(report.kind, Kind::State),
     };
@@ -167,6 +170,16 @@ impl Explanation {
 #[must_use]
 pub fn is_at_boot(report: &Report) -> bool {
     report.at_us.is_some_and(|us| us < BOOT_US)
+}
+
+/// Returns whether high memory, which the request may not use, has more free than its watermark.
+fn is_high_memory_free(memory: &MemInfo, flags: Option<Gfp>) -> bool {
+    let mut high = memory.zones.iter().filter(|zone| zone.kind == ZoneKind::HighMem);
+    let is_free = high.any(|zone| {
+        let cma = zone.free_cma.unwrap_or(0);
+        zone.free.zip(zone.high).is_some_and(|(free, mark)| free.saturating_sub(cma) > mark)
+    });
+    is_free && flags.is_some_and(|flags| flags.highest_zone() < ZoneKind::HighMem)
 }
 
 /// Returns the sum of the min watermarks, without what is known of boosts.

@@ -50,6 +50,8 @@ pub struct Case<'v> {
     pub is_at_boot: bool,
     /// The sum of the min watermarks without boosts, which is `vm.min_free_kbytes` or near it.
     pub min_free_kb: Option<u64>,
+    /// Whether high memory is free, which only a part of the requests may use.
+    pub is_high_memory_free: bool,
     /// Whether the state of memory is in the log.
     pub has_state: bool,
     /// Whether the request is in the log.
@@ -94,6 +96,17 @@ pub fn helps(class: Class, case: Case<'_>) -> Vec<Advice> {
         all.push(advice(
             "what the kernel's command line sets, or a driver that is loaded earlier or asks for less",
             "at this time of the boot /etc/sysctl.d is not read yet",
+        ));
+    }
+    let is_low = matches!(
+        class,
+        Class::Fragmentation | Class::Shortage | Class::SlowReclaim | Class::ZoneMask
+    );
+    if case.is_high_memory_free && is_low {
+        all.push(advice(
+            "a 64-bit kernel",
+            "high memory is free, but on 32 bits the kernel's own memory must lie in the low 896 MiB or less; the more \
+             memory, the more of that its tables take",
         ));
     }
     if is_boosted {
@@ -211,7 +224,7 @@ fn of_fragmentation(case: &Case<'_>, has: &dyn Fn(&str) -> bool) -> Vec<Advice> 
             "kvmalloc, scatter-gather or CMA in the driver that asks for this order",
             "above order 3 the kernel gives up early by design, and may fail at any time",
         ));
-    } else if !flags.has(Gfp::DIRECT_RECLAIM) && order > 0 {
+    } else if is_small_and_cannot_wait(order, flags) {
         all.push(advice(
             case.min_free(),
             "a caller that cannot wait lives on what is free already; with more free, blocks of small orders are among it \
@@ -348,7 +361,7 @@ fn of_holder(holding: Option<Holding>) -> Advice {
             "most of the memory was never given to the allocator, so that no process has it",
         ),
         Some(Holding::Anonymous | Holding::File) | None => advice(
-            "more memory or swap, or less load: find who has it by the list of tasks below the report",
+            "more memory or swap, or less load: ps -eo rss,pid,comm --sort=-rss | head, and the list of tasks of an OOM report",
             "memory is used up, and next to nothing of it can be reclaimed",
         ),
     }
@@ -362,6 +375,11 @@ fn nothing_if_rare(purpose: Option<Purpose>) -> Advice {
         _ => "nothing, if it is rare and nothing else fails at that time",
     };
     advice(what, "the message is a warning, and the caller must handle it")
+}
+
+/// Tells whether a request is for a few pages side by side, of a caller that takes what is free already.
+const fn is_small_and_cannot_wait(order: u32, flags: Gfp) -> bool {
+    order > 0 && order <= COSTLY_ORDER && !flags.has(Gfp::DIRECT_RECLAIM)
 }
 
 const fn is_single_and_cannot_wait(order: u32, flags: Gfp) -> bool {
@@ -392,12 +410,13 @@ pub fn does_not_help(class: Class, order: u32, flags: Gfp) -> Vec<Advice> {
             ),
         ],
         Class::Fragmentation if order > 0 => {
-            let mut all = vec![
-                min_free(),
+            let mut all =
+                if is_small_and_cannot_wait(order, flags) { Vec::new() } else { vec![min_free()] };
+            all.extend([
                 drop_caches(
                     "it frees scattered pages; large blocks come back only where whole pageblocks were cache",
                 ),
-            ];
+            ]);
             if !flags.has(Gfp::DIRECT_RECLAIM) {
                 all.push(advice("more swap", "the request cannot wait for reclaim"));
             }

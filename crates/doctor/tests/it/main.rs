@@ -9,3 +9,4 @@ mod marks;
 mod pasted;
 mod patterns;
 mod reports;
+mod strangers;

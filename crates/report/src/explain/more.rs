@@ -23,9 +23,12 @@ pub(super) fn equal(found: &[Explanation], group: &Group) -> String {
         return left_out;
     }
     let (first, last) = (&found[*first], &found[*last]);
+    let name = |of: &Explanation| place(of).replacen("Line ", "line ", 1);
     let mut text =
-        format!("{} equal reports, {} to {}", group.members.len(), place(first), place(last));
-    if let (Some(from), Some(to)) = (time(&first.report), time(&last.report)) {
+        format!("{} equal reports, {} to {}", group.members.len(), name(first), name(last));
+    if let (Some(from), Some(to)) = (time(&first.report), time(&last.report))
+        && from != to
+    {
         text += &format!(" ({from} to {to})");
     }
     for (what, names) in
@@ -128,16 +131,23 @@ pub(super) fn more(of: &Explanation) -> String {
 fn boost(of: &Explanation) -> String {
     let Some(zone) = of.boosted() else { return String::new() };
     let (Some(needed), Some(boost)) = (zone.needed(), zone.boost) else { return String::new() };
-    let (least, how) = match zone.is_boost_inferred {
-        true => ("at least ", ", which this kernel does not print and the other marks tell"),
-        false => ("", ""),
-    };
-    format!(
-        "Boost: of {needed} kB that must stay free in node {} {}, {least}{boost} kB are a boost of the watermark{how}; without \
-         it the request passes.\n",
-        zone.node,
-        zone.kind.name()
-    )
+    let name = format!("node {} {}", zone.node, zone.kind.name());
+    if zone.is_boost_inferred {
+        return format!(
+            "Boost: at least {boost} kB of the min watermark of {name} are a boost, which this kernel does not print and its \
+             other marks tell; without it the request passes.\n"
+        );
+    }
+    // The mark that holds for the request may be a part of the watermark.
+    match boost <= needed {
+        true => format!(
+            "Boost: of {needed} kB that must stay free in {name}, {boost} kB are a boost of the watermark; without it the \
+             request passes.\n"
+        ),
+        false => format!(
+            "Boost: {boost} kB of the min watermark of {name} are a boost; without it the request passes.\n"
+        ),
+    }
 }
 
 /// Returns who asked, and whether it matters.

@@ -60,6 +60,9 @@ fn what(about: &About, task: &str) -> String {
         About::Tcp => "TCP reached its own limit of memory".to_owned(),
         About::NoMmu(bytes) => format!("{task} got no block of {bytes} bytes, without an MMU"),
         About::NobodyToKill => "the OOM killer found nobody to kill".to_owned(),
+        About::KilledBy(program) if program == "lowmemorykiller" => {
+            format!("the low memory killer of Android killed {task}")
+        }
         About::KilledBy(program) => format!("{program}, not the kernel, killed {task}"),
         About::Node => format!("the kernel of a Kubernetes node killed {task}"),
     }
@@ -98,7 +101,7 @@ pub(super) fn said(about: &About) -> String {
         About::Tcp => "Not the machine's memory: net.ipv4.tcp_mem limits what all sockets have together.",
         About::NoMmu(_) => "Fragmentation, or a shortage: the mapping must be one block of a power of two.",
         About::NobodyToKill => "True shortage: memory is used up, and no process may be killed for it.",
-        About::KilledBy(_) => "The kernel refused no memory: the program acts before it has to.",
+        About::KilledBy(_) => "No request failed: it kills before memory is used up.",
         About::Node => "Only that a process was killed is in the log, not why.",
     }
     .to_owned()

@@ -23,7 +23,7 @@ static ORDER: LazyLock<Regex> = LazyLock::new(|| pattern(r"order[:=]\s*(\d+)"));
 static MODE: LazyLock<Regex> = LazyLock::new(|| {
     pattern(r"(?:mode:|gfp_mask=)\s*0x([0-9a-fA-F]+)\s*(?:\(([A-Za-z0-9_|\s]+)\))?")
 });
-static NODEMASK: LazyLock<Regex> = LazyLock::new(|| pattern(r"nodemask=\(?([0-9,\-]+)\)?"));
+static NODEMASK: LazyLock<Regex> = LazyLock::new(|| pattern(r"nodemask=\(?(\d[0-9,\-]*\d|\d)"));
 static MEMS: LazyLock<Regex> = LazyLock::new(|| pattern(r"mems_allowed=(\d[0-9,\-]*\d|\d)"));
 static VERSION: LazyLock<Regex> =
     LazyLock::new(|| pattern(r"[Tt]ainted:? .*?\b(\d+\.\d+(?:\.\d+)?[^\s]*)(?:\s+#|\s*$)"));

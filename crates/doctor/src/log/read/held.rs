@@ -37,7 +37,7 @@ impl Held {
     /// Counts a number of a whole machine, in pages; the page's size is not known yet.
     pub(super) fn count(&mut self, key: &str, number: u64) {
         let field = match key {
-            "active_anon" | "inactive_anon" => &mut self.anonymous,
+            "active_anon" | "Active_anon" | "inactive_anon" => &mut self.anonymous,
             "shmem" => &mut self.shmem,
             "unevictable" => &mut self.unevictable,
             "slab_reclaimable" => &mut self.slab_reclaimable,

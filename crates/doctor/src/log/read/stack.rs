@@ -12,7 +12,7 @@ static FRAME: LazyLock<Regex> = LazyLock::new(|| {
 });
 
 /// The beginnings of the names of functions that hand a request on to the allocator, or report that it failed.
-const ALLOCATORS: [&str; 64] = [
+const ALLOCATORS: [&str; 65] = [
     "dump_",
     "show_",
     "warn_alloc",
@@ -72,6 +72,7 @@ const ALLOCATORS: [&str; 64] = [
     "dma_generic",
     "__dma_direct",
     "x86_swiotlb",
+    "virtballoon_oom",
     "swiotlb_alloc",
     "iommu_dma_alloc",
     "mem_cgroup",
@@ -162,21 +163,24 @@ const PURPOSES: [(Purpose, &[&str]); 8] = [
 impl Caller {
     /// Finds it in the lines of a report above the state of memory.
     pub(in crate::log) fn find<'l>(lines: impl Iterator<Item = &'l str>) -> Option<Self> {
+        let lines: Vec<&str> = lines.collect();
+        // `? name` is a leftover on the stack; a kernel without frame pointers marks all frames so.
+        Self::of(&lines, false).or_else(|| Self::of(&lines, true))
+    }
+
+    fn of(lines: &[&str], takes_uncertain: bool) -> Option<Self> {
         let mut found: Option<Self> = None;
         let mut purposes = Vec::new();
-        let lines: Vec<&str> = lines.collect();
         // Mail wraps such lines in the middle of a name.
         let has_addresses = lines.iter().any(|line| line.contains("[<"));
-        for line in lines {
-            if has_addresses && !line.contains("[<") {
-                continue;
-            }
+        for line in lines.iter().filter(|line| !has_addresses || line.contains("[<")) {
             // A search for a text costs a tenth of a pattern.
             let Some(frame) = line.contains("+0x").then(|| FRAME.captures(line)).flatten() else {
                 continue;
             };
-            // `? name` is a leftover on the stack; the line that says where the CPU was is no frame.
-            if frame.get(1).is_some() || line.contains("IP:") || line.contains("WARNING:") {
+            let is_uncertain = frame.get(1).is_some() && !takes_uncertain;
+            // The line that says where the CPU was is no frame.
+            if is_uncertain || line.contains("IP:") || line.contains("WARNING:") {
                 continue;
             }
             let name = frame[2].split('.').next().unwrap_or_default();
@@ -250,6 +254,10 @@ mod tests {
                 Caller { function: function.into(), module: module.map(str::to_owned), purpose };
             assert_eq!(Caller::find(stack.lines()), Some(caller));
         }
+        let unsure =
+            "[<b2129134>] ? dump_stack+0x5c/0x78\n[<b1f804aa>] ? filemap_fault+0x21a/0x3e0";
+        let caller = Caller::find(unsure.lines()).unwrap();
+        assert_eq!(caller.function, "filemap_fault");
         let wrapped = "[<8010ff30>] (unwind_backtrace) from [<8010c174>] (sh\now_stack+0x20/0x24)";
         assert_eq!(Caller::find(wrapped.lines()), None);
         assert_eq!(Caller::find("Call Trace:\n warn_alloc+0x1/0x2".lines()), None);
