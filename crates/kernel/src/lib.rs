@@ -18,6 +18,7 @@ mod changes;
 pub mod file;
 pub mod named;
 pub mod rules;
+mod setting;
 pub mod switch;
 
 use pageblock::policy::{Policy, Switches, Value};

@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use pageblock::policy::{PolicyError, Value, Values, notation};
 use pageblock::preset::{self, Preset};
 
+use crate::setting::canonical;
 use crate::{Kernel, Switch};
 
 /// An error in the text of a kernel. Each message is one line that says what is allowed.
@@ -93,11 +94,13 @@ impl Named {
         Self { label: base.name.to_owned(), base, kernel: Kernel::from(base), set: Vec::new() }
     }
 
-    /// Reads `NAME,switch=value,...`. `fallback_pick=hybrid(3)` sets `hybrid_threshold` too.
+    /// Reads `NAME,switch=value,...`. `fallback_pick=hybrid(3)` sets `hybrid_threshold` too; `vm.swappiness` and paths
+    /// below `/sys/kernel/mm/transparent_hugepage` are switches as well.
     ///
     /// # Errors
     /// [`KernelError`].
     pub fn parse(text: &str) -> Result<Self, KernelError> {
+        let text = &*canonical(text);
         let start = |name| find_preset(name).map(Self::of_preset);
         let mut named = notation::read(text, start, Self::assign)?;
         named.check()?;

@@ -27,7 +27,9 @@ impl NamedPolicy {
     /// # Errors
     /// If there is no such policy, or the file is wrong.
     pub fn parse(argument: &str) -> Result<Self> {
-        if argument.ends_with(".toml") || argument.contains('/') {
+        // Switches may be named by the paths of their files.
+        let name = argument.split_once(',').map_or(argument, |(name, _)| name);
+        if argument.ends_with(".toml") || name.contains('/') {
             return Self::read(Path::new(argument));
         }
         Ok(Self::of(Named::parse(argument)?))

@@ -14,7 +14,9 @@ pub(crate) fn of_notice(about: &About, is_at_boot: bool) -> Vec<Advice> {
         About::Swiotlb(_) | About::AtomicPool(_) | About::Cma(..) | About::ContigRange => {
             of_dma(about)
         }
-        About::NobodyToKill | About::KilledBy(_) | About::Node => of_kill(about),
+        About::NobodyToKill | About::KilledBy(_) | About::Node | About::PanicOnOom => {
+            of_kill(about)
+        }
         other => of_part(other),
     };
     vec![advice(what, why)]
@@ -70,6 +72,10 @@ fn of_part(about: &About) -> Words {
             "a smaller zram (zramctl), or a limit (mem_limit) below what the machine can spare",
             "compressed swap needs free pages to take a page out of memory",
         ),
+        About::ExecMem => (
+            "fewer modules and BPF programs (net.core.bpf_jit_limit limits the latter)",
+            "code has a range of addresses of its own, which is small on some machines",
+        ),
         About::Tcp => (
             "sysctl net.ipv4.tcp_mem='MIN PRESSURE MAX' (pages), and ss -s for who has so many sockets",
             "it is a limit of TCP's own, whatever memory is free",
@@ -100,6 +106,10 @@ fn of_dma(about: &About) -> Words {
              (page_owner)",
             "the range has pages that could not be moved out",
         ),
+        About::CmaReserve(_) => (
+            "a smaller cma= on the kernel's command line, or another place for it (cma=SIZE@START)",
+            "the area must be one range, aligned to a pageblock: with large pages that is up to 512 MiB",
+        ),
         About::AtomicPool(_) => (
             "coherent_pool= on the kernel's command line, or a larger zone DMA (more of crashkernel= above 4 GiB)",
             "at boot the pool is taken from low zones, which may be small or full, as in a crash kernel",
@@ -117,9 +127,13 @@ fn of_kill(about: &About) -> Words {
             "look at what the kernel itself holds (the report above), and at oom_score_adj=-1000",
             "every process is exempt or gone, and memory is still short",
         ),
+        About::PanicOnOom => (
+            "sysctl vm.panic_on_oom=0, and the report above for who has the memory",
+            "the setting makes a panic of what would be the kill of one process",
+        ),
         About::Node => (
-            "the kernel's log of the node: journalctl -k, for the report of this kill",
-            "Kubernetes passes on that a process was killed, and not why",
+            "journalctl -k on that machine, for the report of this kill (`invoked oom-killer`)",
+            "systemd and Kubernetes pass on that a process was killed, and not why: the kernel's own report says it",
         ),
         _ => (
             "its limits (systemd-oomd: ManagedOOM*= and oomctl; earlyoom: -m and -s; Android: lmkd), or less load",

@@ -64,7 +64,12 @@ fn what(about: &About, task: &str) -> String {
             format!("the low memory killer of Android killed {task}")
         }
         About::KilledBy(program) => format!("{program}, not the kernel, killed {task}"),
-        About::Node => format!("the kernel of a Kubernetes node killed {task}"),
+        About::Node => format!("the kernel killed {task}, as systemd or Kubernetes says"),
+        About::CmaReserve(mib) => format!("an area of {mib} MiB for CMA was not had at boot"),
+        About::ExecMem => {
+            "there was no room for the code of a module or of a BPF program".to_owned()
+        }
+        About::PanicOnOom => "the kernel panicked instead of killing a process".to_owned(),
     }
 }
 
@@ -102,6 +107,9 @@ pub(super) fn said(about: &About) -> String {
         About::NoMmu(_) => "Fragmentation, or a shortage: the mapping must be one block of a power of two.",
         About::NobodyToKill => "True shortage: memory is used up, and no process may be killed for it.",
         About::KilledBy(_) => "No request failed: it kills before memory is used up.",
+        About::CmaReserve(_) => "No range of low memory is free, long and aligned enough for it.",
+        About::ExecMem => "The range of addresses for code is full; free pages do not matter.",
+        About::PanicOnOom => "Memory is used up, and vm.panic_on_oom is set.",
         About::Node => "Only that a process was killed is in the log, not why.",
     }
     .to_owned()

@@ -60,8 +60,14 @@ pub enum About {
     NobodyToKill,
     /// A program, not the kernel, killed a process or a unit before memory ran out: the program.
     KilledBy(String),
-    /// Kubernetes reports that the kernel of a node killed a process.
+    /// systemd or Kubernetes reports that a kernel killed a process.
     Node,
+    /// An area for CMA was not had at boot: MiB.
+    CmaReserve(u64),
+    /// The range of addresses for code is full.
+    ExecMem,
+    /// The kernel panicked instead of killing, as it was told to.
+    PanicOnOom,
 }
 
 type Make = fn(&Captures<'_>) -> Option<About>;
@@ -81,7 +87,7 @@ fn words(found: &Captures<'_>, group: usize) -> Option<String> {
     found.get(group).map(|words| words.as_str().trim().to_owned())
 }
 
-const TEXTS: [Text; 24] = [
+const TEXTS: [Text; 31] = [
     Text {
         mark: "possible memory allocation deadlock",
         pattern: r"XFS: (?:(?<task>.{1,15})\(\d+\) )?possible memory allocation deadlock(?: size (\d+))?",
@@ -198,6 +204,37 @@ const TEXTS: [Text; 24] = [
         mark: "lowmemorykiller",
         pattern: r"(lowmemorykiller): ?Kill(?:ing)? '(?<task>[^']+)'",
         make: |found| words(found, 1).map(About::KilledBy),
+    },
+    Text {
+        mark: "Kill '",
+        pattern: r"^Kill '(?<task>[^']+)' \(\d+\), uid",
+        make: |_| Some(About::KilledBy("lowmemorykiller".to_owned())),
+    },
+    Text {
+        mark: "killed by the OOM killer",
+        pattern: r"(?<task>[^ :]+): A process of this unit has been killed by the OOM killer",
+        make: |_| Some(About::Node),
+    },
+    Text {
+        mark: "result 'oom-kill'",
+        pattern: r"(?<task>[^ :]+): Failed with result 'oom-kill'",
+        make: |_| Some(About::Node),
+    },
+    Text { mark: "OOMKilled", pattern: r"OOMKilled", make: |_| Some(About::Node) },
+    Text {
+        mark: "cma: Failed to reserve",
+        pattern: r"cma: Failed to reserve (\d+) MiB",
+        make: |found| Some(About::CmaReserve(number(found, 1)?)),
+    },
+    Text {
+        mark: "execmem: unable to allocate",
+        pattern: r"execmem: unable to allocate memory",
+        make: |_| Some(About::ExecMem),
+    },
+    Text {
+        mark: "panic_on_oom is enabled",
+        pattern: r"panic - not syncing: .*panic_on_oom is enabled",
+        make: |_| Some(About::PanicOnOom),
     },
     Text {
         mark: "System OOM encountered",
@@ -379,6 +416,25 @@ mod tests {
                 "lowmemorykiller: Kill 'com.example' (6673), uid 10565, oom_score_adj 100 to free 53808kB rss",
                 About::KilledBy("lowmemorykiller".into()),
                 Some("com.example"),
+            ),
+            (
+                "Kill 'com.example' (6673), uid 10565, oom_score_adj 100 to free 53808kB rss",
+                About::KilledBy("lowmemorykiller".into()),
+                Some("com.example"),
+            ),
+            (
+                "web.service: A process of this unit has been killed by the OOM killer.",
+                About::Node,
+                Some("web.service"),
+            ),
+            ("web.service: Failed with result 'oom-kill'.", About::Node, Some("web.service")),
+            ("      Reason:       OOMKilled", About::Node, None),
+            ("cma: Failed to reserve 512 MiB", About::CmaReserve(512), None),
+            ("execmem: unable to allocate memory", About::ExecMem, None),
+            (
+                "Kernel panic - not syncing: Out of memory: system-wide panic_on_oom is enabled",
+                About::PanicOnOom,
+                None,
             ),
             (
                 "Warning  SystemOOM  12m  kubelet  System OOM encountered, victim process: java, pid: 22113",

@@ -178,7 +178,13 @@ impl Finder {
     pub(super) fn finish(mut self) -> Vec<Report> {
         self.found.extend(self.open.into_iter().filter_map(|(_, open)| open.finish()));
         let is_taken = |notice: &Notice| self.taken.iter().any(|slab| slab.is_of(&notice.about));
-        let notices = self.notices.finish().into_iter().filter(|notice| !is_taken(notice));
+        // Where the kernel's own report is in the log, others' words about the kill say nothing more.
+        let is_kill =
+            |kind| matches!(kind, Kind::Oom | Kind::MemcgOom | Kind::FaultOom | Kind::AskedOom);
+        let has_kill = self.found.iter().any(|report| is_kill(report.kind));
+        let is_said = |notice: &Notice| has_kill && notice.about == About::Node;
+        let notices = self.notices.finish().into_iter();
+        let notices = notices.filter(|notice| !is_taken(notice) && !is_said(notice));
         self.found.extend(notices.map(Report::of_notice));
         self.found.sort_by_key(|report| report.line);
         self.found

@@ -6,7 +6,7 @@ use regex_lite::{Captures, Regex};
 use serde::Serialize;
 
 /// Strings of which a relevant line contains at least one.
-pub(in crate::log) const MARKS: [&str; 8] = [
+pub(in crate::log) const MARKS: [&str; 9] = [
     "emory: usage",
     "swap: usage",
     "kmem: usage",
@@ -14,6 +14,7 @@ pub(in crate::log) const MARKS: [&str; 8] = [
     "as a result of limit of",
     KILLED,
     "Kill process ",
+    "kill process ",
     GROUP,
 ];
 const KILLED: &str = "Killed process ";
@@ -34,7 +35,9 @@ static PATH: LazyLock<Regex> =
 static STATS_OF: LazyLock<Regex> =
     LazyLock::new(|| pattern(r"emory cgroup stats for ([^\s:]+):\s*(.*)"));
 static KILL: LazyLock<Regex> = LazyLock::new(|| {
-    pattern(r"Kill(?:ed)? process (\d+),? \((.*?)\)(?: |,|$)(?:.*?anon-rss:(\d+)kB)?")
+    pattern(
+        r"[Kk]ill(?:ed)? process (\d+)(?:, UID \d+)?,? \((.*?)\)(?: |,|$)(?:.*?anon-rss:(\d+)kB)?",
+    )
 });
 
 fn pattern(text: &str) -> Regex {
@@ -283,6 +286,22 @@ fn number(found: &Captures<'_>, group: usize) -> Option<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn kills_of_every_version_tell_the_victim() {
+        for line in [
+            "Out of memory: kill process 7 (web (x)) score 55 or a child",
+            "Out of memory: Kill process 7 (web (x)) score 55 or sacrifice child",
+            "Killed process 7, UID 48, (web (x)) total-vm:9kB, anon-rss:5kB, file-rss:1kB",
+            "Killed process 7 (web (x)) total-vm:9kB, anon-rss:5kB, file-rss:1kB",
+            "Out of memory (oom_kill_allocating_task): Killed process 7 (web (x)) total-vm:9kB",
+        ] {
+            let mut parser = Parser::default();
+            parser.push(line, 1);
+            let victim = parser.finish().1.unwrap();
+            assert_eq!((victim.pid, victim.task.as_str()), (7, "web (x)"), "{line}");
+        }
+    }
 
     #[test]
     fn lines_that_a_terminal_broke_are_joined() {

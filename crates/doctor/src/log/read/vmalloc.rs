@@ -6,13 +6,19 @@ use regex_lite::Regex;
 use serde::Serialize;
 
 /// Strings of which such a line contains at least one.
-pub(in crate::log) const MARKS: [&str; 3] =
-    ["vmalloc error", "vmalloc: allocation failure", "vmap allocation"];
+pub(in crate::log) const MARKS: [&str; 4] = [
+    "vmalloc error",
+    "vmalloc: allocation failure",
+    "vmap allocation",
+    "vmalloc_node_range for size",
+];
 
 static PART: LazyLock<Regex> =
     LazyLock::new(|| pattern(r"vmalloc: allocation failure,? allocated (\d+) of (\d+) bytes"));
 static WHOLE: LazyLock<Regex> = LazyLock::new(|| {
-    pattern(r"(?:vmalloc error: size|vmalloc: allocation failure:|vmap allocation for size) (\d+)")
+    pattern(
+        r"(?:vmalloc error: size|vmalloc: allocation failure:|vmap allocation for size|vmalloc_node_range for size) (\d+)",
+    )
 });
 
 fn pattern(text: &str) -> Regex {
@@ -92,6 +98,12 @@ mod tests {
                 Lack::Pages,
             ),
             ("a: vmalloc error: size 4096, exceeds total pages", 4096, None, Lack::Machine),
+            (
+                "vmalloc_node_range for size 8192 failed: Address range restricted to 0xf000 - 0xff00",
+                8192,
+                None,
+                Lack::Addresses,
+            ),
             (
                 "vmap allocation for size 4198400 failed: use vmalloc=<size> to increase size",
                 4_198_400,

@@ -91,6 +91,8 @@ mod tests {
             "messages-20240101:Nov  8 10:00:01 host kernel: Mem-Info:",
             "logger-1  | [ 1.0] Mem-Info:",
             "(d12) [ 1.0] Mem-Info:",
+            "    MESSAGE=Mem-Info:",
+            "Dec 27 09:19:05 2013 kernel: [277622.359064] Mem-Info:",
             "10.0.0.5 [ 1.0] Mem-Info:",
             "10.0.0.5 4,1202,174391002,-,caller=T1;Mem-Info:",
             "4,1202,174391002,-;Mem-Info:",

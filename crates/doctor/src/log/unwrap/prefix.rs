@@ -16,6 +16,8 @@ static PREFIX: LazyLock<Regex> = LazyLock::new(|| {
         // grep with several files; a CSV that begins with a time.
         r"(?:/[\w./-]+|[\w./-]*(?:\.log|\.txt|messages|syslog|dmesg)[\w.-]*):(?:\d+:)?",
         r#"\d{13},""#,
+        // `journalctl -o verbose`.
+        r"MESSAGE=",
         // Levels.
         r"<\d{1,3}>(?:\d )?",
         r"(?:kern|user|daemon|syslog) *:\w+ *:",

@@ -1,0 +1,93 @@
+//! Switches by the names of the files and sysctls that set them on a machine.
+
+use std::borrow::Cow;
+
+use crate::Switch;
+
+/// Where sysctls of memory are files.
+const SYSCTLS: &str = "/proc/sys/vm/";
+/// Where transparent huge pages are set.
+const HUGE_PAGES: &str = "/sys/kernel/mm/transparent_hugepage/";
+/// The files there whose switches have other names.
+const FILES: [(&str, &str); 7] = [
+    ("enabled", "thp_enabled"),
+    ("defrag", "thp_defrag"),
+    ("khugepaged/defrag", "khugepaged_defrag"),
+    ("khugepaged/pages_to_scan", "khugepaged_pages_to_scan"),
+    ("khugepaged/scan_sleep_millisecs", "khugepaged_scan_sleep_ms"),
+    ("khugepaged/alloc_sleep_millisecs", "khugepaged_alloc_sleep_ms"),
+    ("khugepaged/max_ptes_none", "khugepaged_max_ptes_none"),
+];
+
+/// Returns the name of the switch that is a machine's setting: `vm.swappiness`, a file of `/proc/sys/vm`, or one below
+/// `/sys/kernel/mm/transparent_hugepage`. Other names are returned as they are.
+pub(crate) fn switch_name(name: &str) -> Cow<'_, str> {
+    let sysctl = name.strip_prefix("vm.").or_else(|| name.strip_prefix(SYSCTLS));
+    if let Some(sysctl) = sysctl.filter(|sysctl| Switch::find(sysctl).is_some()) {
+        return Cow::Borrowed(sysctl);
+    }
+    let Some(file) = name.strip_prefix(HUGE_PAGES) else { return Cow::Borrowed(name) };
+    if let Some((_, switch)) = FILES.iter().find(|(known, _)| *known == file) {
+        return Cow::Borrowed(switch);
+    }
+    // hugepages-64kB/enabled
+    let size = file.strip_prefix("hugepages-").and_then(|rest| rest.strip_suffix("kB/enabled"));
+    match size.map(|kb| format!("hugepages_{kb}kb")).filter(|name| Switch::find(name).is_some()) {
+        Some(name) => Cow::Owned(name),
+        None => Cow::Borrowed(name),
+    }
+}
+
+/// Returns `NAME,switch=value,...` with the names of switches for those of settings; a file's 0 and 1 are off and on.
+pub(crate) fn canonical(text: &str) -> Cow<'_, str> {
+    if !text.contains("vm.") && !text.contains('/') {
+        return Cow::Borrowed(text);
+    }
+    let part = |part: &str| match part.split_once('=') {
+        Some((name, value)) => {
+            let switch = switch_name(name.trim());
+            let value = match (switch.as_ref(), value.trim()) {
+                ("khugepaged_defrag", "0") => "off",
+                ("khugepaged_defrag", "1") => "on",
+                _ => value,
+            };
+            format!("{switch}={value}")
+        }
+        None => part.to_owned(),
+    };
+    Cow::Owned(text.split(',').map(part).collect::<Vec<_>>().join(","))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Named;
+
+    #[test]
+    fn settings_of_a_machine_are_switches() {
+        for (setting, switch) in [
+            ("vm.watermark_scale_factor=100", "watermark_scale_factor=100"),
+            ("/proc/sys/vm/swappiness=10", "swappiness=10"),
+            ("/sys/kernel/mm/transparent_hugepage/enabled=never", "thp_enabled=never"),
+            ("/sys/kernel/mm/transparent_hugepage/defrag=defer", "thp_defrag=defer"),
+            ("/sys/kernel/mm/transparent_hugepage/khugepaged/defrag=0", "khugepaged_defrag=off"),
+            (
+                "/sys/kernel/mm/transparent_hugepage/hugepages-64kB/enabled=always",
+                "hugepages_64kb=always",
+            ),
+        ] {
+            let named = Named::parse(&format!("linux-6.12,{setting}")).expect(setting);
+            assert_eq!(named.label, format!("linux-6.12,{switch}"));
+            assert_eq!(named.kernel, Named::parse(&named.label).expect(switch).kernel);
+        }
+        for file in FILES {
+            assert!(Switch::find(file.1).is_some(), "{file:?}");
+        }
+        for wrong in
+            ["vm.no_such=1", "/sys/kernel/mm/transparent_hugepage/hugepages-3kB/enabled=always"]
+        {
+            let error = Named::parse(&format!("linux-6.12,{wrong}")).unwrap_err().to_string();
+            assert!(error.starts_with("unknown switch '"), "{error}");
+        }
+    }
+}
