@@ -149,6 +149,7 @@ pub fn likely(report: &Report, flags: Option<Gfp>) -> Option<Class> {
         _ if !is_alone => None,
         (order, _) if order > COSTLY_ORDER => Some(Class::Fragmentation),
         (0, flags) if !flags.has(Gfp::DIRECT_RECLAIM) => Some(Class::Burst),
+        (_, flags) if !flags.has(Gfp::DIRECT_RECLAIM) => Some(Class::Fragmentation),
         _ => None,
     }
 }

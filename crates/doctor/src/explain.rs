@@ -96,7 +96,9 @@ fn explain_report(report: Report) -> Explanation {
     };
     let memory = &report.memory;
     let zones = match (flags, report.kind) {
-        (Some(flags), _) => Request::new(policy, order, flags).checks(memory, allowed),
+        (Some(flags), kind) => {
+            Request::new(policy, order, flags).of_oom(kind == Kind::Oom).checks(memory, allowed)
+        }
         // As a page that the kernel needs for itself would find it.
         (None, Kind::Dump | Kind::State | Kind::FaultOom) => {
             Request::new(policy, 0, Gfp::GFP_KERNEL).checks(memory, allowed)

@@ -69,6 +69,9 @@ pub enum Verdict {
     OtherBlocks,
     /// There is a block, but the watermark of the order is not met (per-order walk up to 4.3).
     TooFewLarge,
+    /// The request fits, and free memory is not above the high watermark: the last attempt before an OOM kill, which is to
+    /// see whether another kill freed memory, wants that.
+    BelowHigh,
     /// The request fits.
     Fits,
     /// What was printed does not tell.
@@ -93,6 +96,8 @@ pub struct Request<'p> {
     flags: AllocFlags,
     /// Whether no watermark holds for it.
     is_unbound: bool,
+    /// Whether the OOM killer was called for it.
+    is_of_oom: bool,
 }
 
 impl<'p> Request<'p> {
@@ -106,7 +111,20 @@ impl<'p> Request<'p> {
         let caller = Caller::default();
         let reserves = reserve_flags(policy, gfp, &caller);
         let flags = slow_alloc_flags(policy, &demand, &caller);
-        Self { policy, order, gfp, flags, is_unbound: reserves == Some(AllocFlags::NO_WATERMARKS) }
+        Self {
+            policy,
+            order,
+            gfp,
+            flags,
+            is_unbound: reserves == Some(AllocFlags::NO_WATERMARKS),
+            is_of_oom: false,
+        }
+    }
+
+    /// Returns the request as one for which the OOM killer was called, or was not.
+    #[must_use]
+    pub const fn of_oom(self, is_of_oom: bool) -> Self {
+        Self { is_of_oom, ..self }
     }
 
     /// Checks every zone that the request may use, the highest first. `node`s that are not allowed are left out.
@@ -157,6 +175,9 @@ impl<'p> Request<'p> {
             verdict: Verdict::Unknown,
         };
         check.verdict = self.judge(zone, &check, check.mark, page);
+        if self.is_of_oom && check.verdict == Verdict::Fits && is_below_high(zone, &check) {
+            check.verdict = Verdict::BelowHigh;
+        }
         if boost > 0 && zone.min.is_some() && check.verdict != Verdict::Fits {
             let unboosted = self.judge(zone, &check, mark(boost), page);
             check.fits_without_boost = unboosted == Verdict::Fits;
@@ -253,6 +274,14 @@ impl<'p> Request<'p> {
             _ => false,
         })
     }
+}
+
+/// Returns whether what a request may use of a zone is not above the high watermark.
+fn is_below_high(zone: &Zone, check: &Check) -> bool {
+    let unusable = check.unusable_cma + check.unusable_highatomic;
+    let free = zone.free.map(|free| free.saturating_sub(unusable));
+    let high = zone.high.map(|high| high + check.reserve.unwrap_or(0));
+    free.zip(high).is_some_and(|(free, high)| free <= high)
 }
 
 /// Returns an order that a report prints; the largest for what no kernel has.

@@ -4,6 +4,7 @@ use pageblock_doctor::class::Class;
 use pageblock_doctor::group::groups;
 use pageblock_doctor::holders::Holding;
 use pageblock_doctor::log::{Kind, Purpose};
+use pageblock_doctor::watermark::Verdict;
 use pageblock_doctor::{Explanation, explain};
 
 /// A report of a 64 GiB machine: the first line without the task, the stack, the pages of each holder, the zones.
@@ -167,12 +168,22 @@ fn lines_about_one_failure_are_one_report() {
     assert_eq!(slab.cache.as_deref(), Some("page->ptl"));
 }
 
+/// 67 MB are free, which is above the min watermark of 66 MB: the last attempt before a kill wants the high one.
+#[test]
+fn an_oom_kill_between_min_and_high_is_a_shortage() {
+    let found = made(OOM, zone(0, "Normal", 67_000, 66_000)).explain();
+    assert_eq!((found.class, found.zones[0].verdict), (Class::Shortage, Verdict::BelowHigh));
+    let found = made(OOM, zone(0, "Normal", 670_000, 66_000)).explain();
+    assert_eq!((found.class, found.zones[0].verdict), (Class::Changed, Verdict::Fits));
+}
+
 /// What a request alone tells is said apart from what is known.
 #[test]
 fn a_failure_without_its_state_is_unknown_and_has_a_likely_class() {
     for (line, likely) in [
         ("node_exporter: page allocation failure. order:5, mode:0xd0", Some(Class::Fragmentation)),
         ("swapper/21: page allocation failure: order:0, mode:0x20", Some(Class::Burst)),
+        ("cld: page allocation failure. order:1, mode:0x20", Some(Class::Fragmentation)),
         ("kworker/0:1: page allocation failure: order:1, mode:0xd0", None),
     ] {
         let found = explain(line);

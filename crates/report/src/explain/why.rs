@@ -33,6 +33,10 @@ fn vmalloc(of: &Vmalloc, purpose: Option<Purpose>) -> String {
 fn without_state(of: &Explanation) -> String {
     let order = of.report.order.unwrap_or(0);
     match of.likely {
+        Some(Class::Fragmentation) if order <= COSTLY_ORDER => format!(
+            "Most likely fragmentation, or a burst: the caller cannot wait, and finds order {order} among what is free, or does \
+             not; what was free is not in the log."
+        ),
         Some(Class::Fragmentation) => format!(
             "Most likely fragmentation: order {order} is above 3, for which the kernel does not try hard; what was free is \
              not in the log."

@@ -52,6 +52,7 @@ const fn verdict(zone: &Check) -> &'static str {
         Verdict::NoBlock => "enough is free, no block is large enough",
         Verdict::OtherBlocks => "enough is free, in blocks that are not for it",
         Verdict::TooFewLarge => "too little is free in large blocks",
+        Verdict::BelowHigh => "too little for an end of the OOM (below high)",
         Verdict::Fits => "would serve it",
         Verdict::Unknown
             if zone.free.is_some() && zone.mark.is_some() && zone.reserve.is_none() =>

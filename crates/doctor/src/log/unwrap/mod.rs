@@ -92,6 +92,8 @@ mod tests {
             "logger-1  | [ 1.0] Mem-Info:",
             "(d12) [ 1.0] Mem-Info:",
             "    MESSAGE=Mem-Info:",
+            "06:16:18 kernel: [58632.865465] Mem-Info:",
+            "kernel:[58632.865465] Mem-Info:",
             "Dec 27 09:19:05 2013 kernel: [277622.359064] Mem-Info:",
             "10.0.0.5 [ 1.0] Mem-Info:",
             "10.0.0.5 4,1202,174391002,-,caller=T1;Mem-Info:",

@@ -42,6 +42,7 @@ static PREFIX: LazyLock<Regex> = LazyLock::new(|| {
         r"(?:\d{4} )?[A-Za-zäéû]{3}\.? +\d+ \d\d:\d\d:\d\d(?:\.\d+)? (?:\S+ ){0,2}kernel(?:\[\d+\])?:",
         r"\w{3} \w{3} +\d+ \d\d:\d\d:\d\d \d{4} \w+\.\w+ kernel:",
         r"(?:[A-Za-zäéû]{3} )?\d{4}-\d\d-\d\d \d\d:\d\d:\d\d \w{2,5} (?:\S+ )?kernel(?:\[\d+\])?:",
+        r"\d\d:\d\d:\d\d(?:\.\d+)? (?:\S+ )?kernel(?:\[\d+\])?:",
         r"\d{10}\.\d{6} (?:\S+ )?kernel(?:\[\d+\])?:",
         &format!(r"{iso} (?:\S+ ){{0,2}}kernel(?:\[\d+\])?(?::| - \S+ (?:-|\[[^\]]*\]))"),
         &format!(r"{iso}(?: std(?:out|err) [FP] |\| [\w-]+\|)?"),
