@@ -8,6 +8,7 @@
 pub mod deciding;
 mod formula;
 pub mod objectives;
+pub mod primary;
 pub mod sections;
 pub mod vmstat;
 mod workload;
@@ -156,6 +157,12 @@ impl Measure {
 
     fn graded_as(self, part: Part) -> Self {
         Self { part: Some(part), ..self }
+    }
+
+    /// Returns the label with the group before it, as a text that stands alone: `Latency p95-ms`.
+    #[must_use]
+    pub fn full_label(&self) -> String {
+        format!("{} {}", self.group, self.label).trim_start().to_owned()
     }
 
     /// Reports whether the values of two runs have the same meaning.

@@ -65,7 +65,7 @@ mod tests {
     fn measures_of_a_workload_are_rows_over_seeds() {
         let run = |policy: &str, factor: u64| {
             let mut run = Run { policy: policy.into(), seed: 1, ..Run::default() };
-            run.tables = Some(Tables { tables: Vec::new(), measures: vec![spec()] });
+            run.tables = Some(Tables { measures: vec![spec()], ..Tables::default() });
             let launches = (1..=100).map(|ms| ms * 1_000_000 * factor).collect();
             run.samples.insert("latency".to_owned(), launches);
             run.samples.insert("stall-order-2".to_owned(), vec![500_000, 250_000 * factor]);

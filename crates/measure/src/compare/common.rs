@@ -7,6 +7,7 @@ use serde::Serialize;
 use crate::catalogue::sections::Subject;
 use crate::certificate::note::{Known, Note};
 use crate::certificate::{Certified, Part, Support};
+use crate::compare::verdict::Looks;
 use crate::run::Run;
 use crate::run::calibration::Calibration;
 use crate::run::policies::units_differ;
@@ -30,6 +31,8 @@ pub struct Options {
     pub calibration: Option<Calibration>,
     /// What the recording supports of each part.
     pub supports: Option<BTreeMap<Part, Support>>,
+    /// When the runs are looked at.
+    pub looks: Looks,
 }
 
 impl Default for Options {
@@ -41,6 +44,7 @@ impl Default for Options {
             certificate: None,
             calibration: None,
             supports: None,
+            looks: Looks::Once,
         }
     }
 }

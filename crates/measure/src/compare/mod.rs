@@ -11,3 +11,4 @@ pub mod published;
 pub mod runs;
 pub mod seeds;
 pub mod summary;
+pub mod verdict;

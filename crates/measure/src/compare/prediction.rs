@@ -3,11 +3,14 @@
 use serde::Serialize;
 
 use crate::catalogue::deciding;
-use crate::compare::seeds::MIN_PAIRS;
+use crate::compare::verdict::LEVEL;
 use crate::run::Run;
 use crate::run::policies::units_agree;
-use crate::statistics::paired;
-use crate::value::error::Error;
+use crate::statistics::others::{self, Expected};
+use crate::statistics::rank_sum;
+
+/// The runs of each column from which on a prediction is judged.
+const MIN_RUNS: usize = 2;
 
 /// A column that is predicted: how it is named in both kinds of runs.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -20,15 +23,13 @@ pub struct Column {
     pub against: Option<usize>,
 }
 
-/// A change: the median of the ratios to the baseline, with its 95 % bootstrap interval.
+/// A change: the median of the ratios of a run of each side.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize)]
 pub struct Change {
     /// The median of the ratios.
     pub ratio: f64,
-    /// The least of the interval.
-    pub least: f64,
-    /// The most of the interval.
-    pub most: f64,
+    /// Its 95 % interval; `None` of so few runs that there is none.
+    pub interval: Option<(f64, f64)>,
 }
 
 /// One prediction.
@@ -42,13 +43,17 @@ pub struct Prediction {
     pub measure: &'static str,
     /// What was predicted, with the interval of the simulations.
     pub predicted: Change,
-    /// The ratios between which the real median is expected in 95 of 100 cases: it is of so many runs only, which are not
-    /// paired.
+    /// The ratios between which the real median is expected in 95 of 100 cases: it is of so many runs only.
     pub expected: (f64, f64),
+    /// The share of cases in which a real median of so many runs is expected on the predicted side of nothing.
+    pub certainty: f64,
     /// What the real kernel did.
     pub real: Change,
-    /// Whether the direction was right: that of a change that was predicted, or that there is none.
-    pub direction: bool,
+    /// The real ratio of the column before, against its own, where there is one.
+    pub before: Option<f64>,
+    /// Whether the direction was right: that of a change that was predicted, or that there is none. `None` where so few real
+    /// runs cannot tell whether there is one.
+    pub direction: Option<bool>,
     /// Whether the real ratio is within a factor of two of the predicted one.
     pub factor_of_two: bool,
     /// Whether it is where it was expected.
@@ -66,19 +71,90 @@ pub struct Score {
     pub unjudged: Vec<String>,
 }
 
+/// A prediction that needs no program.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Null {
+    /// Nothing changes.
+    NothingChanges,
+    /// The ratio is that of the column before.
+    AsBefore,
+}
+
+/// What a prediction can be right in.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Respect {
+    /// The direction.
+    Direction,
+    /// Within a factor of two.
+    FactorOfTwo,
+}
+
+/// A score beside that of a null model, on the same cases.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
+pub struct Skill {
+    /// The cases that both judge.
+    pub cases: usize,
+    /// Those in which the program was right.
+    pub right: usize,
+    /// Those in which the null model was.
+    pub null_right: usize,
+}
+
+impl Skill {
+    /// Returns (score - null) / (1 - null): 1 is always right, 0 no better than the null model. `None` where the null model
+    /// leaves nothing to win.
+    #[must_use]
+    pub fn value(&self) -> Option<f64> {
+        let left = self.cases - self.null_right;
+        (left > 0).then(|| (self.right as f64 - self.null_right as f64) / left as f64)
+    }
+}
+
+/// How predicted and real changes meet. A change is one if its 95 % interval is on one side of nothing.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize)]
+pub struct Confusion {
+    /// Real changes that were predicted.
+    pub hits: usize,
+    /// Real changes of which the opposite was predicted.
+    pub wrong_sign: usize,
+    /// Real changes of which nothing was predicted.
+    pub missed: usize,
+    /// Predicted changes that are none.
+    pub false_alarms: usize,
+    /// Neither.
+    pub quiet: usize,
+}
+
+/// The predictions that were made with a certainty.
+#[derive(Clone, Copy, PartialEq, Debug, Serialize)]
+pub struct Reliability {
+    /// The certainty from which on they are counted here.
+    pub from: f64,
+    /// How many there are.
+    pub predicted: usize,
+    /// The mean of their certainty.
+    pub mean: f64,
+    /// How many came: the real median is on the predicted side.
+    pub came: usize,
+}
+
+/// The certainties from which on predictions are counted together.
+const CERTAINTIES: [f64; 5] = [0.5, 0.6, 0.75, 0.9, 0.975];
+
 impl Change {
-    fn of(base: &[f64], new: &[f64]) -> Result<Option<Self>, Error> {
-        let result = paired::compare(base, new)?;
-        let change =
-            Self { ratio: result.median_ratio, least: result.interval.0, most: result.interval.1 };
-        let numbers = [change.ratio, change.least, change.most];
-        Ok(numbers.iter().all(|n| n.is_finite() && *n > 0.0).then_some(change))
+    fn of(base: &[f64], new: &[f64]) -> Option<Self> {
+        let rank_sum::Change { ratio, interval, .. } = rank_sum::compare(base, new, LEVEL)?;
+        let (least, most) = interval.unwrap_or((ratio, ratio));
+        let numbers = [ratio, least, most];
+        numbers.iter().all(|n| n.is_finite() && *n > 0.0).then_some(Self { ratio, interval })
     }
 
-    /// Reports whether it is a change in one direction: its interval is on one side of 1.
+    /// Reports whether it is a change in one direction: its interval is on one side of 1. `None` where there is none.
     #[must_use]
-    pub fn is_one(&self) -> bool {
-        self.least > 1.0 || self.most < 1.0
+    pub fn is_one(&self) -> Option<bool> {
+        self.interval.map(|(least, most)| least > 1.0 || most < 1.0)
     }
 
     fn off_by(&self, other: &Self) -> f64 {
@@ -90,33 +166,57 @@ impl Prediction {
     fn judge(
         names: [&str; 2],
         measure: &'static str,
-        (predicted, expected): (Change, (f64, f64)),
+        (predicted, others): (Change, Expected),
         real: Change,
     ) -> Self {
-        let direction = match predicted.is_one() {
-            true => real.ratio != 1.0 && (predicted.ratio > 1.0) == (real.ratio > 1.0),
-            false => !real.is_one(),
-        };
-        Self {
+        let mut made = Self {
             column: names[0].to_owned(),
             against: names[1].to_owned(),
             measure,
             predicted,
-            expected,
+            expected: others.range,
+            certainty: others.below.max(1.0 - others.below),
             real,
-            direction,
+            before: None,
+            direction: None,
             factor_of_two: predicted.off_by(&real) <= 2.0_f64.ln(),
-            in_interval: (expected.0..=expected.1).contains(&real.ratio),
+            in_interval: (others.range.0..=others.range.1).contains(&real.ratio),
+        };
+        made.direction = made.has_direction(predicted.ratio, predicted.is_one());
+        made
+    }
+
+    /// Reports whether a ratio, which is said to be a change or none, has the real direction.
+    fn has_direction(&self, ratio: f64, is_one: Option<bool>) -> Option<bool> {
+        match is_one {
+            Some(true) => Some(self.real.ratio != 1.0 && (ratio > 1.0) == (self.real.ratio > 1.0)),
+            _ => self.real.is_one().map(|real| !real),
+        }
+    }
+
+    fn is_right(&self, respect: Respect) -> Option<bool> {
+        match respect {
+            Respect::Direction => self.direction,
+            Respect::FactorOfTwo => Some(self.factor_of_two),
+        }
+    }
+
+    fn null_is_right(&self, null: Null, respect: Respect) -> Option<bool> {
+        let (ratio, is_one) = match null {
+            Null::NothingChanges => (1.0, false),
+            Null::AsBefore => (self.before?, true),
+        };
+        match respect {
+            Respect::Direction => self.has_direction(ratio, Some(is_one)),
+            Respect::FactorOfTwo => Some((ratio.ln() - self.real.ratio.ln()).abs() <= 2.0_f64.ln()),
         }
     }
 }
 
 impl Score {
     /// Judges simulated runs by real ones.
-    ///
-    /// # Errors
-    /// [`Error::NoRuns`] if a column has none.
-    pub fn of(predicted: &[Run], real: &[Run], columns: &[Column]) -> Result<Self, Error> {
+    #[must_use]
+    pub fn of(predicted: &[Run], real: &[Run], columns: &[Column]) -> Self {
         let mut score = Self::default();
         for column in columns {
             let Some(against) = column.against.and_then(|at| columns.get(at)) else { continue };
@@ -127,24 +227,22 @@ impl Score {
                     .push(format!("{}: the simulation does not know what is set", names[0]));
                 continue;
             };
-            score.column(names, pair(predicted, new, base), pair(real, names[0], names[1]))?;
+            let of = |runs, policy: &str| of_policy(runs, policy);
+            let simulated = [of(predicted, new), of(predicted, base)];
+            score.column(names, simulated, [of(real, names[0]), of(real, names[1])]);
         }
+        score.look_back();
         let off = |p: &Prediction| p.predicted.off_by(&p.real);
         score.predictions.sort_by(|a, b| off(a).total_cmp(&off(b)));
-        Ok(score)
+        score
     }
 
-    fn column(
-        &mut self,
-        names: [&str; 2],
-        predicted: [Vec<&Run>; 2],
-        real: [Vec<&Run>; 2],
-    ) -> Result<(), Error> {
+    fn column(&mut self, names: [&str; 2], predicted: [Vec<&Run>; 2], real: [Vec<&Run>; 2]) {
         self.runs = (predicted[0].len(), real[0].len());
-        if [&predicted[0], &real[0]].iter().any(|runs| runs.len() < MIN_PAIRS) {
-            let why = format!("fewer than {MIN_PAIRS} runs");
+        if predicted.iter().chain(&real).any(|runs| runs.len() < MIN_RUNS) {
+            let why = format!("fewer than {MIN_RUNS} runs");
             self.unjudged.push(format!("{} against {}: {why}", names[0], names[1]));
-            return Ok(());
+            return;
         }
         let real_runs = real[0].len();
         for measure in deciding::measures() {
@@ -160,41 +258,82 @@ impl Score {
                     .push(format!("{place}: an event is a block in one and a page in the other"));
                 continue;
             }
-            let changes = (Change::of(&all[1], &all[0])?, Change::of(&all[3], &all[2])?);
-            match changes {
+            match (Change::of(&all[1], &all[0]), Change::of(&all[3], &all[2])) {
                 (Some(predicted), Some(real)) => {
-                    let expected = paired::median_of_others(&all[1], &all[0], real_runs);
-                    let predicted = (predicted, expected);
-                    self.predictions.push(Prediction::judge(
-                        names,
-                        &measure.label,
-                        predicted,
-                        real,
-                    ));
+                    let predicted = (predicted, others::expected(&all[1], &all[0], real_runs));
+                    let label = &measure.label;
+                    self.predictions.push(Prediction::judge(names, label, predicted, real));
                 }
                 _ => self.unjudged.push(format!("{place}: some runs have none")),
             }
         }
-        Ok(())
     }
 
-    /// Returns how many predictions were right in a respect.
+    /// Notes with each prediction what its baseline changed against its own.
+    fn look_back(&mut self) {
+        let ratio = |of: &Prediction| {
+            let same = |p: &&Prediction| p.column == of.against && p.measure == of.measure;
+            self.predictions.iter().find(same).map(|p| p.real.ratio)
+        };
+        let before: Vec<Option<f64>> = self.predictions.iter().map(ratio).collect();
+        for (prediction, before) in self.predictions.iter_mut().zip(before) {
+            prediction.before = before;
+        }
+    }
+
+    /// Returns how many predictions were right in a respect, beside a null model on the same cases.
     #[must_use]
-    pub fn count(&self, right: impl Fn(&Prediction) -> bool) -> usize {
-        self.predictions.iter().filter(|prediction| right(prediction)).count()
+    pub fn skill(&self, respect: Respect, null: Null) -> Skill {
+        let both = |p: &Prediction| Some((p.is_right(respect)?, p.null_is_right(null, respect)?));
+        let judged: Vec<(bool, bool)> = self.predictions.iter().filter_map(both).collect();
+        Skill {
+            cases: judged.len(),
+            right: judged.iter().filter(|(right, _)| *right).count(),
+            null_right: judged.iter().filter(|(_, null)| *null).count(),
+        }
+    }
+
+    /// Returns how predicted and real changes meet, where real runs can tell.
+    #[must_use]
+    pub fn confusion(&self) -> Confusion {
+        let mut counts = Confusion::default();
+        for p in &self.predictions {
+            let Some(real) = p.real.is_one() else { continue };
+            let same_sign = (p.predicted.ratio > 1.0) == (p.real.ratio > 1.0);
+            *match (real, p.predicted.is_one() == Some(true)) {
+                (true, true) if same_sign => &mut counts.hits,
+                (true, true) => &mut counts.wrong_sign,
+                (true, false) => &mut counts.missed,
+                (false, true) => &mut counts.false_alarms,
+                (false, false) => &mut counts.quiet,
+            } += 1;
+        }
+        counts
+    }
+
+    /// Returns for each certainty how many of the predictions came.
+    #[must_use]
+    pub fn reliability(&self) -> Vec<Reliability> {
+        let up_to = |at: usize| CERTAINTIES.get(at + 1).copied().unwrap_or(f64::INFINITY);
+        let bin = |(at, &from): (usize, &f64)| {
+            let own = |p: &&Prediction| (from..up_to(at)).contains(&p.certainty);
+            let own: Vec<&Prediction> = self.predictions.iter().filter(own).collect();
+            let came = |p: &&&Prediction| (p.predicted.ratio > 1.0) == (p.real.ratio > 1.0);
+            let sum: f64 = own.iter().map(|p| p.certainty).sum();
+            Reliability {
+                from,
+                predicted: own.len(),
+                mean: sum / own.len().max(1) as f64,
+                came: own.iter().filter(came).count(),
+            }
+        };
+        CERTAINTIES.iter().enumerate().map(bin).filter(|bin| bin.predicted > 0).collect()
     }
 }
 
-/// Returns the runs of a policy and of its baseline with the seeds that both ran, in the order of the seeds.
-fn pair<'r>(runs: &'r [Run], new: &str, base: &str) -> [Vec<&'r Run>; 2] {
-    let of = |policy: &str| {
-        let mut list: Vec<&Run> = runs.iter().filter(|run| run.policy == policy).collect();
-        list.sort_by_key(|run| run.seed);
-        list
-    };
-    let both = [of(new), of(base)];
-    let in_both = |seed: u64| both.iter().all(|list| list.iter().any(|run| run.seed == seed));
-    both.clone().map(|list| list.into_iter().filter(|run| in_both(run.seed)).collect())
+/// Returns the runs of a policy.
+fn of_policy<'r>(runs: &'r [Run], policy: &str) -> Vec<&'r Run> {
+    runs.iter().filter(|run| run.policy == policy).collect()
 }
 
 #[cfg(test)]
@@ -220,7 +359,7 @@ mod tests {
             });
         let predicted = [runs("s", base), runs("s,x=1", simulated)].concat();
         let real = [runs("r", base), runs("r,x=1", real)].concat();
-        Score::of(&predicted, &real, &columns).unwrap()
+        Score::of(&predicted, &real, &columns)
     }
 
     #[test]
@@ -228,39 +367,75 @@ mod tests {
         let halved = [50, 55, 60, 65, 70];
         let right = score(halved, [51, 54, 60, 66, 69]);
         let p = &right.predictions[0];
-        assert!(p.direction && p.factor_of_two && p.in_interval, "{p:?}");
+        assert!(p.direction == Some(true) && p.factor_of_two && p.in_interval, "{p:?}");
         let too_small = score(halved, [99, 109, 119, 129, 139]);
         let p = &too_small.predictions[0];
-        assert!(p.direction && p.factor_of_two && !p.in_interval, "{p:?}");
+        assert!(p.direction == Some(true) && p.factor_of_two && !p.in_interval, "{p:?}");
         let wrong = score(halved, [300, 330, 360, 390, 420]);
         let p = &wrong.predictions[0];
-        assert!(!p.direction && !p.factor_of_two && !p.in_interval, "{p:?}");
-        assert_eq!(wrong.count(|p| p.direction), 0);
+        assert!(p.direction == Some(false) && !p.factor_of_two && !p.in_interval, "{p:?}");
+        let counts = wrong.confusion();
+        assert_eq!((counts.wrong_sign, counts.hits), (1, 0));
+        assert_eq!(right.confusion().hits, 1);
+    }
+
+    #[test]
+    fn a_score_stands_beside_that_of_nothing() {
+        let (halved, same) = ([50, 55, 60, 65, 70], [101, 109, 121, 129, 141]);
+        let third = [33, 36, 40, 43, 46];
+        for (predicted, real, direction, factor, value) in [
+            (halved, third, (1, 0), (1, 0), Some(1.0)),
+            (halved, same, (0, 1), (0, 1), None),
+            (same, third, (0, 0), (0, 0), Some(0.0)),
+        ] {
+            let score = score(predicted, real);
+            let skill = |respect| score.skill(respect, Null::NothingChanges);
+            let found = skill(Respect::Direction);
+            assert_eq!((found.cases, found.value()), (1, value), "{score:?}");
+            assert_eq!((found.right, found.null_right), direction, "{score:?}");
+            let found = skill(Respect::FactorOfTwo);
+            assert_eq!((found.right, found.null_right), factor, "{score:?}");
+            assert_eq!(score.skill(Respect::Direction, Null::AsBefore).cases, 0);
+        }
+    }
+
+    #[test]
+    fn certain_predictions_are_counted_by_what_came() {
+        let score = score([50, 55, 60, 65, 70], [51, 54, 60, 66, 69]);
+        let found = score.reliability();
+        assert_eq!(found.len(), 1);
+        assert_eq!((found[0].from, found[0].predicted, found[0].came), (0.975, 1, 1));
     }
 
     #[test]
     fn few_real_runs_are_expected_to_scatter_more() {
         let spread = [50, 100, 150, 200, 250];
         let p = &score(spread, spread).predictions[0];
-        assert!(p.expected.0 < p.predicted.least && p.expected.1 > p.predicted.most, "{p:?}");
+        assert!(p.expected.0 < p.predicted.ratio && p.expected.1 > p.predicted.ratio, "{p:?}");
     }
 
     #[test]
     fn no_change_is_a_prediction_too() {
         let noise = [103, 107, 124, 126, 144];
-        assert!(score(noise, [98, 113, 118, 133, 137]).predictions[0].direction);
-        assert!(!score(noise, [50, 55, 60, 65, 70]).predictions[0].direction);
+        let direction = |real| score(noise, real).predictions[0].direction;
+        assert_eq!(direction([98, 113, 118, 133, 137]), Some(true));
+        assert_eq!(direction([50, 55, 60, 65, 70]), Some(false));
     }
 
     #[test]
-    fn few_runs_are_not_judged() {
+    fn two_runs_have_a_size_and_no_direction_of_their_own() {
         let column = |real: &str, against| Column {
             real: real.into(),
             simulated: Some(real.into()),
             against,
         };
-        let runs = [runs("a", [1; 5]), runs("b", [2; 5])[..3].to_vec()].concat();
-        let score = Score::of(&runs, &runs, &[column("a", None), column("b", Some(0))]).unwrap();
-        assert_eq!(score.unjudged, ["b against a: fewer than 5 runs"]);
+        let columns = [column("a", None), column("b", Some(0))];
+        let all =
+            [runs("a", [100, 110, 120, 130, 140]), runs("b", [102, 108, 121, 131, 141])].concat();
+        let two: Vec<Run> = all.iter().filter(|run| run.seed <= 2).cloned().collect();
+        let p = &Score::of(&all, &two, &columns).predictions[0];
+        assert_eq!((p.real.is_one(), p.direction, p.factor_of_two), (None, None, true));
+        let one: Vec<Run> = all.iter().filter(|run| run.seed <= 1).cloned().collect();
+        assert_eq!(Score::of(&all, &one, &columns).unjudged, ["b against a: fewer than 2 runs"]);
     }
 }

@@ -1,18 +1,19 @@
 //! The comparison of policies over seeds: every policy ran the same workload with every seed.
 //!
-//! The unit is the run of one seed. A cell has the mean over the seeds with mmtests' difference and
-//! star, and the paired statistics, because the runs of one seed are paired.
+//! The unit is the run of one seed. A cell has the mean over the seeds with mmtests' difference and star, and the change
+//! with its interval. Nothing is paired: what a seed does under one policy says little of what it does under another.
 
 use serde::Serialize;
 
 use super::common::{self, Column, Options};
+use super::verdict::LEVEL;
 use crate::catalogue::{Measure, Value, sections};
 use crate::certificate::Certified;
-use crate::certificate::note::{Known, Note};
+use crate::certificate::note::Note;
 use crate::run::Run;
 use crate::run::policies::{Policies, check_baseline};
 use crate::statistics::multiops::StarRule;
-use crate::statistics::paired::{self, PairedResult};
+use crate::statistics::rank_sum::{Change, Interval};
 use crate::statistics::stats::{self, Direction};
 use crate::value::error::Error;
 use crate::value::origin::Origin;
@@ -71,10 +72,9 @@ pub struct SeedCell {
     pub delta: Option<f64>,
     /// Whether mmtests' chosen rule puts a star; never with fewer than two seeds.
     pub star: bool,
-    /// The comparison with the baseline's values of the same seeds; `None` in the baseline itself, with
-    /// fewer than [`MIN_PAIRS`] seeds, if the values differ in meaning or a run did not finish, and between runs that share
-    /// no seed: those of real kernels, or of two origins.
-    pub paired: Option<PairedResult>,
+    /// The change from the baseline, with the 95 % interval and the p of this row alone; `None` in the baseline itself, with
+    /// one run of a side, if the values differ in meaning or a run did not finish, and between runs of two origins.
+    pub change: Option<Change>,
 }
 
 impl SeedComparison {
@@ -105,16 +105,12 @@ impl SeedComparison {
                 });
             }
         }
-        let mut notes = common::notes(policies.runs(), options);
-        let is_one_replay = policies[0][0].origin == Origin::Replayed && seeds.len() == 1;
-        if seeds.len() < MIN_SEEDS && !is_one_replay {
-            notes.push(Known::FewSeeds { seeds: seeds.len() }.into());
-        }
+        let notes = common::notes(policies.runs(), options);
         Ok(Self {
             columns: policies.iter().map(|runs| Column::of_policy(&runs[0].policy)).collect(),
             baseline: options.baseline,
             seeds,
-            sections: all_sections(policies, options)?,
+            sections: all_sections(policies, options),
             notes,
             certificate: common::certificate(policies.runs(), options),
         })
@@ -128,13 +124,6 @@ impl SeedComparison {
     }
 }
 
-/// The number of seeds below which a note is added.
-pub const MIN_SEEDS: usize = 30;
-
-/// The number of seeds below which there are no paired statistics: with four pairs the smallest p is
-/// 0.125, with five 0.0625.
-pub const MIN_PAIRS: usize = 5;
-
 /// Returns a run with the same seed as the one before it, from runs sorted by seed.
 fn given_twice<'r>(policy: &[&'r Run]) -> Option<&'r Run> {
     policy.windows(2).find(|pair| pair[0].seed == pair[1].seed).map(|pair| pair[1])
@@ -144,32 +133,37 @@ fn seeds_of(policy: &[&Run]) -> Vec<u64> {
     policy.iter().map(|run| run.seed).collect()
 }
 
-fn all_sections(policies: &Policies<'_>, options: &Options) -> Result<Vec<SeedSection>, Error> {
+fn all_sections(policies: &Policies<'_>, options: &Options) -> Vec<SeedSection> {
     let runs = policies.runs();
+    let base = policies[options.baseline].len();
+    let interval = |policy: &Vec<&Run>| {
+        (base > 1 && policy.len() > 1).then(|| Interval::of(base, policy.len(), LEVEL))
+    };
+    // All rows have the same runs.
+    let intervals: Vec<Option<Interval>> = policies.iter().map(interval).collect();
     let mut found = Vec::new();
     for subject in sections::of_runs(runs) {
-        let mut rows = Vec::new();
-        for measure in &subject.measures {
-            rows.extend(row(measure, policies, options)?);
-        }
+        let row = |measure| row(measure, policies, &intervals, options);
+        let rows: Vec<SeedRow> = subject.measures.iter().filter_map(row).collect();
         if !rows.is_empty() {
             let note = common::note(&subject, runs);
             found.push(SeedSection { title: subject.title, note, rows });
         }
     }
-    Ok(found)
+    found
 }
 
 fn row(
     measure: &Measure,
     policies: &[Vec<&Run>],
+    intervals: &[Option<Interval>],
     options: &Options,
-) -> Result<Option<SeedRow>, Error> {
+) -> Option<SeedRow> {
     let baseline = options.baseline;
     let read = |policy: &Vec<&Run>| policy.iter().map(|run| measure.value(run)).collect::<Vec<_>>();
     let values: Vec<Vec<Option<Value>>> = policies.iter().map(read).collect();
     if !measure.is_shown(&values.concat()) {
-        return Ok(None);
+        return None;
     }
     let complete = |values: Vec<Option<Value>>| -> Option<Vec<f64>> {
         values.into_iter().map(|value| value.map(Value::as_f64)).collect()
@@ -177,6 +171,7 @@ fn row(
     let columns: Vec<Option<Vec<f64>>> = values.into_iter().map(complete).collect();
     let finished = |at: usize| policies[at].iter().all(|run| run.ended.is_none());
     let base = columns[baseline].clone().filter(|_| finished(baseline));
+    let origin = |at: usize| policies[at][0].origin;
     let mut cells = Vec::with_capacity(columns.len());
     for (column, values) in columns.into_iter().enumerate() {
         cells.push(match (values, base.as_deref()) {
@@ -187,10 +182,10 @@ fn row(
                 Some(single_cell(values, None))
             }
             (Some(values), Some(base)) if column != baseline && finished(column) => {
-                let paired =
-                    policies[baseline][0].origin.is_paired_with(policies[column][0].origin);
-                let stars = (options.stars, paired);
-                Some(compared_cell(measure.direction, stars, base, values)?)
+                let interval = intervals[column].as_ref();
+                let interval = interval.filter(|_| origin(baseline) == origin(column));
+                let stars = (options.stars, interval);
+                Some(compared_cell(measure.direction, stars, base, values))
             }
             (Some(values), base) => {
                 let itself = base.is_some() && column == baseline;
@@ -199,19 +194,19 @@ fn row(
         });
     }
     let (group, label) = (measure.group.clone().into_owned(), measure.label.clone().into_owned());
-    Ok(Some(SeedRow { group, label, direction: measure.direction, cells }))
+    Some(SeedRow { group, label, direction: measure.direction, cells })
 }
 
 fn single_cell(values: Vec<f64>, delta: Option<f64>) -> SeedCell {
-    SeedCell { mean: stats::amean(&values), delta, star: false, paired: None, values }
+    SeedCell { mean: stats::amean(&values), delta, star: false, change: None, values }
 }
 
 fn compared_cell(
     direction: Direction,
-    (stars, paired): (StarRule, bool),
+    (stars, interval): (StarRule, Option<&Interval>),
     base: &[f64],
     values: Vec<f64>,
-) -> Result<SeedCell, Error> {
+) -> SeedCell {
     let (base_mean, mean) = (stats::amean(base), stats::amean(&values));
     let star = match stars {
         StarRule::Off => false,
@@ -220,16 +215,13 @@ fn compared_cell(
             stats::modern_star((base_mean, mean), (stats::stddev(base), stats::stddev(&values)))
         }
     };
-    Ok(SeedCell {
+    SeedCell {
         mean,
         delta: Some(direction.delta(base_mean, mean)).filter(|delta| delta.is_finite()),
         star: star && values.len() > 1,
-        paired: match values.len() {
-            MIN_PAIRS.. if paired => Some(paired::compare(base, &values)?),
-            _ => None,
-        },
+        change: interval.and_then(|interval| interval.change(base, &values)),
         values,
-    })
+    }
 }
 
 #[cfg(test)]
@@ -237,13 +229,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn real_runs_may_be_of_another_number_and_are_in_no_pair() {
+    fn real_runs_may_be_of_another_number_and_are_no_draws_of_a_simulation() {
         let mut runs: Vec<Run> = (1..=6).map(|seed| run("a", seed, 100)).collect();
         runs.extend((4..=8).map(|seed| Run { origin: Origin::Real, ..run("b", seed, 50) }));
         let compared = SeedComparison::of_runs(&runs, &Options::default()).unwrap();
         assert_eq!(compared.seeds, [1, 2, 3, 4, 5, 6]);
         let cell = compared.row("Work", "list-probes").unwrap().cells[1].clone().unwrap();
-        assert_eq!((cell.values.len(), cell.paired), (5, None));
+        assert_eq!((cell.values.len(), cell.change), (5, None));
         assert_eq!(cell.delta, Some(50.0));
     }
     use crate::value::ended::{EndReason, Ended};
@@ -256,51 +248,23 @@ mod tests {
     }
 
     #[test]
-    fn runs_of_one_seed_are_paired() {
-        // Seeds differ far more than policies do; b is always 10 % better.
-        let runs = [
-            run("a", 1, 100),
-            run("b", 3, 9000),
-            run("a", 3, 10_000),
-            run("a", 2, 1000),
-            run("b", 2, 900),
-            run("b", 1, 90),
-            run("b", 4, 90_000),
-            run("b", 5, 9),
-            run("a", 5, 10),
-            run("a", 4, 100_000),
-        ];
+    fn a_cell_has_the_change_and_its_interval() {
+        let runs: Vec<Run> =
+            (1..=6).flat_map(|seed| [run("a", seed, 100 + seed), run("b", seed, 50)]).collect();
         let comparison = SeedComparison::of_runs(&runs, &Options::default()).unwrap();
-        assert_eq!(comparison.seeds, [1, 2, 3, 4, 5]);
+        assert_eq!(comparison.seeds, [1, 2, 3, 4, 5, 6]);
         let row = comparison.row("Work", "list-probes").unwrap();
         let base = row.cells[0].as_ref().unwrap();
-        assert_eq!((base.delta, base.paired), (Some(0.0), None));
-        let new = row.cells[1].as_ref().unwrap();
-        assert_eq!(new.values, [90.0, 900.0, 9000.0, 90_000.0, 9.0]);
-        assert!((new.delta.unwrap() - 10.0).abs() < 1e-9 && !new.star);
-        let paired = new.paired.unwrap();
-        assert_eq!((paired.median_ratio, paired.interval), (0.9, (0.9, 0.9)));
-        assert_eq!((paired.sign_p, paired.wilcoxon_p), (0.0625, 0.0625));
-        assert_eq!(comparison.notes.len(), 1);
-    }
-
-    #[test]
-    fn nothing_is_paired_below_five_seeds() {
-        let runs = |seeds| -> Vec<Run> {
-            (0..seeds).flat_map(|seed| [run("a", seed, 100 + seed), run("b", seed, 5)]).collect()
-        };
-        for seeds in [1, 2, 4, 5] {
-            let mut runs: Vec<Run> = runs(seeds);
-            if seeds == 1 {
-                // One replay decides nothing by seeds, and has no note on them.
-                runs.iter_mut().for_each(|run| run.origin = Origin::Replayed);
-            }
-            let comparison = SeedComparison::of_runs(&runs, &Options::default()).unwrap();
-            let row = comparison.row("Work", "list-probes").unwrap();
-            assert_eq!(row.cells[1].as_ref().unwrap().paired.is_some(), seeds >= 5);
-            let few = (seeds > 1).then_some(Known::FewSeeds { seeds: seeds as usize }.into());
-            assert_eq!(comparison.notes, few.into_iter().collect::<Vec<Note>>());
-        }
+        assert_eq!((base.delta, base.change), (Some(0.0), None));
+        let change = row.cells[1].as_ref().unwrap().change.unwrap();
+        assert!((0.47..0.50).contains(&change.ratio), "{change:?}");
+        // 2 / C(12, 6).
+        assert!((change.p - 2.0 / 924.0).abs() < 1e-9 && change.interval.is_some());
+        let two = SeedComparison::of_runs(&runs[..4], &Options::default()).unwrap();
+        let change = two.row("Work", "list-probes").unwrap().cells[1].clone().unwrap().change;
+        assert_eq!(change.map(|change| change.interval), Some(None));
+        let one = SeedComparison::of_runs(&runs[..2], &Options::default()).unwrap();
+        assert_eq!(one.row("Work", "list-probes").unwrap().cells[1].clone().unwrap().change, None);
     }
 
     #[test]
@@ -314,8 +278,8 @@ mod tests {
         let comparison = SeedComparison::of_runs(&runs, &Options::default()).unwrap();
         let cell = |group, label| comparison.row(group, label).unwrap().cells[1].clone().unwrap();
         let events = cell("Extfrag", "total");
-        assert_eq!((events.delta, events.star, events.paired), (None, false, None));
-        assert!(cell("Work", "list-probes").paired.is_some());
+        assert_eq!((events.delta, events.star, events.change), (None, false, None));
+        assert!(cell("Work", "list-probes").change.is_some());
         assert!(comparison.sections[0].note.is_some());
     }
 
@@ -336,7 +300,7 @@ mod tests {
         let cells = |group, label| -> Vec<(f64, Option<f64>, bool)> {
             let cells = &comparison.row(group, label).unwrap().cells;
             let cells = cells.iter().map(|cell| cell.as_ref().unwrap());
-            cells.map(|cell| (cell.mean, cell.delta, cell.paired.is_some())).collect()
+            cells.map(|cell| (cell.mean, cell.delta, cell.change.is_some())).collect()
         };
         assert_eq!(cells("Ended", "livelock"), [(0.0, Some(0.0), false), (0.5, None, false)]);
         assert_eq!(cells("Work", "list-probes"), [(100.0, Some(0.0), false), (5.0, None, false)]);

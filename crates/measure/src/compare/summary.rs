@@ -1,21 +1,19 @@
-//! The few measures that decide between policies, each with its change and whether the change is more than chance.
+//! The answer of a comparison: the primary measures, each with its change and what it is; and what else moved.
 
 use serde::Serialize;
 
 use super::common::{self, Options};
 use super::ended;
-use super::seeds::MIN_PAIRS;
-use crate::catalogue::{Measure, deciding};
+use super::verdict::{self, Judged, LEVEL, Looks, Test};
+use crate::catalogue::{Measure, deciding, primary};
 use crate::certificate::{Certified, Support};
 use crate::run::Run;
 use crate::run::policies::Policies;
-use crate::statistics::paired::{self, PairedResult};
-use crate::statistics::stats::Direction;
+use crate::statistics::multiple;
+use crate::statistics::rank_sum::{self, Change};
+use crate::statistics::stats::{self, Direction};
 use crate::value::error::Error;
 use crate::value::origin::Origin;
-
-/// The share of false alarms that a summary allows over all its changes.
-const LEVEL: f64 = 0.05;
 
 /// The measures that decide, under every policy.
 #[derive(Clone, PartialEq, Debug, Serialize)]
@@ -26,14 +24,34 @@ pub struct Summary {
     pub policies: Vec<String>,
     /// The policy that the others are compared with, from 0.
     pub baseline: usize,
-    /// The number of seeds; 0 for replays, which have none.
-    pub seeds: usize,
+    /// The runs of each policy; those of a deterministic replay are one draw.
+    pub runs: Vec<usize>,
+    /// What runs are called: `seed`, `draw` or `run`.
+    pub each: &'static str,
+    /// The numbers of runs at which a sequential comparison is looked at; empty for one whose number was chosen before.
+    pub looks: Vec<usize>,
+    /// What ended a sequential comparison.
+    pub stopped: Option<Stopped>,
+    /// Whether a policy is the baseline, event by event.
+    pub identical: Vec<bool>,
     /// A line for each policy with runs that did not finish.
     pub ended: Vec<String>,
     /// How well the recorded kernel's own policy reproduced the recording.
     pub certificate: Option<Certified>,
-    /// The measures, in the order of importance.
+    /// The measures: the primary ones, and the others in the order of importance.
     pub measures: Vec<SummaryRow>,
+}
+
+/// What ended a sequential comparison.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Stopped {
+    /// Every primary measure is decided, or its interval is within 5 % of nothing.
+    Decided,
+    /// There may be no more runs.
+    Budget,
+    /// It was interrupted.
+    Interrupted,
 }
 
 /// One measure under every policy.
@@ -41,9 +59,11 @@ pub struct Summary {
 pub struct SummaryRow {
     /// The name of the measure in the catalogue.
     #[serde(skip)]
-    pub id: &'static str,
+    pub id: String,
     /// What is measured, with its unit in brackets.
-    pub name: &'static str,
+    pub name: String,
+    /// Whether the workload names it as one that decides.
+    pub primary: bool,
     /// Which way is better.
     pub direction: Direction,
     /// What the recording supports of it; `None` if it is not graded.
@@ -58,54 +78,52 @@ pub struct SummaryRow {
 /// A measure under one policy.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize)]
 pub struct SummaryCell {
-    /// The mean over the seeds.
+    /// The mean over the runs.
     pub mean: f64,
-    /// The lowest and the highest value of a seed.
+    /// The lowest and the highest value of a run.
     pub range: (f64, f64),
-    /// The change from the baseline as a share of it: the median of the paired changes, with fewer than
-    /// [`MIN_PAIRS`] seeds that of the means. `None` in the baseline itself, if the baseline has 0, and if the
-    /// values differ in meaning.
+    /// The change from the baseline as a share of it: the median of the ratios of all pairs of runs, less 1. `None` in the
+    /// baseline itself, where it is not finite, and if the values differ in meaning.
     pub change: Option<f64>,
-    /// The 95 % interval of the change; `None` with fewer than [`MIN_PAIRS`] seeds.
+    /// The interval of the change at the level that decides (exploratory measures: 95 %); `None` where so few runs have none.
     pub interval: Option<(f64, f64)>,
-    /// The p of the exact Wilcoxon signed-rank test after Holm's correction for all changes of the summary.
+    /// The p of the rank-sum test; of an exploratory measure adjusted for the rate of false discoveries.
     pub p: Option<f64>,
+    /// The p at or below which a primary measure is decided, by Holm's procedure and the look.
+    pub level: Option<f64>,
     /// What the change is.
     pub verdict: Judged,
-}
-
-/// What a change is.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Judged {
-    /// There is no change to judge, or nothing to judge it by.
-    Open,
-    /// It can be chance; in a replay, the replay's own error.
-    Chance,
-    /// Better, by more than chance.
-    Better,
-    /// Worse, by more than chance.
-    Worse,
 }
 
 impl Summary {
     /// Summarises runs that [`crate::compare::seeds::SeedComparison::of_runs`] accepts.
     ///
     /// # Errors
-    /// If policies ran different numbers of seeds.
+    /// If there are no runs, or the baseline is none of the policies.
     pub fn of_runs(runs: &[Run], options: &Options) -> Result<Self, Error> {
         Self::of(&Policies::of(runs), options)
     }
 
     /// As [`of_runs`](Self::of_runs), of runs that are grouped already.
     pub(crate) fn of(policies: &Policies<'_>, options: &Options) -> Result<Self, Error> {
+        crate::run::policies::check_baseline(options.baseline, policies.len())?;
+        let family = primary::measures(policies.runs());
+        let others =
+            deciding::measures().iter().filter(|m| family.iter().all(|own| own.id != m.id));
+        let named = family.iter().map(|m| (m, true)).chain(others.map(|m| (m, false)));
+        let identical = identical(policies, options.baseline);
+        let mut values = Vec::new();
         let mut measures = Vec::new();
-        for measure in deciding::measures() {
-            measures.extend(SummaryRow::new(measure, policies, options)?);
+        for (measure, primary) in named {
+            let Some(of_policies) = read(measure, policies) else { continue };
+            measures.push(SummaryRow::new(measure, primary, policies, &of_policies, options));
+            values.push(of_policies);
         }
-        correct(&mut measures);
+        let draws: Vec<usize> = policies.iter().map(|runs| draws(runs)).collect();
+        let judged = Judge { policies, options, draws: &draws, identical: &identical };
+        judged.primary(&mut measures, &values);
+        judged.exploratory(&mut measures, &values);
         let first = &policies[0];
-        let is_replay = first[0].origin == Origin::Replayed && first.len() == 1;
         let subject = match first[0].machine.as_str() {
             "" => first[0].workload.clone(),
             machine => format!("{} on {machine}", first[0].workload),
@@ -116,122 +134,195 @@ impl Summary {
             baseline: options.baseline,
             ended: ended::notes(policies),
             certificate: common::certificate(policies.runs(), options),
-            seeds: if is_replay { 0 } else { first.len() },
+            each: first[0].origin.each(),
+            looks: match &options.looks {
+                Looks::Once => Vec::new(),
+                Looks::At(looks) => looks.clone(),
+            },
+            stopped: None,
+            runs: draws,
+            identical,
             measures,
         })
     }
+
+    /// Reports whether every primary measure that can be judged is decided, or within 5 % of nothing.
+    #[must_use]
+    pub fn is_decided(&self) -> bool {
+        let primary = self.measures.iter().filter(|measure| measure.primary);
+        !primary.flat_map(|measure| &measure.cells).any(|cell| cell.verdict == Judged::Undecided)
+    }
+
+    /// Returns the number of tests of the primary family.
+    #[must_use]
+    pub fn tests(&self) -> usize {
+        let primary = self.measures.iter().filter(|measure| measure.primary);
+        primary.flat_map(|measure| &measure.cells).filter(|cell| cell.level.is_some()).count()
+    }
+}
+
+/// Returns the values of a measure, policy by policy; `None` if a run lacks it, or all have 0.
+fn read(measure: &Measure, policies: &[Vec<&Run>]) -> Option<Vec<Vec<f64>>> {
+    let of = |runs: &Vec<&Run>| runs.iter().map(|run| measure.number(run)).collect();
+    let values: Option<Vec<Vec<f64>>> = policies.iter().map(of).collect();
+    values.filter(|values| values.iter().flatten().any(|&value| value != 0.0))
+}
+
+/// Reports for each policy whether its runs are the baseline's, event by event.
+fn identical(policies: &[Vec<&Run>], baseline: usize) -> Vec<bool> {
+    let base = &policies[baseline];
+    let same = |(at, runs): (usize, &Vec<&Run>)| {
+        let hashes = base.iter().zip(runs).all(|(base, run)| {
+            base.seed == run.seed && base.event_hash == run.event_hash && !run.event_hash.is_empty()
+        });
+        at != baseline && base.len() == runs.len() && hashes
+    };
+    policies.iter().enumerate().map(same).collect()
+}
+
+/// Returns how many draws the runs of a policy are: all, but a replay that gives the same events under every seed is one.
+fn draws(runs: &[&Run]) -> usize {
+    let replayed = runs[0].origin == Origin::Replayed;
+    let same = runs.iter().all(|run| run.event_hash == runs[0].event_hash);
+    if replayed && same && !runs[0].event_hash.is_empty() { 1 } else { runs.len() }
 }
 
 impl SummaryRow {
-    /// `None` if a run lacks it, or all have 0.
     fn new(
-        measure: &'static Measure,
+        measure: &Measure,
+        primary: bool,
         policies: &[Vec<&Run>],
+        values: &[Vec<f64>],
         options: &Options,
-    ) -> Result<Option<Self>, Error> {
-        let values = |runs: &Vec<&Run>| runs.iter().map(|run| measure.number(run)).collect();
-        let values: Option<Vec<Vec<f64>>> = policies.iter().map(values).collect();
-        let Some(values) = values.filter(|values| values.iter().flatten().any(|&v| v != 0.0))
-        else {
-            return Ok(None);
-        };
+    ) -> Self {
         let graded = |part| options.supports.as_ref().and_then(|all| all.get(&part).copied());
-        let support = measure.part.and_then(graded);
         let base = options.baseline;
-        let mut units_differ = false;
-        let mut cells = Vec::new();
-        for (at, new) in values.iter().enumerate() {
-            let mean = mean(new);
-            let comparable = measure.comparable(policies[base][0], policies[at][0]);
-            units_differ |= !comparable;
-            let lowest = new.iter().copied().fold(f64::INFINITY, f64::min);
-            let highest = new.iter().copied().fold(f64::NEG_INFINITY, f64::max);
-            let mut cell = SummaryCell {
-                mean,
-                range: (lowest, highest),
-                change: None,
+        let comparable = |at: usize| measure.comparable(policies[base][0], policies[at][0]);
+        let cell = |(at, new): (usize, &Vec<f64>)| {
+            let change = (at != base && comparable(at))
+                .then(|| rank_sum::compare(&values[base], new, LEVEL))
+                .flatten();
+            SummaryCell {
+                mean: stats::amean(new),
+                range: (stats::min(new), stats::max(new)),
+                change: change.map(|change| change.ratio - 1.0).filter(|change| change.is_finite()),
                 interval: None,
                 p: None,
+                level: None,
                 verdict: Judged::Open,
-            };
-            if at != base && comparable {
-                let paired = policies[base][0].origin.is_paired_with(policies[at][0].origin);
-                cell.judge((&values[base], new), paired, measure.direction, support)?;
             }
-            cells.push(cell);
+        };
+        Self {
+            id: measure.id.to_string(),
+            name: measure.full_label(),
+            primary,
+            direction: measure.direction,
+            support: measure.part.and_then(graded),
+            units_differ: !(0..policies.len()).all(comparable),
+            cells: values.iter().enumerate().map(cell).collect(),
         }
-        let Measure { id, label, direction, .. } = measure;
-        Ok(Some(Self { id, name: label, direction: *direction, support, units_differ, cells }))
     }
 }
 
 impl SummaryCell {
-    fn judge(
-        &mut self,
-        (base, new): (&[f64], &[f64]),
-        paired: bool,
-        direction: Direction,
-        support: Option<Support>,
-    ) -> Result<(), Error> {
-        if paired && base.len() >= MIN_PAIRS {
-            let PairedResult { median_ratio, interval, wilcoxon_p, .. } =
-                paired::compare(base, new)?;
-            self.change = Some(median_ratio - 1.0);
-            self.interval = Some((interval.0 - 1.0, interval.1 - 1.0));
-            self.p = Some(wilcoxon_p);
-        } else {
-            self.change = Some(paired::ratio(mean(base), self.mean) - 1.0);
-        }
-        self.change = self.change.filter(|change| change.is_finite());
-        self.verdict = match (support, self.change) {
-            (
-                Some(
-                    Support::Supported { margin_permyriad }
-                    | Support::LargeChanges { margin_permyriad },
-                ),
-                Some(change),
-            ) => {
-                let large = change.abs() * 10_000.0 > margin_permyriad as f64;
-                if large { way(mean(new) - mean(base), direction) } else { Judged::Chance }
-            }
-            _ => match self.p {
-                // The final word is spoken after the correction.
-                Some(_) => way(mean(new) - mean(base), direction),
-                None => Judged::Open,
-            },
+    fn take(&mut self, change: &Change) {
+        self.interval = change.interval.map(|(low, high)| (low - 1.0, high - 1.0));
+        self.p = Some(change.p);
+    }
+}
+
+/// What the cells of a summary are judged by.
+struct Judge<'a> {
+    policies: &'a Policies<'a>,
+    options: &'a Options,
+    draws: &'a [usize],
+    identical: &'a [bool],
+}
+
+impl Judge<'_> {
+    /// Reports whether a cell can be tested: several draws of both, of the same kind, that can be compared.
+    fn is_tested(&self, row: &SummaryRow, at: usize) -> bool {
+        let base = self.options.baseline;
+        let origin = |at: usize| self.policies[at][0].origin;
+        let several = self.draws[base] > 1 && self.draws[at] > 1;
+        let finished = |at: usize| self.policies[at].iter().all(|run| run.ended.is_none());
+        let comparable = row.id == deciding::id::UNFINISHED || (finished(base) && finished(at));
+        at != base
+            && several
+            && origin(base) == origin(at)
+            && !self.identical[at]
+            && comparable
+            && !self.units_differ(row, at)
+    }
+
+    fn units_differ(&self, row: &SummaryRow, at: usize) -> bool {
+        row.units_differ
+            && !crate::run::policies::units_agree(
+                self.policies[self.options.baseline][0],
+                self.policies[at][0],
+            )
+    }
+
+    /// Returns the places of the cells that can be tested: row and policy.
+    fn tested(&self, rows: &[SummaryRow], primary: bool) -> Vec<(usize, usize)> {
+        let own = rows.iter().enumerate().filter(|(_, row)| row.primary == primary);
+        own.flat_map(|(row_at, row)| {
+            (0..row.cells.len()).filter(|&at| self.is_tested(row, at)).map(move |at| (row_at, at))
+        })
+        .collect()
+    }
+
+    fn primary(&self, rows: &mut [SummaryRow], values: &[Vec<Vec<f64>>]) {
+        let places = self.tested(rows, true);
+        let test = |&(row, at): &(usize, usize)| Test {
+            base: &values[row][self.options.baseline],
+            new: &values[row][at],
+            direction: rows[row].direction,
         };
-        Ok(())
+        let tests: Vec<Test<'_>> = places.iter().map(test).collect();
+        let found = verdict::judge(&tests, &self.options.looks);
+        for (&(row, at), found) in places.iter().zip(found) {
+            let support = rows[row].support;
+            let cell = &mut rows[row].cells[at];
+            cell.take(&found.change);
+            cell.level = Some(found.level);
+            cell.verdict = within_support(found.verdict, cell.change, support);
+        }
+        for row in rows {
+            for (cell, _) in row.cells.iter_mut().zip(self.identical).filter(|(_, same)| **same) {
+                cell.verdict = Judged::Identical;
+            }
+        }
     }
-}
 
-/// Corrects the p of all changes for their number, and takes back what may be chance.
-fn correct(measures: &mut [SummaryRow]) {
-    let cells = measures.iter_mut().flat_map(|measure| &mut measure.cells);
-    let tested: Vec<&mut SummaryCell> = cells.filter(|cell| cell.p.is_some()).collect();
-    let p: Vec<f64> = tested.iter().filter_map(|cell| cell.p).collect();
-    for (cell, p) in tested.into_iter().zip(paired::holm(&p)) {
-        cell.p = Some(p);
-        if p >= LEVEL {
-            cell.verdict = Judged::Chance;
+    fn exploratory(&self, rows: &mut [SummaryRow], values: &[Vec<Vec<f64>>]) {
+        let places = self.tested(rows, false);
+        for &(row, at) in &places {
+            let (base, new) = (&values[row][self.options.baseline], &values[row][at]);
+            if let Some(change) = rank_sum::compare(base, new, LEVEL) {
+                rows[row].cells[at].take(&change);
+            }
+        }
+        let p: Vec<f64> =
+            places.iter().map(|&(row, at)| rows[row].cells[at].p.unwrap_or(1.0)).collect();
+        for (&(row, at), p) in places.iter().zip(multiple::false_discovery(&p)) {
+            rows[row].cells[at].p = Some(p);
         }
     }
 }
 
-fn way(difference: f64, direction: Direction) -> Judged {
-    let better = match direction {
-        Direction::Lower => difference < 0.0,
-        Direction::Higher => difference > 0.0,
-        Direction::Neither => return Judged::Open,
+/// Returns what a change of a replay is, which has to be larger than the replay's own error under the recorded kernel.
+fn within_support(verdict: Judged, change: Option<f64>, support: Option<Support>) -> Judged {
+    let margin = match support {
+        Some(
+            Support::Supported { margin_permyriad } | Support::LargeChanges { margin_permyriad },
+        ) => margin_permyriad as f64,
+        Some(_) => f64::INFINITY,
+        None => return verdict,
     };
-    match (difference == 0.0, better) {
-        (true, _) => Judged::Chance,
-        (false, true) => Judged::Better,
-        (false, false) => Judged::Worse,
-    }
-}
-
-fn mean(values: &[f64]) -> f64 {
-    values.iter().sum::<f64>() / values.len().max(1) as f64
+    let is_one = matches!(verdict, Judged::Better | Judged::Worse);
+    let large = change.is_none_or(|change| change.abs() * 10_000.0 > margin);
+    if is_one && !large { Judged::Undecided } else { verdict }
 }
 
 #[cfg(test)]
@@ -244,7 +335,9 @@ mod tests {
     fn runs(policy: &str, stalls: &[u64], huge: u64) -> Vec<Run> {
         let run = |(seed, &stalls): (usize, &u64)| {
             let mut run = Run { policy: policy.into(), seed: seed as u64 + 1, ..Run::default() };
+            run.event_hash = format!("{policy} {seed}");
             run.counters.set("allocstall_normal", stalls);
+            run.counters.set("pgsteal_kswapd", stalls / 2);
             run.counters.set("thp_fault_alloc", huge);
             run.counters.set("thp_fault_fallback", 100 - huge);
             run
@@ -252,74 +345,104 @@ mod tests {
         stalls.iter().enumerate().map(run).collect()
     }
 
-    fn summary(a: Vec<Run>, b: Vec<Run>) -> Summary {
-        Summary::of_runs(&[a, b].concat(), &Options::default()).unwrap()
+    fn summary(all: &[Vec<Run>], options: &Options) -> Summary {
+        Summary::of_runs(&all.concat(), options).unwrap()
     }
 
     #[track_caller]
-    fn measure<'a>(summary: &'a Summary, id: &str) -> &'a SummaryRow {
-        summary.measures.iter().find(|measure| measure.id == id).unwrap()
+    fn cell(summary: &Summary, id: &str) -> SummaryCell {
+        summary.measures.iter().find(|measure| measure.id == id).unwrap().cells[1]
     }
 
+    const STALLS: [u64; 8] = [100, 101, 102, 103, 104, 105, 106, 107];
+
     #[test]
-    fn a_change_in_every_seed_is_told_apart_and_noise_is_not() {
-        let a: Vec<u64> = (100..112).collect();
-        let less: Vec<u64> = a.iter().map(|n| n / 2).collect();
-        let noise: Vec<u64> = a.iter().map(|n| if n % 2 == 0 { n + 3 } else { n - 3 }).collect();
-        let found = summary(runs("a", &a, 40), runs("b", &less, 40));
-        let stalls = measure(&found, id::ALLOCATION_STALLS).cells[1];
-        assert_eq!(stalls.verdict, Judged::Better);
+    fn primary_measures_decide_and_others_are_shown() {
+        let less = STALLS.map(|n| n / 2);
+        let found = summary(&[runs("a", &STALLS, 40), runs("b", &less, 40)], &Options::default());
+        let stalls = cell(&found, id::ALLOCATION_STALLS);
+        assert_eq!((stalls.verdict, stalls.level), (Judged::Better, Some(LEVEL / 2.0)));
         assert!(stalls.change.is_some_and(|c| (-0.51..-0.49).contains(&c)), "{stalls:?}");
-        assert_eq!(measure(&found, id::HUGE_ON_FAULT).cells[1].verdict, Judged::Chance);
-        let found = summary(runs("a", &a, 40), runs("b", &noise, 60));
-        assert_eq!(measure(&found, id::ALLOCATION_STALLS).cells[1].verdict, Judged::Chance);
-        assert_eq!(measure(&found, id::HUGE_ON_FAULT).cells[1].verdict, Judged::Better);
+        assert_eq!(cell(&found, id::HUGE_ON_FAULT).verdict, Judged::Unchanged);
+        let steals = cell(&found, id::PAGES_RECLAIMED);
+        assert_eq!((steals.verdict, steals.level), (Judged::Open, None));
+        assert!(steals.p.is_some_and(|p| p < 0.001) && steals.interval.is_some());
+        assert_eq!((found.runs.as_slice(), found.each, found.tests()), (&[8, 8][..], "seed", 2));
+        assert!(found.is_decided());
     }
 
     #[test]
-    fn runs_that_share_no_seed_are_not_paired() {
-        let a: Vec<u64> = (100..112).collect();
-        let less: Vec<u64> = a.iter().take(8).map(|n| n / 2).collect();
-        let real = |policy: &str, stalls: &[u64]| -> Vec<Run> {
-            let of = |run| Run { origin: Origin::Real, ..run };
-            runs(policy, stalls, 40).into_iter().map(of).collect()
-        };
-        for (base, new) in [
-            (runs("a", &a, 40), real("b", &less)),
-            (real("a", &a), real("b", &less)),
-            (real("a", &a), runs("b", &less, 40)),
-        ] {
-            let stalls = measure(&summary(base, new), id::ALLOCATION_STALLS).cells[1];
-            assert_eq!((stalls.p, stalls.interval, stalls.verdict), (None, None, Judged::Open));
-            assert!(stalls.change.is_some_and(|c| (-0.6..-0.4).contains(&c)), "{stalls:?}");
-        }
+    fn what_is_identical_is_not_tested() {
+        let base = runs("a", &STALLS, 40);
+        let same: Vec<Run> =
+            base.iter().map(|run| Run { policy: "b".into(), ..run.clone() }).collect();
+        let found = summary(
+            &[base.clone(), same, runs("c", &STALLS.map(|n| n + 4), 40)],
+            &Options::default(),
+        );
+        assert_eq!(found.identical, [false, true, false]);
+        assert_eq!(cell(&found, id::ALLOCATION_STALLS).verdict, Judged::Identical);
+        // The third policy has the level for itself.
+        assert_eq!(found.tests(), 2);
+        let row = found.measures.iter().find(|m| m.id == id::ALLOCATION_STALLS).unwrap();
+        assert!(row.cells[2].level.is_some_and(|level| level >= LEVEL / 2.0));
     }
 
     #[test]
-    fn few_seeds_decide_nothing_and_zeros_are_left_out() {
-        let found = summary(runs("a", &[0, 0], 10), runs("b", &[0, 0], 90));
+    fn few_runs_decide_nothing_and_zeros_are_left_out() {
+        let found = summary(&[runs("a", &[0, 0], 10), runs("b", &[0, 0], 90)], &Options::default());
         assert!(found.measures.iter().all(|measure| measure.id != id::ALLOCATION_STALLS));
-        let huge = measure(&found, id::HUGE_ON_FAULT).cells[1];
-        assert_eq!((huge.verdict, huge.change, huge.interval), (Judged::Open, Some(8.0), None));
+        let huge = cell(&found, id::HUGE_ON_FAULT);
+        assert_eq!(
+            (huge.verdict, huge.change, huge.interval),
+            (Judged::Undecided, Some(8.0), None)
+        );
+        let found = summary(&[runs("a", &[5], 10), runs("b", &[5], 90)], &Options::default());
+        assert_eq!(cell(&found, id::HUGE_ON_FAULT).verdict, Judged::Open);
     }
 
     #[test]
-    fn a_replay_is_judged_by_its_own_error() {
-        let mut base = runs("a", &[5], 10);
-        let mut new = runs("b", &[5], 10);
-        for (run, pages) in [(&mut base[0], 1000), (&mut new[0], 900)] {
-            run.origin = Origin::Replayed;
-            run.counters.set(names::TYPE_MISMATCH_PAGES, pages);
-        }
-        let verdict = |margin_permyriad| {
+    fn runs_of_two_origins_are_not_tested_against_each_other() {
+        let real = |runs: Vec<Run>| -> Vec<Run> {
+            runs.into_iter().map(|run| Run { origin: Origin::Real, ..run }).collect()
+        };
+        let half: Vec<u64> = STALLS.iter().take(6).map(|n| n / 2).collect();
+        let mixed =
+            summary(&[runs("a", &STALLS, 40), real(runs("b", &half, 40))], &Options::default());
+        let stalls = cell(&mixed, id::ALLOCATION_STALLS);
+        assert_eq!((stalls.p, stalls.verdict), (None, Judged::Open));
+        let both = summary(
+            &[real(runs("a", &STALLS, 40)), real(runs("b", &half, 40))],
+            &Options::default(),
+        );
+        assert_eq!(cell(&both, id::ALLOCATION_STALLS).verdict, Judged::Better);
+        assert_eq!((both.runs.as_slice(), both.each), (&[8, 6][..], "run"));
+    }
+
+    #[test]
+    fn a_replay_is_judged_by_draws_and_by_its_own_error() {
+        let replays = |policy: &str, pages: &[u64], deterministic: bool| -> Vec<Run> {
+            let mut all = runs(policy, &STALLS, 10);
+            for (run, &pages) in all.iter_mut().zip(pages) {
+                run.origin = Origin::Replayed;
+                run.counters.set(names::TYPE_MISMATCH_PAGES, pages);
+                if deterministic {
+                    run.event_hash = policy.to_owned();
+                }
+            }
+            all
+        };
+        let base = [1000, 1001, 1002, 1003, 1004, 1005, 1006, 1007];
+        let less = base.map(|pages| pages * 9 / 10);
+        let verdict = |margin_permyriad, deterministic| {
             let supports = [(Part::Mismatch, Support::Supported { margin_permyriad })];
             let options = Options { supports: Some(supports.into()), ..Options::default() };
-            let runs = [base.clone(), new.clone()].concat();
-            let summary = Summary::of_runs(&runs, &options).unwrap();
-            assert_eq!(summary.seeds, 0);
-            measure(&summary, id::MISMATCHED_PAGES).cells[1].verdict
+            let runs = [replays("a", &base, deterministic), replays("b", &less, deterministic)];
+            cell(&summary(&runs, &options), id::MISMATCHED_PAGES).verdict
         };
-        assert_eq!(verdict(900), Judged::Better);
-        assert_eq!(verdict(1100), Judged::Chance);
+        assert_eq!(verdict(900, false), Judged::Better);
+        assert_eq!(verdict(1100, false), Judged::Undecided);
+        // The same events under every seed are one draw, which decides nothing.
+        assert_eq!(verdict(900, true), Judged::Open);
     }
 }

@@ -11,12 +11,25 @@ use crate::statistics::stats::Direction;
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Tables {
+    /// The measures that a comparison decides, one to three, named before it runs.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub primary: Vec<PrimarySpec>,
     /// The tables, in the order in which they are printed.
     #[serde(default, rename = "table", skip_serializing_if = "Vec::is_empty")]
     pub tables: Vec<TableSpec>,
     /// Measures over seeds in addition to those that every run has.
     #[serde(default, rename = "measures", skip_serializing_if = "Vec::is_empty")]
     pub measures: Vec<MeasuresSpec>,
+}
+
+/// A primary measure.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PrimarySpec {
+    /// Its name in the catalogue: `huge-pages-on-fault`, or group and label of a row of [`MeasuresSpec`].
+    pub measure: String,
+    /// Why it decides.
+    pub why: String,
 }
 
 /// The specification of a table.

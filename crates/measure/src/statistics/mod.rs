@@ -1,6 +1,9 @@
 //! Statistics of samples, which know nothing of runs.
 
 pub mod multiops;
-pub mod paired;
+pub mod multiple;
+pub mod others;
+pub mod rank_sum;
+pub mod sequential;
 pub mod stats;
 pub mod trend;

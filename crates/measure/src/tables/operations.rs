@@ -180,7 +180,7 @@ mod tests {
 
     fn run(policy: &str, seed: u64, samples: &[(&str, &[u64])], specs: &[TableSpec]) -> Run {
         let mut run = Run { policy: policy.into(), seed, ..Run::default() };
-        run.tables = Some(Tables { tables: specs.to_vec(), measures: Vec::new() });
+        run.tables = Some(Tables { tables: specs.to_vec(), ..Tables::default() });
         run.samples.extend(samples.iter().map(|&(name, values)| (name.into(), values.to_vec())));
         run
     }

@@ -86,12 +86,4 @@ pub enum Error {
         /// The seed.
         seed: u64,
     },
-    /// Two lists of paired samples differ in length.
-    #[error("paired samples differ in number: {base} of the baseline, {new} of the other")]
-    Unpaired {
-        /// Samples of the baseline.
-        base: usize,
-        /// Samples of the other side.
-        new: usize,
-    },
 }

@@ -35,10 +35,13 @@ impl Origin {
         }
     }
 
-    /// Reports whether runs of two policies with the same number have something in common beside the workload, so that they
-    /// are compared in pairs.
+    /// Returns what one such run is: a seed's, a draw of a replay, or a run.
     #[must_use]
-    pub fn is_paired_with(self, other: Self) -> bool {
-        self == other && self != Self::Real
+    pub const fn each(self) -> &'static str {
+        match self {
+            Self::Simulated => "seed",
+            Self::Replayed => "draw",
+            Self::Real => "run",
+        }
     }
 }

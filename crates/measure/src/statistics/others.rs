@@ -1,0 +1,73 @@
+//! What other runs of the same kind would give: the interval of a median of ratios, by resampling.
+
+use rand_pcg::Pcg64Mcg;
+use rand_pcg::rand_core::{Rng, SeedableRng};
+
+use crate::statistics::rank_sum::ratio;
+use crate::statistics::stats::median_of_sorted;
+
+/// The number of resamples for an interval.
+pub const RESAMPLES: usize = 10_000;
+
+/// The generator's seed, fixed so that an interval depends on the samples alone.
+const SEED: u64 = 0x9a6e_b10c;
+
+/// Where the median of the ratios of other runs lies.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Expected {
+    /// The percentiles 2.5 and 97.5.
+    pub range: (f64, f64),
+    /// The share of medians below 1; half of those that are 1 count.
+    pub below: f64,
+}
+
+/// Returns where the medians lie of the ratios of `runs` other runs of each side: those of [`RESAMPLES`] samples of so many
+/// ratios of a run of one side and a run of the other. NaN without runs.
+#[must_use]
+pub fn expected(base: &[f64], new: &[f64], runs: usize) -> Expected {
+    if base.is_empty() || new.is_empty() || runs == 0 {
+        return Expected { range: (f64::NAN, f64::NAN), below: f64::NAN };
+    }
+    let mut generator = Pcg64Mcg::seed_from_u64(SEED);
+    let mut drawn = vec![0.0; runs];
+    let mut medians: Vec<f64> = (0..RESAMPLES)
+        .map(|_| {
+            drawn.fill_with(|| {
+                let from = base[below(&mut generator, base.len())];
+                ratio(from, new[below(&mut generator, new.len())])
+            });
+            drawn.sort_by(f64::total_cmp);
+            median_of_sorted(&drawn)
+        })
+        .collect();
+    medians.sort_by(f64::total_cmp);
+    let tail = RESAMPLES * 25 / 1000;
+    let less = medians.partition_point(|&median| median < 1.0);
+    let up_to = medians.partition_point(|&median| median <= 1.0);
+    Expected {
+        range: (medians[tail], medians[RESAMPLES - 1 - tail]),
+        below: (less + up_to) as f64 / (2 * RESAMPLES) as f64,
+    }
+}
+
+/// Returns a number below `n`, from the high half of a product; its bias is below n / 2^64.
+fn below(generator: &mut Pcg64Mcg, n: usize) -> usize {
+    ((u128::from(generator.next_u64()) * n as u128) >> 64) as usize
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_interval_holds_the_median_and_is_the_same_every_time() {
+        let base: Vec<f64> = (0..30).map(|i| 100.0 + f64::from(i * 7 % 30)).collect();
+        let new: Vec<f64> = base.iter().map(|x| 2.0 * x).collect();
+        let found = expected(&base, &new, 10);
+        let (low, high) = found.range;
+        assert!(low < 2.0 && 2.0 < high && high - low < 0.5, "{low} {high}");
+        assert_eq!((expected(&base, &new, 10), found.below), (found, 0.0));
+        assert!((0.4..0.6).contains(&expected(&base, &base, 10).below));
+        assert!(expected(&base, &[], 10).below.is_nan());
+    }
+}
