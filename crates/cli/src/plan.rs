@@ -6,6 +6,7 @@ use anyhow::bail;
 use pageblock_kernel::Named;
 use pageblock_measure::certificate::{Grade, Loop};
 use pageblock_measure::compare::published::Table;
+use pageblock_measure::compare::verdict::Looks;
 use pageblock_measure::statistics::multiops::StarRule;
 use pageblock_plan::jobs::Jobs;
 use pageblock_plan::policy::given_once;
@@ -173,6 +174,10 @@ impl ReplayPlan {
 pub(crate) struct RunPlan {
     /// Policy by policy within a seed, the baseline first: what is interrupted is complete for the first seeds.
     pub(crate) jobs: Jobs,
+    /// The number of policies, and of the workload's primary measures.
+    pub(crate) policies: usize,
+    pub(crate) primary: usize,
+    pub(crate) looks: Looks,
     pub(crate) stars: StarRule,
     /// The published table to be printed as well.
     pub(crate) published: Option<&'static Table>,
@@ -186,20 +191,30 @@ impl RunPlan {
         if args.pictures && args.save.is_none() && format != RunFormat::Runs {
             bail!("--pictures: nothing would keep them; --save FILE does, and --json prints them");
         }
-        let run::RunPlan { jobs, published } = run::RunPlan::new(RunRequest {
-            workload: args.workload,
-            policies: named(&args.policies)?,
-            machine: args.machine,
-            published: args.published,
-            seeds: args.seeds,
-            first_seed: args.first_seed,
-            scale: args.scale,
-            jobs: args.jobs,
-            save: args.save,
-            pictures: args.pictures,
-        })?;
+        let run::RunPlan { jobs, published, policies, primary, looks } =
+            run::RunPlan::new(RunRequest {
+                workload: args.workload,
+                policies: named(&args.policies)?,
+                machine: args.machine,
+                published: args.published,
+                seeds: args.seeds,
+                first_seed: args.first_seed,
+                scale: args.scale,
+                jobs: args.jobs,
+                save: args.save,
+                pictures: args.pictures,
+            })?;
         let tables = Tables::parse(&args.tables.tables);
-        Ok(Self { jobs, stars: args.stars.into(), published, tables, format })
+        Ok(Self {
+            jobs,
+            policies,
+            primary,
+            looks,
+            stars: args.stars.into(),
+            published,
+            tables,
+            format,
+        })
     }
 }
 

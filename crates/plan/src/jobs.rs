@@ -82,6 +82,8 @@ pub fn at_a_time(jobs: Option<usize>) -> Result<usize> {
 /// What the workers share.
 struct Work {
     next: AtomicUsize,
+    /// Where the jobs end that are run now.
+    end: usize,
     stopped: AtomicBool,
     /// For each worker how far its run is, from 0 to 1 as the bits of a floating-point number.
     shares: Vec<AtomicU64>,
@@ -105,8 +107,24 @@ impl Jobs {
     /// # Errors
     /// If a simulation fails, or its run cannot be saved.
     pub fn run(self: &Arc<Self>, watch: &dyn Watch) -> Result<BTreeMap<usize, Run>> {
+        self.go_on(BTreeMap::new(), self.list.len(), watch)
+    }
+
+    /// As [`run`](Self::run), after those that are done, the first ones, up to a place.
+    ///
+    /// # Errors
+    /// As [`run`](Self::run).
+    pub fn go_on(
+        self: &Arc<Self>,
+        done: BTreeMap<usize, Run>,
+        end: usize,
+        watch: &dyn Watch,
+    ) -> Result<BTreeMap<usize, Run>> {
+        debug_assert!(done.keys().copied().eq(0..done.len()) && end <= self.list.len());
+        let runs = done;
         let work = Arc::new(Work {
-            next: AtomicUsize::new(0),
+            next: AtomicUsize::new(runs.len()),
+            end,
             stopped: AtomicBool::new(false),
             shares: (0..self.at_a_time.min(self.list.len())).map(|_| AtomicU64::new(0)).collect(),
         });
@@ -122,7 +140,7 @@ impl Jobs {
             });
         }
         drop(done);
-        let runs = self.collect(&work, &results, watch);
+        let runs = self.collect(runs, &work, &results, watch);
         work.stopped.store(true, Relaxed);
         runs
     }
@@ -131,7 +149,7 @@ impl Jobs {
     fn next(&self, work: &Work, worker: usize) -> Option<Done> {
         let at = work.next.fetch_add(1, Relaxed);
         let Job { machine, kernel, workload, seed } = self.list.get(at)?;
-        if work.stopped.load(Relaxed) {
+        if at >= work.end || work.stopped.load(Relaxed) {
             return None;
         }
         let simulation = Simulation { machine, kernel, workload: workload.get(), seed: *seed };
@@ -150,13 +168,13 @@ impl Jobs {
     /// Collects the runs that are done, until all are, one fails, or they are stopped.
     fn collect(
         &self,
+        mut runs: BTreeMap<usize, Run>,
         work: &Work,
         results: &Receiver<Done>,
         watch: &dyn Watch,
     ) -> Result<BTreeMap<usize, Run>> {
-        let jobs = self.list.len();
+        let jobs = work.end;
         let bar = watch.shares("simulating");
-        let mut runs: BTreeMap<usize, Run> = BTreeMap::new();
         while runs.len() < jobs && !watch.stopped() {
             let under_way: f64 = work.shares.iter().map(|s| f64::from_bits(s.load(Relaxed))).sum();
             bar.set_share((runs.len() as f64 + under_way) / jobs as f64);

@@ -22,6 +22,7 @@ pub mod published;
 pub mod recording;
 pub mod replays;
 pub mod run;
+pub mod sequential;
 pub mod session;
 #[cfg(feature = "full")]
 pub mod subjects;

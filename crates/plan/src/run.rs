@@ -5,6 +5,8 @@ use std::sync::Arc;
 
 use pageblock_kernel::Named;
 use pageblock_measure::compare::published::Table;
+use pageblock_measure::compare::verdict::Looks;
+use pageblock_measure::statistics::sequential;
 use pageblock_simulate::scaled;
 use pageblock_simulate::sim::machine_file::Scale;
 use pageblock_simulate::workload::{self, Workload};
@@ -17,6 +19,52 @@ use crate::{machines, published};
 /// The maximum number of seeds of a run.
 const MAX_SEEDS: u64 = 1000;
 
+/// How many seeds a comparison has.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Seeds {
+    /// So many.
+    Fixed(u64),
+    /// As many as the primary measures need to be decided, at most so many.
+    Auto {
+        /// The most.
+        most: u64,
+    },
+}
+
+/// The most seeds of a comparison whose number was not said.
+const MOST_BY_DEFAULT: u64 = 40;
+
+impl Seeds {
+    /// Reads a number, `auto`, or `auto:N`.
+    ///
+    /// # Errors
+    /// Says what is allowed.
+    pub fn parse(text: &str) -> std::result::Result<Self, String> {
+        let allowed = || format!("a number from 1 to {MAX_SEEDS}, auto, or auto:N; not '{text}'");
+        let number = |text: &str| text.parse().map_err(|_| allowed());
+        match text.split_once(':') {
+            _ if text == "auto" => Ok(Self::Auto { most: MOST_BY_DEFAULT }),
+            Some(("auto", most)) => Ok(Self::Auto { most: number(most)? }),
+            _ => Ok(Self::Fixed(number(text)?)),
+        }
+    }
+
+    /// Returns what was said, or else what so many policies need: one policy alone is compared with nothing.
+    #[must_use]
+    pub fn or_default(said: Option<Self>, policies: usize) -> Self {
+        said.unwrap_or(match policies {
+            0 | 1 => Self::Fixed(1),
+            _ => Self::Auto { most: MOST_BY_DEFAULT },
+        })
+    }
+
+    const fn most(self) -> u64 {
+        match self {
+            Self::Fixed(seeds) | Self::Auto { most: seeds } => seeds,
+        }
+    }
+}
+
 /// What was asked for.
 #[derive(Clone, Debug)]
 pub struct RunRequest {
@@ -28,8 +76,8 @@ pub struct RunRequest {
     pub machine: Option<String>,
     /// Whether the published table is wanted.
     pub published: bool,
-    /// How many seeds.
-    pub seeds: u64,
+    /// How many seeds; by default as many as the comparison needs.
+    pub seeds: Option<Seeds>,
     /// The first of them.
     pub first_seed: u64,
     /// The scale of machine and workload.
@@ -49,6 +97,12 @@ pub struct RunPlan {
     pub jobs: Jobs,
     /// The published table that was asked for.
     pub published: Option<&'static Table>,
+    /// The number of policies.
+    pub policies: usize,
+    /// The number of the workload's primary measures.
+    pub primary: usize,
+    /// When the runs are looked at.
+    pub looks: Looks,
 }
 
 /// Returns the workload with this name.
@@ -79,7 +133,6 @@ impl RunPlan {
     /// Says what is wrong, and what is allowed.
     pub fn of(load: &Load, asked: RunRequest) -> Result<Self> {
         let workload = load.get();
-        let seeds = seeds(asked.first_seed, asked.seeds)?;
         let at_a_time = jobs::at_a_time(asked.jobs)?;
         let scale = Scale::parse(&asked.scale).at(|| "--scale")?;
         let name = asked.machine.as_deref().unwrap_or(workload.machine());
@@ -114,6 +167,14 @@ impl RunPlan {
         if let Some(path) = &asked.save {
             pageblock_measure::run::saved::can_save(path).at(|| "--save")?;
         }
+        let wanted = Seeds::or_default(asked.seeds, policies.len());
+        let seeds = seeds(asked.first_seed, wanted.most())?;
+        let looks = match wanted {
+            Seeds::Fixed(_) => Looks::Once,
+            Seeds::Auto { most } => Looks::At(sequential::looks(most as usize)),
+        };
+        let primary = workload::tables(workload)?.primary.len();
+        let count = policies.len();
         let machine = Arc::new(machine);
         let kernels: Vec<_> = policies.into_iter().map(|named| Arc::new(named.kernel)).collect();
         let list = seeds.flat_map(|seed| {
@@ -127,7 +188,7 @@ impl RunPlan {
         });
         let list = list.collect();
         let jobs = Jobs { list, at_a_time, save: asked.save, pictures: asked.pictures };
-        Ok(Self { jobs, published })
+        Ok(Self { jobs, published, policies: count, primary, looks })
     }
 }
 
@@ -136,10 +197,7 @@ pub(crate) fn seeds(first: u64, seeds: u64) -> Result<std::ops::Range<u64>> {
         bail!("--seeds 0: at least one seed is needed");
     }
     if seeds > MAX_SEEDS {
-        bail!(
-            "--seeds {seeds}: at most {MAX_SEEDS} are allowed; the exact paired tests take time with the cube of \
-             the seeds"
-        );
+        bail!("--seeds {seeds}: at most {MAX_SEEDS} are allowed");
     }
     let Some(end) = first.checked_add(seeds) else {
         bail!("--first-seed {first} and {seeds} seeds are too large");

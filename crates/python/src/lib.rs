@@ -51,7 +51,7 @@ mod _pageblock {
     #[pymodule_export]
     use super::simulate::run;
     #[pymodule_export]
-    use super::statistics::{holm, paired};
+    use super::statistics::{holm, unpaired};
     #[pymodule_export]
     use super::sweep::{Sweep, build, sweep_grid_of, sweep_run};
     #[pymodule_export]

@@ -2,7 +2,8 @@
 
 use pageblock_measure::Run;
 use pageblock_measure::catalogue::deciding;
-use pageblock_measure::compare::summary::{Judged, Summary};
+use pageblock_measure::compare::summary::Summary;
+use pageblock_measure::compare::verdict::Judged;
 use pyo3::prelude::*;
 
 use crate::table::{Columns, Table};
@@ -103,13 +104,14 @@ pub(crate) fn summary(of: &Summary) -> PyResult<Table> {
         .collect();
     let each = || rows.iter();
     Columns::default()
-        .text("measure", each().map(|(measure, ..)| Some(measure.name)))
+        .text("measure", each().map(|(measure, ..)| Some(&measure.name)))
         .text("kernel", each().map(|(_, kernel, _)| Some(kernel)))
         .floats("mean", each().map(|(.., cell)| Some(cell.mean)))
         .floats("change", each().map(|(.., cell)| cell.change))
         .floats("low", each().map(|(.., cell)| Some(cell.interval?.0)))
         .floats("high", each().map(|(.., cell)| Some(cell.interval?.1)))
         .floats("p", each().map(|(.., cell)| cell.p))
+        .floats("level", each().map(|(.., cell)| cell.level))
         .text("verdict", each().map(|(.., cell)| Some(verdict(cell.verdict))))
         .table()
 }
@@ -124,7 +126,9 @@ fn identified<'r>(runs: impl Iterator<Item = &'r Run> + Clone) -> Columns {
 fn verdict(of: Judged) -> &'static str {
     match of {
         Judged::Open => "open",
-        Judged::Chance => "chance",
+        Judged::Identical => "identical",
+        Judged::Undecided => "undecided",
+        Judged::Unchanged => "unchanged",
         Judged::Better => "better",
         Judged::Worse => "worse",
     }

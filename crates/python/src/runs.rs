@@ -146,8 +146,9 @@ enum Source<'py> {
 /// kernel is the baseline.
 ///
 /// The table has a row for each measure and kernel: `measure` (with its unit in brackets), `kernel`, `mean`, `change` (a
-/// share of the baseline; null for the baseline), `low` and `high` (its 95 % interval over seeds), `p` (exact Wilcoxon test
-/// after Holm's correction), `verdict` (`better`, `worse`, `chance`, `open`). `force` compares what runs of different
+/// share of the baseline; null for the baseline), `low` and `high` (its interval over seeds), `p` (rank-sum test; adjusted for
+/// measures that are not primary), `level` (the p that decides a primary measure), `verdict` (`better`, `worse`, `unchanged`,
+/// `undecided`, `identical`, `open`). `force` compares what runs of different
 /// workloads, machines or scales have in common; `published` puts the published table beside; `stars` is mmtests' rule.
 #[pyfunction]
 #[pyo3(signature = (*runs, force = false, published = false, stars = "classic"))]

@@ -86,7 +86,7 @@ pub(crate) fn run(
         policies: kernels.map(|kernels| kernels.policies()).transpose()?.unwrap_or_default(),
         machine: machine.map(|machine| machine.display().to_string()),
         published,
-        seeds,
+        seeds: Some(pageblock_plan::run::Seeds::Fixed(seeds)),
         first_seed,
         scale: scale_text(scale)?,
         jobs,

@@ -1,21 +1,23 @@
 //! Tests of changes over seeds.
 
-use pageblock_measure::statistics::paired as tests;
+use pageblock_measure::compare::verdict::LEVEL;
+use pageblock_measure::statistics::{multiple, rank_sum};
 use pyo3::prelude::*;
 
 use crate::error::asked;
 
-/// Compares the values of the same seeds under two kernels: the median of the ratios, its 95 % interval, and the p of
-/// Wilcoxon's exact test.
+/// Compares the values of seeds under two kernels, which are not paired: the median of the ratios of all pairs, its 95 %
+/// interval (0 to infinity where so few seeds have none), and the p of the rank-sum test.
 #[pyfunction]
-pub(crate) fn paired(base: Vec<f64>, new: Vec<f64>) -> PyResult<(f64, f64, f64, f64)> {
-    let result = tests::compare(&base, &new).map_err(|error| asked(error.to_string()))?;
-    let (low, high) = result.interval;
-    Ok((result.median_ratio, low, high, result.wilcoxon_p))
+pub(crate) fn unpaired(base: Vec<f64>, new: Vec<f64>) -> PyResult<(f64, f64, f64, f64)> {
+    let change = rank_sum::compare(&base, &new, LEVEL);
+    let change = change.ok_or_else(|| asked("no values: each side needs one seed or more"))?;
+    let (low, high) = change.interval.unwrap_or((0.0, f64::INFINITY));
+    Ok((change.ratio, low, high, change.p))
 }
 
 /// Returns the p of several tests after Holm's correction, in the same order.
 #[pyfunction]
 pub(crate) fn holm(p: Vec<f64>) -> Vec<f64> {
-    tests::holm(&p)
+    multiple::holm(&p)
 }

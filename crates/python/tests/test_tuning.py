@@ -192,12 +192,12 @@ def test_the_program_runs_it_as_a_module(expected: "tuple[Path, pageblock.Tuned]
 
 def test_the_p_of_several_objectives_are_corrected() -> None:
     from pageblock._objectives import MEASURES, changes
-    from pageblock._pageblock import paired
+    from pageblock._pageblock import unpaired
 
     base = [{"Allocation stalls": 100.0 + n, "Mixed pageblocks at the end": 50.0 + n} for n in range(8)]
     less = [{"Allocation stalls": 50.0 + n, "Mixed pageblocks at the end": 40.0 + n} for n in range(8)]
     found = changes(MEASURES, base, less)
     assert [change.measure.name for change in found] == ["stalls", "spread"]
     # Holm: the smaller of two equal p counts twice, and the other is no smaller.
-    single = paired([100.0 + n for n in range(8)], [50.0 + n for n in range(8)])[3]
+    single = unpaired([100.0 + n for n in range(8)], [50.0 + n for n in range(8)])[3]
     assert [change.p for change in found] == [2 * single, 2 * single]

@@ -96,7 +96,7 @@ Counters (simulated, means over 2 seeds)
 Ops Kswapd pages scanned        2400.00        1200.00
 Ops Kswapd velocity               20.00          20.00
 
-Note: ";
+";
         let text = print(&full);
         assert!(text.starts_with(expect), "{text}");
     }

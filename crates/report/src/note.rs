@@ -2,7 +2,6 @@
 
 use pageblock_measure::certificate::Loop;
 use pageblock_measure::certificate::note::{Known, Note};
-use pageblock_measure::compare::seeds::{MIN_PAIRS, MIN_SEEDS};
 use pageblock_measure::value::event_unit::NOTE_ACROSS_6_10;
 
 use crate::verify::gap;
@@ -35,39 +34,12 @@ fn known_words(known: &Known) -> String {
         Known::Differs { what, first, other } => {
             format!("The runs differ in their {what}: {first} and {other}.")
         }
-        Known::FewSeeds { seeds } => few_seeds(*seeds),
     }
-}
-
-fn few_seeds(seeds: usize) -> String {
-    let count = if seeds == 1 { "1 seed".to_owned() } else { format!("{seeds} seeds") };
-    let none = match seeds < MIN_PAIRS {
-        true => format!("no paired statistics below {MIN_PAIRS} seeds; "),
-        false => String::new(),
-    };
-    format!("{count}: {none}intervals and tests say little below {MIN_SEEDS}.")
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn few_seeds_say_how_little() {
-        for (seeds, note) in [
-            (
-                1,
-                "1 seed: no paired statistics below 5 seeds; intervals and tests say little below 30.",
-            ),
-            (
-                4,
-                "4 seeds: no paired statistics below 5 seeds; intervals and tests say little below 30.",
-            ),
-            (5, "5 seeds: intervals and tests say little below 30."),
-        ] {
-            assert_eq!(words(&Known::FewSeeds { seeds }.into()), note);
-        }
-    }
 
     /// A note is data in a file, and a sentence only where older versions saved one.
     #[test]

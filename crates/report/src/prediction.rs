@@ -1,38 +1,40 @@
 //! Prints predictions beside what real kernels did: the score, then a line each, best first.
 
-use pageblock_measure::compare::prediction::{Prediction, Score};
+use pageblock_measure::compare::prediction::{
+    Confusion, Null, Prediction, Reliability, Respect, Score,
+};
 
 use crate::table::Table;
 
-/// Prints a score. The columns are named by letters, which the caller explains.
+/// Prints a score: beside those of null models, how changes meet, how certain predictions were, then a line each. The columns
+/// are named by letters, which the caller explains.
 #[must_use]
 pub fn print(score: &Score) -> String {
     let all = score.predictions.len();
-    let share = |name: &str, count: usize| {
-        let percent = (count * 100 + all / 2).checked_div(all).unwrap_or(0);
-        format!("{name} {count} ({percent} %)")
-    };
+    let inside = score.predictions.iter().filter(|p| p.in_interval).count();
     let mut text = format!(
-        "Predictions: {all} made, {}, {}, {}\n",
-        share("direction right", score.count(|p| p.direction)),
-        share("within a factor of two", score.count(|p| p.factor_of_two)),
-        share("within the stated interval", score.count(|p| p.in_interval)),
-    );
-    let certain = |p: &&Prediction| p.predicted.is_one();
-    let changes: Vec<_> = score.predictions.iter().filter(certain).collect();
-    let both: Vec<_> = changes.iter().filter(|p| p.real.is_one()).collect();
-    text += &format!(
-        "{} of them predicted a change: {} in the right direction; of the {} that are changes on the real kernel too, {}\n",
-        changes.len(),
-        changes.iter().filter(|p| p.direction).count(),
-        both.len(),
-        both.iter().filter(|p| p.direction).count(),
-    );
-    text += &format!(
-        "medians of ratios; *: more than chance in the simulations; expected: 95 % of medians of that few real runs; {} simulations and {} real runs \
-         of each column\n\n",
+        "Predictions: {all}, of {} simulations and {} real runs of each column\n\n",
         score.runs.0, score.runs.1
     );
+    text += &skills(score).print();
+    let Confusion { hits, wrong_sign, missed, false_alarms, quiet } = score.confusion();
+    text += &format!(
+        "\nReal changes {}: predicted {hits}, with the wrong sign {wrong_sign}, missed {missed}. No change {}: predicted \
+         {quiet}, false alarms {false_alarms}.\n",
+        hits + wrong_sign + missed,
+        quiet + false_alarms,
+    );
+    text += &format!("Inside the 95 % interval: {inside} of {all} ({}).\n", share(inside, all));
+    for Reliability { from, predicted, mean, came } in score.reliability() {
+        text += &format!(
+            "Predicted with {:.0} % or more: {predicted}, on the predicted side {came} ({}; {:.0} % expected).\n",
+            from * 100.0,
+            share(came, predicted),
+            mean * 100.0,
+        );
+    }
+    text += "\nmedians of ratios; *: the simulations' 95 % interval is on one side of nothing; expected: 95 % of medians of that \
+             few real runs\n\n";
     let mut table = Table::new()
         .text("column")
         .text("against")
@@ -47,10 +49,10 @@ pub fn print(score: &Score) -> String {
             p.column.clone(),
             p.against.clone(),
             p.measure.trim_end_matches(" [%]").to_owned(),
-            format!("{}{}", percent(p.predicted.ratio), if certain(&p) { "*" } else { " " }),
+            percent(p.predicted.ratio) + if p.predicted.is_one() == Some(true) { "*" } else { " " },
             interval(p.expected),
             percent(p.real.ratio),
-            interval((p.real.least, p.real.most)),
+            p.real.interval.map_or("-".to_owned(), interval),
             right(p),
         ]);
     }
@@ -61,10 +63,43 @@ pub fn print(score: &Score) -> String {
     text
 }
 
+/// Returns the scores beside those of the null models.
+fn skills(score: &Score) -> Table {
+    let mut table = Table::new().text("").number("cases").number("right").number("null right");
+    table = table.number("skill").text("null model");
+    for (respect, name) in
+        [(Respect::Direction, "direction"), (Respect::FactorOfTwo, "within a factor of two")]
+    {
+        for (null, words) in
+            [(Null::NothingChanges, "nothing changes"), (Null::AsBefore, "as the column before")]
+        {
+            let skill = score.skill(respect, null);
+            if skill.cases > 0 {
+                table.row([
+                    name.to_owned(),
+                    skill.cases.to_string(),
+                    share(skill.right, skill.cases),
+                    share(skill.null_right, skill.cases),
+                    skill.value().map_or("-".to_owned(), |value| format!("{value:.2}")),
+                    words.to_owned(),
+                ]);
+            }
+        }
+    }
+    table
+}
+
+fn share(count: usize, all: usize) -> String {
+    format!("{} %", (count * 100 + all / 2).checked_div(all).unwrap_or(0))
+}
+
 /// Names in what a prediction was right.
 fn right(p: &Prediction) -> String {
-    let parts =
-        [(p.direction, "direction"), (p.factor_of_two, "factor"), (p.in_interval, "interval")];
+    let parts = [
+        (p.direction == Some(true), "direction"),
+        (p.factor_of_two, "factor"),
+        (p.in_interval, "interval"),
+    ];
     let right: Vec<_> = parts.iter().filter_map(|(right, name)| right.then_some(*name)).collect();
     if right.is_empty() { "-".to_owned() } else { right.join(" ") }
 }
@@ -85,35 +120,46 @@ mod tests {
 
     #[test]
     fn the_score_stands_on_top() {
-        let change = |ratio| Change { ratio, least: ratio * 0.9, most: ratio * 1.1 };
+        let change = |ratio| Change { ratio, interval: Some((ratio * 0.9, ratio * 1.1)) };
         let prediction = |column: &str, predicted, real, right| Prediction {
             column: column.into(),
             against: "real-6.1.192".into(),
             measure: "Allocation stalls",
             predicted: change(predicted),
             expected: (predicted * 0.8, predicted * 1.2),
+            certainty: 0.95,
             real: change(real),
-            direction: right,
+            before: None,
+            direction: Some(right),
             factor_of_two: right,
             in_interval: false,
         };
         let score = Score {
             runs: (10, 5),
             predictions: vec![prediction("b", 0.5, 0.6, true), prediction("c", 0.5, 12.0, false)],
-            unjudged: vec!["d against a: fewer than 5 runs".into()],
+            unjudged: vec!["d against a: fewer than 2 runs".into()],
         };
         let text = print(&score);
         let lines: Vec<&str> = text.lines().collect();
+        assert_eq!(lines[0], "Predictions: 2, of 10 simulations and 5 real runs of each column");
         assert_eq!(
-            lines[0],
-            "Predictions: 2 made, direction right 1 (50 %), within a factor of two 1 (50 %), within the stated interval 0 (0 %)"
+            lines[3],
+            "direction                   2   50 %         0 %   0.50  nothing changes"
         );
-        assert!(lines[1].starts_with("2 of them predicted a change: 1 in the right direction"));
-        assert_eq!(
-            lines[5],
-            "b       real-6.1.192  Allocation stalls           -50*  -60 to -40       -40  -46 to -34  direction factor"
+        assert!(
+            text.contains("Real changes 2: predicted 1, with the wrong sign 1, missed 0."),
+            "{text}"
         );
-        assert!(lines[6].contains("x12") && lines[6].ends_with("  -"));
-        assert_eq!(lines[7], "not judged: d against a: fewer than 5 runs");
+        assert!(text.contains("Inside the 95 % interval: 0 of 2 (0 %).\n"), "{text}");
+        assert!(
+            text.contains(
+                "Predicted with 90 % or more: 2, on the predicted side 1 (50 %; 95 % expected)."
+            ),
+            "{text}"
+        );
+        assert!(text.contains("b       real-6.1.192  Allocation stalls           -50*  -60 to -40       -40  -46 to -34  direction factor"), "{text}");
+        assert!(
+            text.contains("x12") && text.ends_with("not judged: d against a: fewer than 2 runs\n")
+        );
     }
 }

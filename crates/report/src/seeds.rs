@@ -1,14 +1,14 @@
-//! The comparison of policies over seeds: mmtests' table, and the paired statistics below it.
+//! The comparison of policies over seeds: mmtests' table, and the changes with their intervals below it.
 
 use pageblock_measure::compare::seeds::{SeedComparison, SeedRow, SeedSection};
-use pageblock_measure::statistics::paired::PairedResult;
+use pageblock_measure::statistics::rank_sum::Change;
 
 use crate::mmtests::{Bracket, Cell, FIELD_2018, MmtestsRow, Table};
 use crate::replay::{print_preamble, titled};
 use crate::table;
 
 /// Prints the notes, and for each section a titled table of means over the seeds in the layout
-/// of mmtests. If there are enough seeds, the paired statistics of the same rows follow.
+/// of mmtests. With more seeds than one, the changes of the same rows follow, with their intervals.
 #[must_use]
 pub fn print(comparison: &SeedComparison) -> String {
     let mut text = print_preamble(None, &comparison.notes);
@@ -18,10 +18,10 @@ pub fn print(comparison: &SeedComparison) -> String {
         let title = format!("{}{over}", section.title);
         let mut text = titled(&title, section.note.as_deref());
         text += &mean_table(comparison, section).print();
-        let paired = |row: &SeedRow| row.cells.iter().flatten().any(|cell| cell.paired.is_some());
-        if section.rows.iter().any(paired) {
-            text += &format!("\n{}: paired over {seeds} seeds\n", section.title);
-            text += &paired_table(comparison, section).print();
+        let changes = |row: &SeedRow| row.cells.iter().flatten().any(|cell| cell.change.is_some());
+        if section.rows.iter().any(changes) {
+            text += &format!("\n{}: changes over {seeds} seeds\n", section.title);
+            text += &change_table(comparison, section).print();
         }
         text
     });
@@ -56,33 +56,35 @@ pub fn mean_table(comparison: &SeedComparison, section: &SeedSection) -> Table {
     }
 }
 
-/// Returns the paired statistics: for each row and each policy but the baseline, the median ratio with its
-/// interval, and the p of the exact tests.
+/// Returns the changes: for each row and each policy but the baseline, the ratio with its interval, and the p of the rank-sum
+/// test of this row alone.
 #[must_use]
-pub fn paired_table(comparison: &SeedComparison, section: &SeedSection) -> table::Table {
+pub fn change_table(comparison: &SeedComparison, section: &SeedSection) -> table::Table {
     let mut table = table::Table::new()
         .text("measure")
         .text("policy")
-        .number("median ratio")
+        .number("ratio")
         .number("95 % from")
         .number("to")
-        .number("sign p")
-        .number("Wilcoxon p");
+        .number("p of one test");
     for row in &section.rows {
         for (cell, column) in row.cells.iter().zip(&comparison.columns) {
-            let Some(PairedResult { median_ratio, interval, sign_p, wilcoxon_p, .. }) =
-                cell.as_ref().and_then(|cell| cell.paired)
+            let Some(Change { ratio, interval, p, .. }) =
+                cell.as_ref().and_then(|cell| cell.change)
             else {
                 continue;
+            };
+            let [low, high] = match interval {
+                Some((low, high)) => [low, high].map(|ratio| format!("{ratio:.4}")),
+                None => ["-", "-"].map(str::to_owned),
             };
             table.row([
                 format!("{} {}", row.group, row.label),
                 format!("{} {}", column.kernel, column.label),
-                format!("{median_ratio:.4}"),
-                format!("{:.4}", interval.0),
-                format!("{:.4}", interval.1),
-                format!("{sign_p:.4}"),
-                format!("{wilcoxon_p:.4}"),
+                format!("{ratio:.4}"),
+                low,
+                high,
+                format!("{p:.4}"),
             ]);
         }
     }
@@ -103,7 +105,7 @@ mod tests {
     }
 
     #[test]
-    fn means_and_pairs() {
+    fn means_and_changes() {
         let runs: Vec<Run> = (1..=6)
             .flat_map(|seed| {
                 [run("linux-6.1", seed, 100 + seed), run("linux-6.1,probe=low", seed, 50)]
@@ -120,22 +122,17 @@ mod tests {
             )
         );
         assert_eq!(
-            paired_table(&comparison, section).print(),
+            change_table(&comparison, section).print(),
             concat!(
-                "measure           policy               median ratio  95 % from      to  sign p  Wilcoxon p\n",
-                "Work list-probes  linux-6.1 probe=low        0.4831     0.4739  0.4926  0.0312      0.0312\n"
+                "measure           policy                ratio  95 % from      to  p of one test\n",
+                "Work list-probes  linux-6.1 probe=low  0.4831     0.4717  0.4950         0.0022\n"
             )
         );
-        assert!(
-            print(&comparison).starts_with("Note: 6 seeds: intervals and tests say little below")
-        );
-        assert!(print(&comparison).contains("(operations): paired over 6 seeds\nmeasure "));
-        let four = SeedComparison::of_runs(&runs[..8], &Options::default()).unwrap();
-        assert!(print(&four).contains("(operations): means over 4 seeds\n"));
+        assert!(print(&comparison).contains("(operations): changes over 6 seeds\nmeasure "));
+        let two = SeedComparison::of_runs(&runs[..4], &Options::default()).unwrap();
+        assert!(print(&two).contains("(operations): means over 2 seeds\n"));
         let one = SeedComparison::of_runs(&runs[..2], &Options::default()).unwrap();
         assert!(print(&one).contains("\nWork of the allocator (operations)\n  "));
-        for few in [four, one] {
-            assert!(!print(&few).contains("paired over") && !print(&few).contains("Wilcoxon"));
-        }
+        assert!(!print(&one).contains("changes over"));
     }
 }

@@ -2,6 +2,8 @@
 
 use std::path::PathBuf;
 
+use pageblock_plan::run::Seeds;
+
 use crate::args::{Json, Stars};
 use crate::suggest::{machine, policy, workload_name};
 
@@ -19,9 +21,10 @@ pub(crate) struct RunArgs {
     /// Also print the published table, and run its policies if none is given
     #[arg(long)]
     pub(crate) published: bool,
-    /// Run with N seeds, 1 to 1000
-    #[arg(long, value_name = "N", default_value_t = 1)]
-    pub(crate) seeds: u64,
+    /// Run with N seeds, 1 to 1000, or with as many as the primary measures need to be decided: auto (at most 40), or
+    /// auto:N. By default auto where policies are compared, else 1
+    #[arg(long, value_name = "N", value_parser = Seeds::parse)]
+    pub(crate) seeds: Option<Seeds>,
     /// The first seed
     #[arg(long, value_name = "SEED", default_value_t = 1)]
     pub(crate) first_seed: u64,
@@ -64,8 +67,8 @@ pub(crate) struct RepeatArgs {
 /// The tables below the summary.
 #[derive(clap::Args, Clone, Debug)]
 pub(crate) struct TablesArgs {
-    /// The tables to print below the summary: all, summary (none), or those with this text in their title
-    #[arg(long, value_name = "TABLES", default_value = "all", conflicts_with = "json")]
+    /// The tables to print below the summary: summary (none), all, or those with this text in their title
+    #[arg(long, value_name = "TABLES", default_value = "summary", conflicts_with = "json")]
     pub(crate) tables: String,
 }
 

@@ -71,6 +71,6 @@ pub(super) fn score(
     real: &[Run],
     as_json: bool,
 ) -> anyhow::Result<String> {
-    let score = Score::of(foretold, real, &plan.columns())?;
+    let score = Score::of(foretold, real, &plan.columns());
     Ok(if as_json { json::to_json(&score) } else { prediction::print(&score) })
 }

@@ -44,11 +44,6 @@ pub enum Known {
         /// That of another.
         other: String,
     },
-    /// There are too few seeds for statistics to say much.
-    FewSeeds {
-        /// Their number.
-        seeds: usize,
-    },
 }
 
 impl From<String> for Note {

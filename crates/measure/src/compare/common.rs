@@ -7,7 +7,7 @@ use serde::Serialize;
 use crate::catalogue::sections::Subject;
 use crate::certificate::note::{Known, Note};
 use crate::certificate::{Certified, Part, Support};
-use crate::compare::verdict::Looks;
+use crate::compare::verdict::{Looks, Stopped};
 use crate::run::Run;
 use crate::run::calibration::Calibration;
 use crate::run::policies::units_differ;
@@ -33,6 +33,8 @@ pub struct Options {
     pub supports: Option<BTreeMap<Part, Support>>,
     /// When the runs are looked at.
     pub looks: Looks,
+    /// What ended a sequential comparison.
+    pub stopped: Option<Stopped>,
 }
 
 impl Default for Options {
@@ -45,6 +47,7 @@ impl Default for Options {
             calibration: None,
             supports: None,
             looks: Looks::Once,
+            stopped: None,
         }
     }
 }

@@ -4,7 +4,7 @@ use serde::Serialize;
 
 use super::common::{self, Options};
 use super::ended;
-use super::verdict::{self, Judged, LEVEL, Looks, Test};
+use super::verdict::{self, Judged, LEVEL, Looks, Stopped, Test};
 use crate::catalogue::{Measure, deciding, primary};
 use crate::certificate::{Certified, Support};
 use crate::run::Run;
@@ -40,18 +40,6 @@ pub struct Summary {
     pub certificate: Option<Certified>,
     /// The measures: the primary ones, and the others in the order of importance.
     pub measures: Vec<SummaryRow>,
-}
-
-/// What ended a sequential comparison.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Stopped {
-    /// Every primary measure is decided, or its interval is within 5 % of nothing.
-    Decided,
-    /// There may be no more runs.
-    Budget,
-    /// It was interrupted.
-    Interrupted,
 }
 
 /// One measure under every policy.
@@ -139,7 +127,7 @@ impl Summary {
                 Looks::Once => Vec::new(),
                 Looks::At(looks) => looks.clone(),
             },
-            stopped: None,
+            stopped: options.stopped,
             runs: draws,
             identical,
             measures,

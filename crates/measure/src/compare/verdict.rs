@@ -59,6 +59,18 @@ impl Looks {
     }
 }
 
+/// What ended a sequential comparison.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Stopped {
+    /// Every primary measure is decided, or its interval is within 5 % of nothing.
+    Decided,
+    /// There may be no more runs.
+    Budget,
+    /// It was interrupted.
+    Interrupted,
+}
+
 /// A test of a family: the values under the baseline and under a policy, which way is better, and what is found.
 #[derive(Clone, Debug)]
 pub struct Test<'v> {
@@ -151,7 +163,7 @@ mod tests {
         let found = judge(&[test(&base, &half), test(&base, &near)], &Looks::Once);
         assert_eq!([found[0].verdict, found[1].verdict], [Judged::Better, Judged::Worse]);
         let found = judge(&[test(&base, &base), test(&base, &near)], &Looks::Once);
-        assert_eq!(found[1].verdict, Judged::Unchanged);
+        assert_eq!([found[0].verdict, found[1].verdict], [Judged::Unchanged, Judged::Undecided]);
     }
 
     #[test]

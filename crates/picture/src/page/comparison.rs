@@ -1,6 +1,7 @@
 //! A comparison as HTML.
 
-use pageblock_measure::compare::summary::{Judged, Summary};
+use pageblock_measure::compare::summary::Summary;
+use pageblock_measure::compare::verdict::Judged;
 use pageblock_report::certificate;
 use pageblock_report::summary::{certainty, legend, letter, number, plain_change, sentence};
 
@@ -10,12 +11,11 @@ use super::{PageComparison, escape};
 pub(super) fn html(comparison: &PageComparison) -> String {
     let PageComparison { summary, tables } = comparison;
     let mut html = "<section class=\"comparison\"><h2>The answer</h2>\n".to_owned();
-    let seeds = match summary.seeds {
-        0 => String::new(),
-        1 => ", one seed".to_owned(),
-        seeds => format!(", {seeds} seeds"),
+    let runs = match summary.runs[summary.baseline] {
+        1 => String::new(),
+        runs => format!(", {runs} {}s of each policy", summary.each),
     };
-    html += &format!("<p>{}{seeds}</p>\n", escape(&summary.subject));
+    html += &format!("<p>{}{runs}</p>\n", escape(&summary.subject));
     for line in &summary.ended {
         html += &format!("<p class=\"warning\">{}</p>\n", escape(line));
     }
@@ -55,19 +55,21 @@ fn table(summary: &Summary) -> String {
     for &at in &others {
         html += &format!("<th scope=\"col\">{}</th><th scope=\"col\">change</th>", letter(at));
         if intervals {
-            html += "<th scope=\"col\">95 % interval</th><th scope=\"col\">p</th>";
+            html += "<th scope=\"col\">interval</th><th scope=\"col\">p</th>";
         }
     }
     html += "</tr></thead>\n<tbody>\n";
     for measure in &summary.measures {
-        html += &format!("<tr><th scope=\"row\">{}</th>", escape(measure.name));
+        html += &format!("<tr><th scope=\"row\">{}</th>", escape(&measure.name));
         html += &format!("<td>{}</td>", number(measure.cells[summary.baseline].mean));
         for &at in &others {
             let cell = &measure.cells[at];
             let (class, words) = match cell.verdict {
                 Judged::Better => ("better", " better"),
                 Judged::Worse => ("worse", " worse"),
-                Judged::Open | Judged::Chance => ("open", ""),
+                Judged::Unchanged => ("open", " within 5 %"),
+                Judged::Undecided => ("open", " not decided"),
+                Judged::Open | Judged::Identical => ("open", ""),
             };
             let text = plain_change(cell);
             html +=

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from ._pageblock import Error, holm, objectives, paired
+from ._pageblock import Error, holm, objectives, unpaired
 
 __all__ = ["MEASURES", "Change", "Measure", "changes", "measures"]
 
@@ -38,7 +38,7 @@ class Change:
     measure: Measure
     default: float
     tuned: float
-    # The median of the paired ratios with its 95 % interval; the p of Wilcoxon's exact test after Holm's correction.
+    # The median of the ratios of all pairs with its 95 % interval; the p of the rank-sum test after Holm's correction.
     ratio: float
     low: float
     high: float
@@ -60,7 +60,7 @@ class Change:
             return f"{self.default:.2f}", f"{self.tuned:.2f}", "+0 %", "", ""
         if self.ratio == float("inf"):
             return f"{self.default:.2f}", f"{self.tuned:.2f}", "from 0", "", f"{self.p:.3f}"
-        interval = f"{_percent(self.low)} to {_percent(self.high)}"
+        interval = f"{_percent(self.low)} to {_percent(self.high)}" if self.high < float("inf") else ""
         return f"{self.default:.2f}", f"{self.tuned:.2f}", _percent(self.ratio), interval, f"{self.p:.3f}"
 
 
@@ -88,7 +88,7 @@ def changes(of: "Sequence[Measure]", default: "Sequence[Row]", tuned: "Sequence[
         if not pairs or len(pairs) < len(default):
             continue
         before, after = [a for a, _ in pairs], [b for _, b in pairs]
-        ratio, low, high, p = paired(before, after)
+        ratio, low, high, p = unpaired(before, after)
         found.append(Change(measure, sum(before) / len(before), sum(after) / len(after), ratio, low, high, p))
     corrected = holm([one.p for one in found])
     return [replace(one, p=p) for one, p in zip(found, corrected)]
