@@ -5,7 +5,7 @@
 //! Results are medians over the rounds with bootstrap intervals.
 
 use pageblock::frame::Order;
-use pageblock_measure::statistics::paired::bootstrap_median;
+use pageblock_measure::statistics::resampling::bootstrap_median;
 use pageblock_measure::statistics::stats::median;
 use serde::Serialize;
 

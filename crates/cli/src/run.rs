@@ -19,11 +19,14 @@ pub(crate) fn run(plan: RunPlan) -> anyhow::Result<Verdict> {
     let jobs = Arc::new(plan.jobs);
     let seeds = jobs.list.len() / plan.policies.max(1);
     let options = Options { stars: plan.stars, looks: plan.looks, ..Options::default() };
-    if let Some(said) = match &options.looks {
+    let can = match &options.looks {
+        // What a program reads says it itself.
+        _ if plan.format != RunFormat::Text => None,
         Looks::Once => summary::can_decide(plan.policies, plan.primary, seeds),
         Looks::At(_) => Some(summary::will_look(seeds)),
-    } {
-        eprintln!("{said}");
+    };
+    if let Some(said) = can {
+        output::note(&format!("{said}\n"));
     }
     let watch = terminal();
     let (runs, stopped) = sequential::run(&jobs, plan.policies, &options, watch.as_ref())?;

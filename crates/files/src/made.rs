@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::fs::{self, File};
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -16,6 +17,9 @@ const SUFFIX: &str = ".tmp";
 const LETTERS: usize = 12;
 /// A younger file may belong to a run that is about to lock it.
 const YOUNG: Duration = Duration::from_secs(60);
+
+/// How often a folder is removed in which files are made.
+const TRIES: usize = 100;
 
 static MADE: Mutex<BTreeSet<PathBuf>> = Mutex::new(BTreeSet::new());
 
@@ -52,6 +56,19 @@ fn is_named(path: &Path) -> bool {
     letters.is_some_and(|l| l.len() == LETTERS && l.bytes().all(|b| b.is_ascii_alphanumeric()))
 }
 
+/// Removes a folder in which another thread may still make files: each time that one is made between, it begins again.
+fn remove_folder(path: &Path) -> io::Result<()> {
+    let mut result = Ok(());
+    for _ in 0..TRIES {
+        result = fs::remove_dir_all(path);
+        match &result {
+            Err(error) if error.kind() == io::ErrorKind::DirectoryNotEmpty => {}
+            _ => break,
+        }
+    }
+    result
+}
+
 /// Removes every file and folder that this run made and has not finished. To be called when the program ends at once, such as
 /// after a signal: no other file is begun or finished afterwards.
 pub fn remove_unfinished() {
@@ -59,10 +76,36 @@ pub fn remove_unfinished() {
     for path in std::mem::take(&mut *made) {
         // Nothing can be done about what cannot be removed: the program ends.
         let _ = match path.is_dir() {
-            true => fs::remove_dir_all(&path),
+            true => remove_folder(&path),
             false => fs::remove_file(&path),
         };
     }
     // Held until the process is gone.
     std::mem::forget(made);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_folder_goes_while_files_are_made_in_it() {
+        let place = tempfile::tempdir().expect("a folder");
+        let folder = place.path().join("unfinished");
+        fs::create_dir(&folder).expect("it is ours");
+        std::thread::scope(|scope| {
+            let inside = folder.clone();
+            scope.spawn(move || {
+                let mut names = 0..;
+                while names
+                    .next()
+                    .is_some_and(|name: u32| fs::write(inside.join(name.to_string()), "x").is_ok())
+                {
+                }
+            });
+            while fs::read_dir(&folder).is_ok_and(|mut files| files.next().is_none()) {}
+            remove_folder(&folder).expect("it is ours");
+        });
+        assert!(!folder.exists());
+    }
 }

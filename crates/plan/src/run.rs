@@ -197,7 +197,9 @@ pub(crate) fn seeds(first: u64, seeds: u64) -> Result<std::ops::Range<u64>> {
         bail!("--seeds 0: at least one seed is needed");
     }
     if seeds > MAX_SEEDS {
-        bail!("--seeds {seeds}: at most {MAX_SEEDS} are allowed");
+        bail!(
+            "--seeds {seeds}: at most {MAX_SEEDS} are allowed; a change compares each run with each"
+        );
     }
     let Some(end) = first.checked_add(seeds) else {
         bail!("--first-seed {first} and {seeds} seeds are too large");

@@ -1,5 +1,5 @@
 //! The complete comparison of runs: the tables that mmtests would print, then the measures over seeds
-//! with their paired statistics.
+//! with their changes.
 
 use pageblock_measure::compare::full::FullComparison;
 

@@ -1,10 +1,12 @@
 //! The answer of a comparison on one screen of 100 columns: what is decided, the primary measures, what else moved.
 
+use pageblock_measure::certificate::note::{Known, Note};
 use pageblock_measure::compare::summary::{Summary, SummaryCell, SummaryRow};
 use pageblock_measure::compare::verdict::{Judged, LEVEL, Stopped, runs_needed};
 use pageblock_measure::statistics::sequential;
 
 use crate::certificate::{self, supports};
+use crate::note;
 use crate::table::Table;
 
 /// The number of policies beside the baseline up to which it is printed what a recording supports.
@@ -38,16 +40,27 @@ impl Tables {
         }
     }
 
-    /// Prints a summary and the chosen ones of the printed tables below it.
+    /// Prints a summary, with its notes, and the chosen ones of the printed tables below it; all of these have the notes
+    /// themselves.
     #[must_use]
     pub fn below(&self, summary: &Summary, tables: &str) -> String {
         let above = print(summary) + &legend(summary);
         match self {
             Self::All => format!("{above}\n{tables}"),
-            Self::None => above,
-            Self::Titled(title) => format!("{above}\n{}", titled(tables, title)),
+            Self::None => above + &notes(summary),
+            Self::Titled(title) => {
+                format!("{above}{}\n{}", notes(summary), titled(tables, title))
+            }
         }
     }
+}
+
+/// Returns the notes but those that a certificate says.
+fn notes(summary: &Summary) -> String {
+    let said =
+        |note: &&Note| !matches!(note, Note::Of(Known::Replayed { .. } | Known::UnitsDiffer));
+    let notes = summary.notes.iter().filter(said);
+    notes.map(|note| format!("Note: {}\n", note::words(note))).collect()
 }
 
 /// Returns the tables with a text in their title, or the titles that there are.
@@ -401,8 +414,8 @@ pub fn legend(summary: &Summary) -> String {
         false => "",
         true => {
             "+ better, - worse, = within 5 %: decided where p (exact rank sums) is at most what it needs (Holm, \
-             and the look).\nA change is the median of the ratios of all pairs of runs; others than primary \
-             measures decide nothing.\n"
+             and the look).\nA change is the median of the ratios of all pairs of runs; measures that are not \
+             primary decide nothing.\n"
         }
     };
     units.to_owned() + marks
@@ -476,7 +489,7 @@ B linux-5.0
 B better: allocation stalls -50 %
 
 primary measure       A       mean   change        interval       p  needs
-Allocation stalls  1004  B  504.50  -50 % +  -50 % to -49 %  0.0002  0.050
+Allocation stalls  1004  B  504.50  -50 % +  -50 % to -50 %  0.0002  0.050
 
 what else moved     A     mean  change   95 % interval  p adjusted
 Pages reclaimed  2700  B  1700   -37 %  -37 % to -37 %      0.0002

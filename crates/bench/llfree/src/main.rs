@@ -9,7 +9,7 @@ mod subject;
 use std::process::ExitCode;
 
 use pageblock_bench::subject::{PageblockCpu, PageblockPackedCpu, Subject};
-use pageblock_measure::statistics::paired::bootstrap_median;
+use pageblock_measure::statistics::resampling::bootstrap_median;
 use pageblock_measure::statistics::stats::median;
 
 use pattern::{Pattern, frag, refuse};

@@ -110,7 +110,7 @@ fn saved_runs_are_compared_and_damaged_ones_refused() {
         "counters":{"list_probes":3},"extfrag":[],"samples":{"fault-base-1":[600000,700000]}}]"#;
     std::fs::write(&file, text).unwrap();
     let name = file.display().to_string();
-    let printed = prints(&format!("compare {name}"));
+    let printed = prints(&format!("compare {name} --tables all"));
     assert!(printed.contains("Amean     fault-base-1      650.00 (   0.00%)"), "{printed}");
     assert!(printed.contains("Work list-probes"), "{printed}");
     std::fs::write(&file, &text[..60]).unwrap();

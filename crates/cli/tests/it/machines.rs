@@ -42,8 +42,10 @@ fn a_machine_from_copied_files_runs_at_a_scale() {
     assert!(text.contains("cpus = 24\nmemory_mib = [[8192, 16368]]\n"), "{text}");
     assert!(text.contains("swap_mib = 2047\n"), "{text}");
     let toml = file("db-7.toml", &text);
-    let run =
-        format!("run thpfioscale --policy linux-6.9 --scale 1/128 --machine {}", toml.display());
+    let run = format!(
+        "run thpfioscale --policy linux-6.9 --scale 1/128 --tables all --machine {}",
+        toml.display()
+    );
     let ran = pageblock(&run);
     assert_eq!(ran.status, 0, "{}", ran.stderr);
     assert!(ran.stdout.contains("Extfrag total"), "{}", ran.stdout);

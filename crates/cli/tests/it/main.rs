@@ -63,6 +63,15 @@ pub(crate) fn prints(arguments: &str) -> String {
     ran.stdout
 }
 
+/// Runs a comparison, which must succeed, and returns its output; before it says in a line what its seeds can decide.
+#[track_caller]
+pub(crate) fn compares(arguments: &str) -> String {
+    let Ran { status, stdout, stderr } = pageblock(arguments);
+    assert_eq!((status, stderr.lines().count()), (0, 1), "{arguments}: {stderr}");
+    assert!(stderr.contains("seed"), "{arguments}: {stderr}");
+    stdout
+}
+
 /// Runs the program, which must fail with one line that starts like this.
 #[track_caller]
 pub(crate) fn refuses(arguments: &str, expect: &str) {

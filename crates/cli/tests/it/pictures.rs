@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use crate::{Ran, file, pageblock, prints};
+use crate::{Ran, compares, file, pageblock, prints};
 
 fn path(name: &str) -> PathBuf {
     let path = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(name);
@@ -21,8 +21,8 @@ fn refuses(arguments: &str, expect: &str) {
 /// Two policies of a small machine, with pictures.
 fn saved(name: &str, more: &str) -> PathBuf {
     let saved = path(name);
-    prints(&format!(
-        "run thpfioscale-madvhugepage --policy linux-6.9 --policy linux-6.10 --scale 1/64 --save {} {more}",
+    compares(&format!(
+        "run thpfioscale-madvhugepage --policy linux-6.9 --policy linux-6.10 --scale 1/64 --seeds 1 --save {} {more}",
         saved.display()
     ));
     saved

@@ -89,7 +89,8 @@ fn replay_runs_packed_placement_from_a_recorded_state() {
 fn replay_compares_policies_below_the_certificate() {
     let recording = recording();
     let policies = ["--policy", "linux-6.9", "--policy", "linux-6.10"];
-    let table = pageblock("replay", &[&["replay", &recording], &policies[..]].concat());
+    let all = ["replay", &recording, "--tables", "all"];
+    let table = pageblock("replay", &[&all, &policies[..]].concat());
     assert_eq!((table.status, table.stderr.as_str()), (0, ""));
     assert!(table.stdout.starts_with("Certificate: debian-6.12-640m under debian-6.12: grade B, "));
     let margin = "Pages allocated into a block of another type (pages)\n(supports large changes only, above ";

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use serde_json::Value;
 
-use crate::{Ran, file, pageblock, prints, refuses};
+use crate::{Ran, compares, file, pageblock, prints, refuses};
 
 const MACHINE: &str = "\
 name = \"shed\"
@@ -39,7 +39,7 @@ fn saved(name: &str) -> PathBuf {
     let machine = file(&format!("{name}-machine.toml"), MACHINE);
     let policy = file(&format!("{name}-policy.toml"), POLICY);
     let saved = path(&format!("{name}.json"));
-    prints(&format!(
+    compares(&format!(
         "run thpfioscale --scale 1/2 --machine {} --policy {} --policy linux-3.10,pcp_orders=0-3+thp \
          --seeds 2 --first-seed 40 --save {}",
         machine.display(),

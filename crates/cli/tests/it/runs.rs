@@ -5,7 +5,7 @@ use std::process::{Command, Stdio};
 use std::sync::LazyLock;
 use std::time::{Duration, Instant};
 
-use crate::{Ran, file, prints, ran, refuses};
+use crate::{Ran, compares, file, prints, ran, refuses};
 
 const TINY: &str = "\
 name = \"tiny\"
@@ -84,9 +84,7 @@ fn seeds_have_a_limit_and_its_reason() {
     for seeds in ["1001", "1000000000", "18446744073709551615"] {
         refuses(
             &run(&format!("--policy linux-4.20 --seeds {seeds}")),
-            &format!(
-                "error: --seeds {seeds}: at most 1000 are allowed; the exact paired tests take"
-            ),
+            &format!("error: --seeds {seeds}: at most 1000 are allowed; a change compares each"),
         );
     }
 }
@@ -114,7 +112,7 @@ fn incomparable_runs_are_refused() {
         let end = "--force compares what they have in common";
         let expect = format!("error: {a} and {b}: the runs differ in {what}; {end}\n");
         refuses(&format!("compare {a} {b}"), &expect);
-        let text = prints(&format!("compare {a} {b} --force"));
+        let text = prints(&format!("compare {a} {b} --force --tables all"));
         assert!(!text.contains("NaN"), "{text}");
         assert!(text.contains("Note: The runs differ in their"), "{text}");
         assert!(text.contains("Ops Minor Faults"), "{text}");
@@ -145,13 +143,13 @@ fn at_a_smaller_scale_published_totals_are_not_compared() {
         file(&name, &text).display().to_string()
     };
     let (whole, part) = (of("skylake-1s"), of("skylake-1s at 1/32"));
-    let text = prints(&format!("compare {whole} --published"));
+    let text = prints(&format!("compare {whole} --published --tables all"));
     assert!(
         text.contains("extfrag events < order 9  predicted       804694     0   0.00 "),
         "{text}"
     );
     assert!(!text.contains("only their changes are comparable"), "{text}");
-    let text = prints(&format!("compare {part} --published"));
+    let text = prints(&format!("compare {part} --published --tables all"));
     assert!(
         !text.contains("804694") && text.contains("only their changes are comparable"),
         "{text}"
@@ -178,7 +176,7 @@ fn at_a_smaller_scale_published_totals_are_not_compared() {
 
 #[test]
 fn pages_in_blocks_of_another_type_are_printed_and_event_counts_not_compared() {
-    let text = prints(&run("--policy linux-6.9 --policy linux-6.10"));
+    let text = compares(&run("--policy linux-6.9 --policy linux-6.10 --seeds 1 --tables all"));
     let row = |start: &str| text.lines().find(|line| line.starts_with(start)).expect(start);
     assert!(text.contains("\nPages allocated into a block of another type (pages)\n"), "{text}");
     assert!(row("Mismatch total").ends_with("%)"), "{}", row("Mismatch total"));
@@ -187,8 +185,7 @@ fn pages_in_blocks_of_another_type_are_printed_and_event_counts_not_compared() {
     }
     let note = "(one event is a block before Linux 6.10 and a page from then on: compare \"Pages ";
     assert_eq!(text.matches(note).count(), 2, "{text}");
-    assert!(!text.contains("paired over"), "{text}");
-    let text = prints(&run("--policy linux-5.4 --policy linux-6.9"));
+    let text = compares(&run("--policy linux-5.4 --policy linux-6.9 --seeds 1 --tables all"));
     for events in ["Extfrag total", "Fallback total"] {
         let row = text.lines().find(|line| line.starts_with(events)).expect(events);
         assert!(row.ends_with("%)"), "{row}");
@@ -227,14 +224,16 @@ fn ctrl_c_keeps_finished_runs() {
     let folder = std::fs::read_dir(saved.parent().unwrap()).unwrap();
     let mut names = folder.map(|entry| entry.unwrap().file_name().into_string().unwrap());
     assert!(!names.any(|name| name.starts_with(".interrupted.json")));
-    assert!(prints(&format!("compare {}", saved.display())).contains("Duration Elapsed"));
+    assert!(
+        prints(&format!("compare {} --tables all", saved.display())).contains("Duration Elapsed")
+    );
 }
 
 #[test]
 fn saved_runs_are_what_is_printed() {
     let saved = path("saved.json");
     let policies = "--policy linux-4.20 --policy linux-4.20,nofragment=on --seeds 2";
-    let text = prints(&run(&format!("{policies} --jobs 2 --save {}", saved.display())));
+    let text = compares(&run(&format!("{policies} --jobs 2 --save {}", saved.display())));
     let runs = std::fs::read_to_string(&saved).unwrap();
     assert_eq!(number_of_runs(&saved), 4);
     assert_eq!(prints(&run(&format!("{policies} --jobs 1 --json"))), runs);
@@ -248,19 +247,19 @@ fn saved_runs_are_what_is_printed() {
     ] {
         assert!(comparison.contains(&format!("\n  \"{key}\": ")), "{key}");
     }
-    // There are no paired statistics below five seeds.
-    assert!(!comparison.contains("\"wilcoxon_p\"") && comparison.contains("\"paired\": null"));
+    // Two seeds decide nothing.
+    assert!(comparison.contains("\"interval\": null"));
     crate::is_documented(&serde_json::from_str(&runs).unwrap());
     let comparison = prints(&run(
         "--policy linux-4.20 --policy linux-4.20,nofragment=on --seeds 5 --json=comparison",
     ));
-    assert!(comparison.contains("\"wilcoxon_p\""));
+    assert!(comparison.contains("\"ratio\": "));
     crate::is_documented(&serde_json::from_str(&comparison).unwrap());
 }
 
 #[test]
 fn blocks_of_mmtests_and_allocations_are_printed() {
-    let text = prints(&run("--policy linux-5.4"));
+    let text = prints(&run("--policy linux-5.4 --tables all"));
     let row = |start: &str| {
         let line = text.lines().find(|line| line.starts_with(start)).expect(start);
         line[start.len()..].trim().parse::<f64>().expect(line)
@@ -290,7 +289,7 @@ fn the_rule_for_stars_can_be_chosen() {
     let text = format!("[{},{}]", one("linux-4.20", 600_000), one("linux-5.0", 590_000));
     let name = file("stars.json", &text).display().to_string();
     let row = |options: &str| {
-        let text = prints(&format!("compare {name} {options}"));
+        let text = prints(&format!("compare {name} --tables all {options}"));
         text.lines().find(|line| line.starts_with("Amean     fault-base-1")).unwrap().to_owned()
     };
     assert!(row("").ends_with("604.50 *   1.63%*"), "{}", row(""));

@@ -42,7 +42,7 @@ fn workloads_end_under_random_policies() {
 fn a_request_that_circles_in_the_slow_path_is_a_livelock() {
     // No kernel combines these: unlimited retries, and no OOM kill for a request without __GFP_FS.
     let policy = "linux-5.19,slowpath=compact_each_round,oom_reach=with_fs,suitability=zone";
-    let options = format!("apppressure-kill --policy {policy} --scale 1/128");
+    let options = format!("apppressure-kill --policy {policy} --scale 1/128 --tables all");
     let ending = ends("livelock", "apppressure-kill", policy, "1/128");
     assert_eq!(ending, Ending::Early("livelock".to_owned()));
     let text = prints(&format!("run {options}"));

@@ -128,7 +128,7 @@ fn call(scenario: &str, kernel: &str) -> Outcome {
 
 fn runs<'k>(workload: &str, scale: &str, kernels: impl IntoIterator<Item = &'k str>) -> Vec<Value> {
     let mut command = Command::new(env!("CARGO_BIN_EXE_pageblock"));
-    command.args(["run", workload, "--scale", scale, "--json"]);
+    command.args(["run", workload, "--scale", scale, "--seeds", "1", "--json"]);
     command.args(kernels.into_iter().flat_map(|kernel| ["--policy", kernel]));
     let Ran { status, stdout, stderr } = ran(&mut command);
     assert_eq!((status, stderr.as_str()), (0, ""), "{workload} at {scale}");

@@ -11,7 +11,7 @@ fn a_pipe_gets_a_screen_or_a_line() {
     let folder = tempfile::tempdir().expect("a folder");
     let run = folder.path().join("run.json");
     let made = pageblock(&format!(
-        "run thpfioscale-madvhugepage --policy linux-6.9 --policy linux-6.10 --scale 1/64 --pictures --save {}",
+        "run thpfioscale-madvhugepage --policy linux-6.9 --policy linux-6.10 --scale 1/64 --seeds 1 --pictures --save {}",
         run.display()
     ));
     assert_eq!(made.status, 0, "{}", made.stderr);

@@ -6,8 +6,8 @@ use crate::catalogue::deciding;
 use crate::compare::verdict::LEVEL;
 use crate::run::Run;
 use crate::run::policies::units_agree;
-use crate::statistics::others::{self, Expected};
 use crate::statistics::rank_sum;
+use crate::statistics::resampling::{self, Expected};
 
 /// The runs of each column from which on a prediction is judged.
 const MIN_RUNS: usize = 2;
@@ -166,7 +166,7 @@ impl Prediction {
     fn judge(
         names: [&str; 2],
         measure: &'static str,
-        (predicted, others): (Change, Expected),
+        (predicted, resampling): (Change, Expected),
         real: Change,
     ) -> Self {
         let mut made = Self {
@@ -174,13 +174,13 @@ impl Prediction {
             against: names[1].to_owned(),
             measure,
             predicted,
-            expected: others.range,
-            certainty: others.below.max(1.0 - others.below),
+            expected: resampling.range,
+            certainty: resampling.below.max(1.0 - resampling.below),
             real,
             before: None,
             direction: None,
             factor_of_two: predicted.off_by(&real) <= 2.0_f64.ln(),
-            in_interval: (others.range.0..=others.range.1).contains(&real.ratio),
+            in_interval: (resampling.range.0..=resampling.range.1).contains(&real.ratio),
         };
         made.direction = made.has_direction(predicted.ratio, predicted.is_one());
         made
@@ -260,7 +260,7 @@ impl Score {
             }
             match (Change::of(&all[1], &all[0]), Change::of(&all[3], &all[2])) {
                 (Some(predicted), Some(real)) => {
-                    let predicted = (predicted, others::expected(&all[1], &all[0], real_runs));
+                    let predicted = (predicted, resampling::expected(&all[1], &all[0], real_runs));
                     let label = &measure.label;
                     self.predictions.push(Prediction::judge(names, label, predicted, real));
                 }

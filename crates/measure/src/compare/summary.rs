@@ -6,6 +6,7 @@ use super::common::{self, Options};
 use super::ended;
 use super::verdict::{self, Judged, LEVEL, Looks, Stopped, Test};
 use crate::catalogue::{Measure, deciding, primary};
+use crate::certificate::note::Note;
 use crate::certificate::{Certified, Support};
 use crate::run::Run;
 use crate::run::policies::Policies;
@@ -38,6 +39,9 @@ pub struct Summary {
     pub ended: Vec<String>,
     /// How well the recorded kernel's own policy reproduced the recording.
     pub certificate: Option<Certified>,
+    /// Notes that a reader needs to interpret the numbers; the comparison has them too.
+    #[serde(skip)]
+    pub notes: Vec<Note>,
     /// The measures: the primary ones, and the others in the order of importance.
     pub measures: Vec<SummaryRow>,
 }
@@ -122,6 +126,7 @@ impl Summary {
             baseline: options.baseline,
             ended: ended::notes(policies),
             certificate: common::certificate(policies.runs(), options),
+            notes: common::notes(policies.runs(), options),
             each: first[0].origin.each(),
             looks: match &options.looks {
                 Looks::Once => Vec::new(),

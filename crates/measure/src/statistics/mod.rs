@@ -2,8 +2,8 @@
 
 pub mod multiops;
 pub mod multiple;
-pub mod others;
 pub mod rank_sum;
+pub mod resampling;
 pub mod sequential;
 pub mod stats;
 pub mod trend;

@@ -1,4 +1,4 @@
-//! What other runs of the same kind would give: the interval of a median of ratios, by resampling.
+//! Intervals by resampling: of a median, and of what other runs of the same kind would give.
 
 use rand_pcg::Pcg64Mcg;
 use rand_pcg::rand_core::{Rng, SeedableRng};
@@ -21,6 +21,16 @@ pub struct Expected {
     pub below: f64,
 }
 
+/// Returns the bootstrap interval of the median: the percentiles 2.5 and 97.5 of the medians of [`RESAMPLES`] samples drawn
+/// with replacement, by PCG (MCG XSL RR 128/64) from a fixed seed. NaN without samples.
+#[must_use]
+pub fn bootstrap_median(samples: &[f64]) -> (f64, f64) {
+    if samples.is_empty() {
+        return (f64::NAN, f64::NAN);
+    }
+    middle(&medians(samples.len(), |generator| samples[below(generator, samples.len())]))
+}
+
 /// Returns where the medians lie of the ratios of `runs` other runs of each side: those of [`RESAMPLES`] samples of so many
 /// ratios of a run of one side and a run of the other. NaN without runs.
 #[must_use]
@@ -28,26 +38,34 @@ pub fn expected(base: &[f64], new: &[f64], runs: usize) -> Expected {
     if base.is_empty() || new.is_empty() || runs == 0 {
         return Expected { range: (f64::NAN, f64::NAN), below: f64::NAN };
     }
-    let mut generator = Pcg64Mcg::seed_from_u64(SEED);
-    let mut drawn = vec![0.0; runs];
-    let mut medians: Vec<f64> = (0..RESAMPLES)
-        .map(|_| {
-            drawn.fill_with(|| {
-                let from = base[below(&mut generator, base.len())];
-                ratio(from, new[below(&mut generator, new.len())])
-            });
-            drawn.sort_by(f64::total_cmp);
-            median_of_sorted(&drawn)
-        })
-        .collect();
-    medians.sort_by(f64::total_cmp);
-    let tail = RESAMPLES * 25 / 1000;
+    let medians = medians(runs, |generator| {
+        let from = base[below(generator, base.len())];
+        ratio(from, new[below(generator, new.len())])
+    });
     let less = medians.partition_point(|&median| median < 1.0);
     let up_to = medians.partition_point(|&median| median <= 1.0);
-    Expected {
-        range: (medians[tail], medians[RESAMPLES - 1 - tail]),
-        below: (less + up_to) as f64 / (2 * RESAMPLES) as f64,
-    }
+    let below = (less + up_to) as f64 / (2 * RESAMPLES) as f64;
+    Expected { range: middle(&medians), below }
+}
+
+/// Returns the sorted medians of [`RESAMPLES`] samples of a size.
+fn medians(size: usize, mut draw: impl FnMut(&mut Pcg64Mcg) -> f64) -> Vec<f64> {
+    let mut generator = Pcg64Mcg::seed_from_u64(SEED);
+    let mut drawn = vec![0.0; size];
+    let mut median = |_| {
+        drawn.fill_with(|| draw(&mut generator));
+        drawn.sort_by(f64::total_cmp);
+        median_of_sorted(&drawn)
+    };
+    let mut medians: Vec<f64> = (0..RESAMPLES).map(&mut median).collect();
+    medians.sort_by(f64::total_cmp);
+    medians
+}
+
+/// Returns the percentiles 2.5 and 97.5 of sorted medians.
+fn middle(medians: &[f64]) -> (f64, f64) {
+    let tail = RESAMPLES * 25 / 1000;
+    (medians[tail], medians[RESAMPLES - 1 - tail])
 }
 
 /// Returns a number below `n`, from the high half of a product; its bias is below n / 2^64.
