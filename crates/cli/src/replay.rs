@@ -1,5 +1,6 @@
 //! `pageblock replay`: replays the requests of a recording under any policy.
 
+use pageblock_measure::compare::common::Options;
 use pageblock_measure::compare::runs::Comparison;
 use pageblock_measure::compare::summary::Summary;
 use pageblock_plan::{Session, replays};
@@ -16,13 +17,14 @@ pub(crate) fn run(plan: &ReplayPlan) -> anyhow::Result<Verdict> {
     let own = recorded_preset(&session.recording);
     let policies = replays::with_recorded(plan.policies.clone(), plan.has_baseline, own);
     let replayed = replays::replays(&mut session, own, &policies, plan.wanted, plan.seeds)?;
-    let (runs, options) = match replayed {
-        Ok(replayed) => replayed,
+    let runs = match replayed {
+        Ok(runs) => runs,
         Err(gap) => {
             output::note(&format!("replay: nothing can be replayed: {gap}\n"));
             return Ok(Verdict::No);
         }
     };
+    let options = Options::default();
     output::print(&match plan.format {
         RunFormat::Text if plan.seeds == 1 => {
             let tables = print::print(&Comparison::of_runs(&runs, &options)?, plan.uncertified);

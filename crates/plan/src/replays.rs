@@ -4,7 +4,6 @@ use pageblock::preset::Preset;
 use pageblock_measure::certificate::note::{Known, Note};
 use pageblock_measure::certificate::{Certified, DRAWS, Reproduced, Taken};
 use pageblock_measure::compare::calibrate;
-use pageblock_measure::compare::common::Options;
 use pageblock_measure::{Calibration, Loop, Run};
 use pageblock_replay::demand::Demands;
 use pageblock_replay::open_loop::{self, Replayed};
@@ -60,7 +59,7 @@ pub struct OwnReplays {
 }
 
 /// Replays freely under each policy, of which one is the recorded kernel's, with the seeds from 0, and grades the
-/// recording. Returns the runs with the options of their comparison, or why nothing can be replayed.
+/// recording. Returns the runs, or why nothing can be replayed.
 ///
 /// # Errors
 /// If the recording cannot be read, or has no closed loop though it is wanted, or the work is stopped before the first policy
@@ -71,7 +70,7 @@ pub fn replays(
     policies: &[NamedPolicy],
     wanted: Wanted,
     seeds: u64,
-) -> Result<std::result::Result<(Vec<Run>, Options), String>> {
+) -> Result<std::result::Result<Vec<Run>, String>> {
     run::seeds(0, seeds)?;
     replayed(session, own, policies, wanted, Draws::Seeds(seeds))
 }
@@ -84,7 +83,7 @@ pub fn with_history(
     session: &mut Session,
     own: &Preset,
     policies: &[NamedPolicy],
-) -> Result<std::result::Result<(Vec<Run>, Options), String>> {
+) -> Result<std::result::Result<Vec<Run>, String>> {
     replayed(session, own, policies, Wanted::Only(Loop::Open), Draws::WithHistory)
 }
 
@@ -103,7 +102,7 @@ fn replayed(
     policies: &[NamedPolicy],
     wanted: Wanted,
     draws: Draws,
-) -> Result<std::result::Result<(Vec<Run>, Options), String>> {
+) -> Result<std::result::Result<Vec<Run>, String>> {
     if wanted == Wanted::Only(Loop::Closed)
         && let Some(why) = pageblock_closed_loop::obstacle(&session.recording)
     {
@@ -144,9 +143,10 @@ fn replayed(
         notes.push(Known::Interrupted { done: runs.len(), wanted: all }.into());
     }
     let reproduced = Reproduced {
+        grade: Some(grades.of(grades.better()).grade),
         taken: Some(Taken::new(&grades, taken, wanted != Wanted::Better)),
         drawn: calibration.as_ref().and_then(Calibration::drawn),
-        ..Reproduced::new(&fidelity, Some(grades.of(taken).grade))
+        ..Reproduced::new(&fidelity, Some(grades.of(taken)))
     };
     let certified = Certified::Reproduced(Box::new(reproduced));
     for run in &mut runs {
@@ -154,8 +154,7 @@ fn replayed(
         run.calibration.clone_from(&calibration);
         run.notes.clone_from(&notes);
     }
-    let supports = Some(grades.of(taken).parts.clone());
-    Ok(Ok((runs, Options { supports, ..Options::default() })))
+    Ok(Ok(runs))
 }
 
 impl Draws {

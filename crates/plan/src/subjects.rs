@@ -202,8 +202,7 @@ fn recording(
         Some(grades) => Some(grades),
         None => grade::make(&mut session, own, &fidelity)?,
     };
-    // Pictures are those of an open loop.
-    let line = words::certificate(&fidelity, grades.as_ref().map(|grades| &grades.open));
+    let line = words::certificate(&fidelity, grades.as_ref().map(|all| all.of(all.better())));
     let name = session.recording.name.clone();
     let file = quoted(&path.display().to_string());
     let subject = Subject {
@@ -230,7 +229,7 @@ fn recording(
         return Ok(name);
     }
     policies.insert(0, NamedPolicy::recorded(own));
-    let (mut runs, options) = match replays::with_history(&mut session, own, &policies)? {
+    let mut runs = match replays::with_history(&mut session, own, &policies)? {
         Ok(replayed) => replayed,
         Err(gap) => bail!("{}: nothing can be replayed: {gap}", path.display()),
     };
@@ -246,6 +245,7 @@ fn recording(
         });
     }
     if compared {
+        let options = Options::default();
         let tables = print::print(&Comparison::of_runs(&runs, &options)?, false);
         let summary = Summary::of_runs(&runs, &options)?;
         pictured.comparisons.push(PageComparison { summary, tables });

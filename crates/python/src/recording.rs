@@ -166,7 +166,7 @@ impl Recording {
         pageblock_plan::policy::given_once(policies.iter().map(|policy| policy.name.as_str()))
             .map_err(failed)?;
         let (path, capture) = (self.path.clone(), self.capture.clone());
-        let (runs, options) = work(py, move |quiet| {
+        let runs = work(py, move |quiet| {
             let mut session = Session::open(&path, &capture, &watcher(quiet))?;
             let own = recorded_preset(&session.recording);
             let policies = replays::with_recorded(policies, has_baseline, own);
@@ -177,7 +177,7 @@ impl Recording {
             replayed
                 .map_err(|gap| Failure::Python(asked(format!("nothing can be replayed: {gap}"))))
         })?;
-        Ok(Runs { replayed: Some(options), ..Runs::new(runs) })
+        Ok(Runs::new(runs))
     }
 
     fn __repr__(&self) -> String {

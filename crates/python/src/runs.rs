@@ -5,14 +5,12 @@ use std::sync::Arc;
 
 use pageblock_measure::Run;
 use pageblock_measure::compare::common::Options;
-use pageblock_measure::compare::runs::Comparison;
-use pageblock_measure::compare::summary::Summary;
 use pageblock_measure::statistics::multiops::StarRule;
 use pageblock_plan::compare::{compared, gather, load_file, published_table};
+use pageblock_report::full;
 use pageblock_report::json::to_json;
 use pageblock_report::note::words;
 use pageblock_report::summary::Tables;
-use pageblock_report::{full, replay};
 use pyo3::prelude::*;
 use pyo3::types::{PyCapsule, PyList, PyTuple};
 
@@ -29,13 +27,11 @@ use crate::work::work;
 #[pyclass(frozen, module = "pageblock")]
 pub(crate) struct Runs {
     pub(crate) runs: Arc<Vec<Run>>,
-    /// The options of the comparison of replays.
-    pub(crate) replayed: Option<Options>,
 }
 
 impl Runs {
     pub(crate) fn new(runs: Vec<Run>) -> Self {
-        Self { runs: Arc::new(runs), replayed: None }
+        Self { runs: Arc::new(runs) }
     }
 }
 
@@ -90,9 +86,6 @@ impl Runs {
     /// Compares the kernels of these runs with the first one, as `pageblock.compare` does.
     #[pyo3(signature = (*, published = false, stars = "classic"))]
     fn compare(&self, py: Python<'_>, published: bool, stars: &str) -> PyResult<Report> {
-        if let Some(options) = &self.replayed {
-            return compare_replays(py, &self.runs, options);
-        }
         compare_runs(py, Arc::clone(&self.runs), published, stars)
     }
 
@@ -196,15 +189,6 @@ fn compare_runs(
         Ok((text, to_json(&comparison), comparison.summary))
     })?;
     Report::new(py, text, json, run_tables::summary(&summary)?)
-}
-
-fn compare_replays(py: Python<'_>, runs: &[Run], options: &Options) -> PyResult<Report> {
-    let of = |error: pageblock_measure::Error| failed(error);
-    let tables = replay::print(&Comparison::of_runs(runs, options).map_err(of)?, false);
-    let summary = Summary::of_runs(runs, options).map_err(of)?;
-    let whole = compared(runs.to_vec(), options, None).map_err(failed)?;
-    let text = Tables::All.below(&summary, &tables);
-    Report::new(py, text, to_json(&whole), run_tables::summary(&summary)?)
 }
 
 fn star_rule(name: &str) -> PyResult<StarRule> {

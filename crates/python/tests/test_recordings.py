@@ -33,7 +33,8 @@ def test_a_replay_has_the_recorded_kernel_first(recording: pageblock.Recording) 
         row for row in comparison.to_dicts()
         if row["measure"] == "Mixed pageblocks at the end" and row["kernel"] == "linux-6.10"
     )
-    assert mixed["verdict"] == "better"
+    # One draw of a replay decides nothing.
+    assert mixed["verdict"] == "open" and mixed["change"] < -0.5
     with_baseline = recording.replay(["linux-6.9"], baseline="linux-6.10")
     assert [row["kernel"] for row in with_baseline.to_dicts()][0] == "linux-6.10"
 

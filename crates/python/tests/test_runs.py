@@ -61,7 +61,7 @@ def test_a_comparison_is_text_data_and_a_table(runs: pageblock.Runs) -> None:
     assert "B linux-6.10" in str(comparison)
     assert comparison.data["summary"]["policies"] == ["linux-6.9", "linux-6.10"]
     rows = comparison.to_dicts()
-    assert {row["verdict"] for row in rows} <= {"better", "worse", "chance", "open"}
+    assert {row["verdict"] for row in rows} <= {"better", "worse", "unchanged", "undecided", "identical", "open"}
     assert all(row["change"] is None for row in rows if row["kernel"] == "linux-6.9")
 
 

@@ -1,7 +1,10 @@
 //! What can be concluded from a recording, as text.
 
+use std::collections::BTreeMap;
+
 use pageblock_measure::certificate::{
     Certified, DRAWS, Distance, Drawn, FEW, Grade, Grades, Loop, Part, Reproduced, Support, Taken,
+    tested,
 };
 
 use crate::table::Table;
@@ -22,7 +25,8 @@ pub(crate) fn reproduced_in_words(of: &Reproduced) -> String {
         let gap = of.gap.as_ref().map(gap).unwrap_or_default();
         return format!("{recording} under {preset}: not judged: {gap}") + &replayed(of);
     };
-    let grade = of.grade.map_or(String::new(), |of| format!("{}; ", grade(of)));
+    let grade =
+        of.grade.map_or(String::new(), |letter| format!("{}; ", recorded_grade(of, letter)));
     let mut text = format!(
         "{recording} under {preset}: {grade}{} % of {} decisions in {events} events have the recorded \
          shape, {} % are exact",
@@ -46,9 +50,24 @@ pub(crate) fn reproduced_in_words(of: &Reproduced) -> String {
     text + &replayed(of)
 }
 
+/// Returns the grade of the recording; with what it means if the loop that was taken has it.
+fn recorded_grade(of: &Reproduced, letter: Grade) -> String {
+    let of_taken = of.taken.and_then(|taken| taken.grade);
+    match of.taken {
+        Some(taken) if of_taken.is_some_and(|own| own != letter) => {
+            format!("grade {letter:?} (the {})", taken.taken.other().name())
+        }
+        _ => grade(letter, &of.parts),
+    }
+}
+
 /// Says which loop was taken and why, and what the seeds give.
 fn replayed(of: &Reproduced) -> String {
-    let taken = of.taken.map_or(String::new(), |of| format!("; {}", taken(of)));
+    let taken = of.taken.map_or(String::new(), |loop_| {
+        let own = loop_.grade.filter(|own| of.grade.is_some_and(|whole| whole != *own));
+        let own = own.map_or(String::new(), |own| format!(": {}", grade(own, &of.parts)));
+        format!("; {}{own}", taken(loop_))
+    });
     let drawn = of.drawn.as_ref().map_or(String::new(), |of| {
         let Drawn { policy, recorded, fewest, most } = of;
         format!(
@@ -58,16 +77,22 @@ fn replayed(of: &Reproduced) -> String {
     taken + &drawn
 }
 
-/// Returns the grade with what it means.
-fn grade(letter: Grade) -> String {
+/// Returns the grade with what it means: how many parts of a what-if are tested, and how many of these are supported.
+fn grade(letter: Grade, parts: &BTreeMap<Part, Support>) -> String {
+    let (tested, all) = (tested(parts), parts.len());
+    let supported = parts.values().filter(|part| part.is_supported()).count();
     let means = match letter {
-        Grade::A => "every part of a what-if that can be tested is supported",
-        Grade::B => {
-            "every part of a what-if that can be tested is supported, some for large changes only"
+        Grade::F => return "grade F, nothing is judged".to_owned(),
+        Grade::D => "decisions are judged, but no part of a what-if is supported".to_owned(),
+        // Older versions kept no parts.
+        _ if parts.is_empty() => return format!("grade {letter:?}"),
+        Grade::A => format!("{tested} of {all} parts of a what-if are tested, all are supported"),
+        Grade::B => format!(
+            "{tested} of {all} parts of a what-if are tested, all are supported, some for large changes only"
+        ),
+        Grade::C => {
+            format!("{tested} of {all} parts of a what-if are tested, {supported} supported")
         }
-        Grade::C => "some parts of a what-if are supported",
-        Grade::D => "decisions are judged, but no part of a what-if is supported",
-        Grade::F => "nothing is judged",
     };
     format!("grade {letter:?}, {means}")
 }
@@ -93,7 +118,8 @@ fn taken(of: Taken) -> String {
 pub fn print(grades: &Grades, policy: &str) -> String {
     let better = grades.better();
     let open = &grades.open;
-    let mut text = grade(grades.of(better).grade);
+    let taken = grades.of(better);
+    let mut text = grade(taken.grade, &taken.parts);
     text[..1].make_ascii_uppercase();
     text.push('\n');
     text += &format!("Lost events: {}; the start state is ", open.lost);
@@ -187,21 +213,39 @@ mod tests {
             end_state_recorded: true,
             end_state_equal: Some(false),
             grade: Some(Grade::C),
-            taken: Some(Taken { taken: Loop::Closed, as_asked: false, other: Some(Grade::D) }),
+            parts: [
+                (Part::Mismatch, Support::Supported { margin_permyriad: 900 }),
+                (Part::Blocks, Support::Unsupported { margin_permyriad: 4000 }),
+                (Part::Failures, Support::Rare),
+            ]
+            .into(),
+            taken: Some(Taken {
+                taken: Loop::Closed,
+                as_asked: false,
+                grade: Some(Grade::C),
+                other: Some(Grade::D),
+            }),
             drawn: Some(Drawn { policy: "linux-6.18".to_owned(), recorded: 7, fewest: 3, most: 9 }),
             ..Reproduced::default()
         };
-        let text = "r under linux-6.18: grade C, some parts of a what-if are supported; 99.75 % of 400 decisions in 900 \
+        let text = "r under linux-6.18: grade C, 2 of 3 parts of a what-if are tested, 1 supported; 99.75 % of 400 decisions in 900 \
             events have the recorded shape, 75.00 % are exact; the worst kind is fallbacks, 50.00 % of 200 exact; \
             not judged: drains, steals; the end state is not equal; the closed loop is taken: it supports more than the \
             open loop (grade D); over the seeds 3 to 9 fragmentation events under linux-6.18, where 7 are recorded";
         let say = |reproduced| line(&Certified::Reproduced(Box::new(reproduced)));
-        assert_eq!(say(reproduced), text);
+        assert_eq!(say(reproduced.clone()), text);
+        // The other loop is the better one, and the recording has its grade.
+        let taken =
+            reproduced.taken.map(|taken| Taken { as_asked: true, other: Some(Grade::B), ..taken });
+        let other = say(Reproduced { grade: Some(Grade::B), taken, ..reproduced });
+        assert!(other.starts_with("r under linux-6.18: grade B (the open loop); 99.75"), "{other}");
+        let of_taken = "as asked for (the open loop: grade B): grade C, 2 of 3 parts of a what-if are tested, 1 supported";
+        assert!(other.contains(of_taken), "{other}");
         let void = Reproduced {
             recording: "r".to_owned(),
             preset: "linux-6.18".to_owned(),
             gap: Some(Gap::NoEvents),
-            taken: Some(Taken { taken: Loop::Open, as_asked: true, other: None }),
+            taken: Some(Taken { taken: Loop::Open, as_asked: true, grade: None, other: None }),
             ..Reproduced::default()
         };
         let text = "r under linux-6.18: not judged: the recording has no events after its start snapshot; the open loop is \

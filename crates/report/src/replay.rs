@@ -79,7 +79,7 @@ pub(crate) fn print_preamble(calibration: Option<&str>, notes: &[Note]) -> Strin
 #[cfg(test)]
 mod tests {
     use pageblock::mobility::Migratetype;
-    use pageblock_measure::certificate::{Part, Support};
+    use pageblock_measure::certificate::{Certified, Part, Reproduced, Support};
     use pageblock_measure::compare::common::Options;
     use pageblock_measure::run::Run;
     use pageblock_measure::value::event_unit::EventUnit;
@@ -106,7 +106,9 @@ mod tests {
         let runs = [run("linux-6.9", 100), run("linux-6.8", 300)];
         let unsupported = Support::Unsupported { margin_permyriad: 17_143 };
         let supports = [(Part::Fragmentation, unsupported), (Part::Effects, Support::Rare)];
-        let options = Options { supports: Some(supports.into()), ..Options::default() };
+        let reproduced = Reproduced { parts: supports.into(), ..Reproduced::default() };
+        let certificate = Some(Certified::Reproduced(Box::new(reproduced)));
+        let options = Options { certificate, ..Options::default() };
         let comparison = Comparison::of_runs(&runs, &options).unwrap();
         let text = print(&comparison, false);
         let title = "External fragmentation events (mm_page_alloc_extfrag below order 9)\n\

@@ -12,8 +12,7 @@ use crate::table::Table;
 /// Returns the certificate: one line to be printed above every what-if of the recording.
 #[must_use]
 pub fn certificate(verification: &Verification, certificate: Option<&Certificate>) -> String {
-    let grade = certificate.map(|certificate| certificate.grade);
-    certificate::reproduced_in_words(&Reproduced::new(verification, grade))
+    certificate::reproduced_in_words(&Reproduced::new(verification, certificate))
 }
 
 /// Returns a line with what a recording lacks, and what that makes meaningless.

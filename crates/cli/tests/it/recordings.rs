@@ -145,10 +145,16 @@ fn replay_says_which_loop_it_takes_and_why() {
     for (options, ends) in [
         (&[][..], "; the open loop is taken: the closed loop supports no more (grade C)"),
         (&["--open-loop"], "; the open loop is taken, as asked for (the closed loop: grade C)"),
-        (&["--closed-loop"], "; the closed loop is taken, as asked for (the open loop: grade B)"),
+        (
+            &["--closed-loop"],
+            "; the closed loop is taken, as asked for (the open loop: grade B): grade C, 5 of 6 parts of a what-if are \
+             tested, 2 supported",
+        ),
     ] {
         let line = first(options);
         assert!(line.ends_with(ends), "{line}");
+        // The recording has one grade, whichever loop is taken.
+        assert!(line.contains(" under debian-6.12: grade B"), "{line}");
     }
     let json = pageblock("loops", &["replay", &recording, "--closed-loop", "--json"]);
     let runs: serde_json::Value = serde_json::from_str(&json.stdout).expect("it prints JSON");

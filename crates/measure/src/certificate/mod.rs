@@ -17,5 +17,5 @@ pub use self::grades::{Grades, Loop};
 pub use self::outcome::{EndState, Outcome, median};
 pub use self::reproduced::{Certified, Drawn, Reproduced, Taken};
 pub use self::support::{
-    Certificate, DRAWS, Distance, FEW, Grade, Judgement, Kind, Measure, Part, Support,
+    Certificate, DRAWS, Distance, FEW, Grade, Judgement, Kind, Measure, Part, Support, tested,
 };

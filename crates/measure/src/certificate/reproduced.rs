@@ -1,9 +1,11 @@
 //! What a run keeps of the certificate of its recording.
 
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
 
 use super::grades::{Grades, Loop};
-use super::support::Grade;
+use super::support::{Certificate, Grade, Part, Support};
 use super::verification::{Gap, KindResult, Verification};
 
 /// How well the recorded kernel's own policy reproduced a recording.
@@ -28,8 +30,11 @@ pub struct Reproduced {
     pub end_state_equal: Option<bool>,
     /// Whether the recording has an end state.
     pub end_state_recorded: bool,
-    /// The grade of the loop that was taken; `None` if the recording was not graded.
+    /// The grade of the recording, which is that of the better loop; `None` if it was not graded.
     pub grade: Option<Grade>,
+    /// What the recording supports of each part of a what-if in the loop that was taken; empty if it was not graded.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub parts: BTreeMap<Part, Support>,
     /// Which loop was taken; `None` if nothing was replayed freely.
     pub taken: Option<Taken>,
     /// What free replays of several seeds give; `None` for a single seed.
@@ -43,6 +48,9 @@ pub struct Taken {
     pub taken: Loop,
     /// Whether somebody asked for it; else it supports more, or the same and is the open one.
     pub as_asked: bool,
+    /// Its grade; `None` in runs that older versions saved.
+    #[serde(default)]
+    pub grade: Option<Grade>,
     /// The grade of the other loop; `None` if the recording has no other.
     pub other: Option<Grade>,
 }
@@ -73,7 +81,7 @@ pub enum Certified {
 impl Reproduced {
     /// Returns what guided replay and the grade of a loop say.
     #[must_use]
-    pub fn new(verification: &Verification, grade: Option<Grade>) -> Self {
+    pub fn new(verification: &Verification, certificate: Option<&Certificate>) -> Self {
         Self {
             recording: verification.recording.clone(),
             preset: verification.preset.clone(),
@@ -84,9 +92,21 @@ impl Reproduced {
             not_judged: verification.not_judged.iter().cloned().collect(),
             end_state_equal: verification.end_state_equal,
             end_state_recorded: verification.end_state_recorded,
-            grade,
+            grade: certificate.map(|certificate| certificate.grade),
+            parts: certificate.map(|certificate| certificate.parts.clone()).unwrap_or_default(),
             taken: None,
             drawn: None,
+        }
+    }
+}
+
+impl Certified {
+    /// Returns what the recording supports of a part; `None` if that was not kept.
+    #[must_use]
+    pub fn support(&self, part: Part) -> Option<Support> {
+        match self {
+            Self::Reproduced(reproduced) => reproduced.parts.get(&part).copied(),
+            Self::Sentence(_) => None,
         }
     }
 }
@@ -96,6 +116,6 @@ impl Taken {
     #[must_use]
     pub fn new(grades: &Grades, taken: Loop, as_asked: bool) -> Self {
         let other = grades.closed.as_ref().map(|_| grades.of(taken.other()).grade);
-        Self { taken, as_asked, other }
+        Self { taken, as_asked, grade: Some(grades.of(taken).grade), other }
     }
 }

@@ -17,7 +17,7 @@ pub const DRAWS: u64 = 5;
 pub const FEW: u64 = 20;
 
 /// Changes when a kept certificate would be wrong.
-const FORMAT: u32 = 3;
+const FORMAT: u32 = 4;
 
 /// How a recording was judged: every decision, and what that and a free replay support.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
@@ -55,11 +55,11 @@ pub struct Certificate {
 /// The grade of a recording.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize)]
 pub enum Grade {
-    /// Every part of a what-if that the recording tests is supported.
+    /// The recording tests more than half of the parts of a what-if, and supports all that it tests.
     A,
-    /// Every part is, some for large changes only.
+    /// It does, some for large changes only.
     B,
-    /// Some parts are.
+    /// It supports some parts.
     C,
     /// No part is, but decisions are judged.
     D,
@@ -305,11 +305,23 @@ impl Distance {
 }
 
 impl Support {
-    /// Reports whether a what-if may print the part.
+    /// Reports whether changes of the part can be concluded from a what-if.
+    #[must_use]
+    pub const fn is_supported(self) -> bool {
+        matches!(self, Self::Supported { .. } | Self::LargeChanges { .. })
+    }
+
+    /// Reports whether a what-if may print the part: it is supported, or there is too little of it to be misled by.
     #[must_use]
     pub const fn is_printed(self) -> bool {
-        matches!(self, Self::Supported { .. } | Self::LargeChanges { .. } | Self::Rare)
+        self.is_supported() || matches!(self, Self::Rare)
     }
+}
+
+/// Returns how many of the parts of a what-if a recording tests: of the others it has too little, or nothing.
+#[must_use]
+pub fn tested(parts: &BTreeMap<Part, Support>) -> usize {
+    parts.values().filter(|part| !matches!(part, Support::Rare | Support::Unknown)).count()
 }
 
 impl Judgement {
@@ -370,12 +382,14 @@ impl Certificate {
         let parts: BTreeMap<Part, Support> =
             Part::ALL.into_iter().map(|part| (part, part.support(&distances))).collect();
         let supported = |s: &Support| matches!(s, Support::Supported { .. });
-        let tested = || parts.values().filter(|s| !matches!(s, Support::Rare));
-        let grade = if tested().any(supported) && tested().all(supported) {
+        let known = || parts.values().filter(|s| !matches!(s, Support::Rare));
+        // What nothing tests raises no grade: where that is half of all, the rest says little of a what-if.
+        let most = 2 * tested(&parts) > parts.len();
+        let grade = if most && known().all(supported) {
             Grade::A
-        } else if tested().any(|s| s.is_printed()) && tested().all(|s| s.is_printed()) {
+        } else if most && known().all(|s| s.is_supported()) {
             Grade::B
-        } else if tested().any(|s| s.is_printed()) {
+        } else if known().any(|s| s.is_supported()) {
             Grade::C
         } else if decisions.total().cases > 0 {
             Grade::D

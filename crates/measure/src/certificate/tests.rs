@@ -101,10 +101,13 @@ fn each_part_is_supported_by_its_own_distances() {
 }
 
 #[test]
-fn what_was_rare_is_not_tested() {
+fn what_was_rare_is_not_tested_and_raises_no_grade() {
     let certificate = certify(&outcome(2, 500, 4000), &outcome(5, 500, 4000));
     assert_eq!(certificate.support(Part::Fragmentation), Support::Rare);
-    assert_eq!(certificate.grade, Grade::A);
+    // Half of the parts are too few for a good grade.
+    assert_eq!((tested(&certificate.parts), certificate.grade), (3, Grade::C));
+    let certificate = certify(&outcome(1000, 3, 4000), &outcome(1000, 5, 4000));
+    assert_eq!((tested(&certificate.parts), certificate.grade), (4, Grade::A));
     let certificate = certify(&outcome(2, 500, 4000), &outcome(23, 500, 4000));
     let unsupported = Support::Unsupported { margin_permyriad: 10_500 };
     assert_eq!(certificate.support(Part::Fragmentation), unsupported);

@@ -1,12 +1,10 @@
 //! What all comparisons have in common: options, the headings of columns, notes.
 
-use std::collections::BTreeMap;
-
 use serde::Serialize;
 
 use crate::catalogue::sections::Subject;
+use crate::certificate::Certified;
 use crate::certificate::note::{Known, Note};
-use crate::certificate::{Certified, Part, Support};
 use crate::compare::verdict::{Looks, Stopped};
 use crate::run::Run;
 use crate::run::calibration::Calibration;
@@ -29,8 +27,6 @@ pub struct Options {
     /// The comparison of a free replay under the recorded policy with the recording; if `None`, the
     /// first calibration of a run is used.
     pub calibration: Option<Calibration>,
-    /// What the recording supports of each part.
-    pub supports: Option<BTreeMap<Part, Support>>,
     /// When the runs are looked at.
     pub looks: Looks,
     /// What ended a sequential comparison.
@@ -45,7 +41,6 @@ impl Default for Options {
             notes: Vec::new(),
             certificate: None,
             calibration: None,
-            supports: None,
             looks: Looks::Once,
             stopped: None,
         }

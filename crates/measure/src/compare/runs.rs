@@ -106,8 +106,7 @@ impl Comparison {
                 .collect();
             if !rows.is_empty() {
                 let note = note(&subject, runs);
-                let supports = options.supports.as_ref();
-                let support = supports.and_then(|of| of.get(&subject.part?).copied());
+                let support = certificate(runs, options).and_then(|of| of.support(subject.part?));
                 sections.push(Section { title: subject.title, note, support, rows });
             }
         }

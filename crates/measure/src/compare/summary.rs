@@ -188,7 +188,9 @@ impl SummaryRow {
         values: &[Vec<f64>],
         options: &Options,
     ) -> Self {
-        let graded = |part| options.supports.as_ref().and_then(|all| all.get(&part).copied());
+        let of_runs = || policies.iter().flatten().find_map(|run| run.certificate.as_ref());
+        let certificate = options.certificate.as_ref().or_else(of_runs);
+        let graded = |part| certificate.and_then(|of| of.support(part));
         let base = options.baseline;
         let comparable = |at: usize| measure.comparable(policies[base][0], policies[at][0]);
         let cell = |(at, new): (usize, &Vec<f64>)| {
@@ -279,7 +281,12 @@ impl Judge<'_> {
             let cell = &mut rows[row].cells[at];
             cell.take(&found.change);
             cell.level = Some(found.level);
-            cell.verdict = within_support(found.verdict, cell.change, support);
+            let replayed = self.policies[at][0].origin == Origin::Replayed;
+            if replayed {
+                cell.verdict = within_support(found.verdict, cell.change, support);
+            } else {
+                cell.verdict = found.verdict;
+            }
         }
         for row in rows {
             for (cell, _) in row.cells.iter_mut().zip(self.identical).filter(|(_, same)| **same) {
@@ -304,14 +311,14 @@ impl Judge<'_> {
     }
 }
 
-/// Returns what a change of a replay is, which has to be larger than the replay's own error under the recorded kernel.
+/// Returns what a change of a replay is, which has to be larger than the replay's own error under the recorded kernel. What
+/// nothing tests decides nothing.
 fn within_support(verdict: Judged, change: Option<f64>, support: Option<Support>) -> Judged {
     let margin = match support {
         Some(
             Support::Supported { margin_permyriad } | Support::LargeChanges { margin_permyriad },
         ) => margin_permyriad as f64,
-        Some(_) => f64::INFINITY,
-        None => return verdict,
+        Some(_) | None => f64::INFINITY,
     };
     let is_one = matches!(verdict, Judged::Better | Judged::Worse);
     let large = change.is_none_or(|change| change.abs() * 10_000.0 > margin);
@@ -321,7 +328,7 @@ fn within_support(verdict: Judged, change: Option<f64>, support: Option<Support>
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::certificate::Part;
+    use crate::certificate::{Part, Reproduced};
     use crate::value::names;
     use deciding::id;
 
@@ -428,8 +435,10 @@ mod tests {
         let base = [1000, 1001, 1002, 1003, 1004, 1005, 1006, 1007];
         let less = base.map(|pages| pages * 9 / 10);
         let verdict = |margin_permyriad, deterministic| {
-            let supports = [(Part::Mismatch, Support::Supported { margin_permyriad })];
-            let options = Options { supports: Some(supports.into()), ..Options::default() };
+            let parts = [(Part::Mismatch, Support::Supported { margin_permyriad })].into();
+            let reproduced = Reproduced { parts, ..Reproduced::default() };
+            let certificate = Some(Certified::Reproduced(Box::new(reproduced)));
+            let options = Options { certificate, ..Options::default() };
             let runs = [replays("a", &base, deterministic), replays("b", &less, deterministic)];
             cell(&summary(&runs, &options), id::MISMATCHED_PAGES).verdict
         };
