@@ -344,6 +344,9 @@ fn why_not(summary: &Summary, at: usize) -> String {
     let few = summary.runs[at].min(summary.runs[summary.baseline]) < 2;
     match (few, primary) {
         (_, 0) => "no primary measure of the workload was measured".to_owned(),
+        (true, _) if summary.alike[at] || summary.alike[summary.baseline] => {
+            "its draws are alike, which tells nothing of chance; those of a closed loop differ (--closed-loop)".to_owned()
+        }
         (true, _) => {
             let needed = runs_needed(primary * others);
             format!("one {each} cannot tell a change from chance; {needed} can (--seeds {needed})")

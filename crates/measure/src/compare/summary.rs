@@ -25,8 +25,11 @@ pub struct Summary {
     pub policies: Vec<String>,
     /// The policy that the others are compared with, from 0.
     pub baseline: usize,
-    /// The runs of each policy; those of a deterministic replay are one draw.
+    /// The draws of each policy: its runs, but those of a replay that are all alike are one.
     pub runs: Vec<usize>,
+    /// Whether a policy has more runs than draws.
+    #[serde(skip)]
+    pub alike: Vec<bool>,
     /// What runs are called: `seed`, `draw` or `run`.
     pub each: &'static str,
     /// The numbers of runs at which a sequential comparison is looked at; empty for one whose number was chosen before.
@@ -133,6 +136,7 @@ impl Summary {
                 Looks::At(looks) => looks.clone(),
             },
             stopped: options.stopped,
+            alike: policies.iter().zip(&draws).map(|(runs, &draws)| runs.len() > draws).collect(),
             runs: draws,
             identical,
             measures,
@@ -173,11 +177,15 @@ fn identical(policies: &[Vec<&Run>], baseline: usize) -> Vec<bool> {
     policies.iter().enumerate().map(same).collect()
 }
 
-/// Returns how many draws the runs of a policy are: all, but a replay that gives the same events under every seed is one.
+/// Returns how many draws the runs of a policy are: all, but a replay that has the same values under every seed is one, as
+/// it is where only the order of its free lists differs.
 fn draws(runs: &[&Run]) -> usize {
-    let replayed = runs[0].origin == Origin::Replayed;
-    let same = runs.iter().all(|run| run.event_hash == runs[0].event_hash);
-    if replayed && same && !runs[0].event_hash.is_empty() { 1 } else { runs.len() }
+    let values = |run: &Run| -> Vec<Option<f64>> {
+        deciding::measures().iter().map(|measure| measure.number(run)).collect()
+    };
+    let first = values(runs[0]);
+    let same = || runs[1..].iter().all(|run| values(run) == first);
+    if runs[0].origin == Origin::Replayed && same() { 1 } else { runs.len() }
 }
 
 impl SummaryRow {
@@ -423,11 +431,13 @@ mod tests {
     fn a_replay_is_judged_by_draws_and_by_its_own_error() {
         let replays = |policy: &str, pages: &[u64], deterministic: bool| -> Vec<Run> {
             let mut all = runs(policy, &STALLS, 10);
-            for (run, &pages) in all.iter_mut().zip(pages) {
+            for (run, &page) in all.iter_mut().zip(pages) {
                 run.origin = Origin::Replayed;
-                run.counters.set(names::TYPE_MISMATCH_PAGES, pages);
+                run.counters.set(names::TYPE_MISMATCH_PAGES, page);
                 if deterministic {
-                    run.event_hash = policy.to_owned();
+                    // Another order of free lists, and nothing else.
+                    run.counters = runs(policy, &[100], 10)[0].counters.clone();
+                    run.counters.set(names::TYPE_MISMATCH_PAGES, pages[0]);
                 }
             }
             all
@@ -444,7 +454,7 @@ mod tests {
         };
         assert_eq!(verdict(900, false), Judged::Better);
         assert_eq!(verdict(1100, false), Judged::Undecided);
-        // The same events under every seed are one draw, which decides nothing.
+        // The same values under every seed are one draw, which decides nothing.
         assert_eq!(verdict(900, true), Judged::Open);
     }
 }
