@@ -1,5 +1,7 @@
 //! Command-line arguments. [`plan`](crate::plan) checks them.
 
+#[cfg(feature = "full")]
+pub(crate) mod bisect;
 pub(crate) mod doctor;
 #[cfg(feature = "full")]
 pub(crate) mod guest;
@@ -150,6 +152,10 @@ pub(crate) enum Command {
     /// Repeat saved runs from their file alone, and tell whether their event hashes are the same
     #[command(after_help = REPEAT_HELP)]
     Repeat(RepeatArgs),
+    /// Find which of the switches in which two kernels differ makes a difference, under a workload or in a recording
+    #[cfg(feature = "full")]
+    #[command(after_help = bisect::BISECT_HELP)]
+    Bisect(bisect::BisectArgs),
     /// Simulate every combination of kernels, switches, machines, workloads, scales and seeds: a table with a row a run
     #[cfg(feature = "full")]
     #[command(after_help = sweep::SWEEP_HELP)]

@@ -15,6 +15,8 @@ use pageblock_plan::error::line;
 mod args;
 #[cfg(feature = "bench")]
 mod bench;
+#[cfg(feature = "full")]
+mod bisect;
 mod compare;
 mod doctor;
 mod explain;
@@ -99,6 +101,8 @@ fn run(args: Args) -> anyhow::Result<Verdict> {
         #[cfg(feature = "full")]
         Command::Guest(command) => guest::run(&command),
         Command::Repeat(args) => repeat::run(args),
+        #[cfg(feature = "full")]
+        Command::Bisect(args) => bisect::run(&args),
         #[cfg(feature = "full")]
         Command::Sweep(args) => sweep::run(&args),
         #[cfg(feature = "full")]

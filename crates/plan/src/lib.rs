@@ -5,6 +5,7 @@
 //! Nothing here prints.
 #![forbid(unsafe_code)]
 
+pub mod bisect;
 mod cache;
 pub mod compare;
 pub mod doctor;

@@ -4,6 +4,7 @@
 //! `String` of complete lines.
 #![forbid(unsafe_code)]
 
+pub mod bisect;
 pub mod calibration;
 pub mod call_sites;
 pub mod certificate;

@@ -1,5 +1,6 @@
 //! Comparisons of runs: each beside the others, policies over seeds, with what was published, with real kernels.
 
+pub mod bisect;
 pub mod calibrate;
 pub mod common;
 pub mod comparable;

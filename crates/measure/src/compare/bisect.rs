@@ -1,0 +1,231 @@
+//! Which of the switches in which two kernels differ makes a difference: what each adds in the order of versions, what it does
+//! alone, and what is lost without it.
+//!
+//! Effects are differences of means, which add up; each has Welch's interval and the p of rank sums. Those in the order of
+//! versions are one family (Holm).
+
+use serde::Serialize;
+use statrs::distribution::{ContinuousCDF, Normal, StudentsT};
+
+use super::verdict::LEVEL;
+use crate::certificate::Support;
+use crate::statistics::{multiple, rank_sum, stats};
+
+/// A set of switches that are changed together, mostly one, and the kernels that tell what it does. Kernels are numbers; 0 is the
+/// first kernel of the bisection.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+pub struct Step {
+    /// What is changed: `pcp_type=reread`.
+    pub change: String,
+    /// The kernel that brought it; `None` for what was set by hand.
+    pub since: Option<String>,
+    /// The kernel with this change and all before it. That of the last step is the second kernel of the bisection.
+    pub path: usize,
+    /// The first kernel with this change alone; `None` where that is no kernel.
+    pub alone: Option<usize>,
+    /// The second kernel without this change; `None` where that is no kernel.
+    pub without: Option<usize>,
+}
+
+/// What two kernels differ in.
+#[derive(Clone, Copy, PartialEq, Debug, Serialize)]
+pub struct Effect {
+    /// The difference of the means, in the unit of the measure.
+    pub difference: f64,
+    /// Its 95 % interval; `None` where one of the two was drawn once.
+    pub interval: Option<(f64, f64)>,
+    /// The p of rank sums; `None` where one of the two was drawn once.
+    pub p: Option<f64>,
+}
+
+/// What a step does to a measure.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+pub struct StepEffect {
+    /// The step.
+    #[serde(flatten)]
+    pub step: Step,
+    /// Whether it changes no event: not alone, not where it comes in the order of versions, and not if it is left out.
+    pub is_inert: bool,
+    /// What it adds in the order of versions; these add up to the whole.
+    pub added: Effect,
+    /// What it does to the first kernel; `None` where that was not measured.
+    pub alone: Option<Effect>,
+    /// What the second kernel has by it; `None` where that was not measured.
+    pub lost_without: Option<Effect>,
+    /// Whether what it adds is decided.
+    pub is_decided: bool,
+    /// Whether what it does depends on the other switches: alone and left out it does not do the same.
+    pub interacts: bool,
+}
+
+/// A measure under two kernels, and what the switches between them contribute.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+pub struct Bisection {
+    /// What is measured, with its unit.
+    pub measure: String,
+    /// The means under both kernels.
+    pub means: (f64, f64),
+    /// The whole difference.
+    pub whole: Effect,
+    /// Whether the whole difference is decided.
+    pub is_decided: bool,
+    /// The steps in the order of versions.
+    pub steps: Vec<StepEffect>,
+}
+
+/// Attributes the difference of a measure between two kernels. `same_as` names for each kernel the one that has the same events
+/// (itself where none has), `values` has the values of each kernel that stands for itself, and `support` what a recording
+/// supports of the measure where the values are of replays.
+#[must_use]
+pub fn attribute(
+    measure: &str,
+    steps: &[Step],
+    same_as: &[usize],
+    values: &[Vec<f64>],
+    support: Option<Support>,
+) -> Bisection {
+    debug_assert!(!steps.is_empty() && same_as.len() == values.len());
+    let last = steps.last().map_or(0, |step| step.path);
+    let of = |kernel: usize| values[same_as[kernel]].as_slice();
+    let effect = |from: usize, to: usize| match same_as[from] == same_as[to] {
+        true => Effect { difference: 0.0, interval: Some((0.0, 0.0)), p: None },
+        false => Effect::between(of(from), of(to)),
+    };
+    let before = |at: usize| at.checked_sub(1).map_or(0, |at| steps[at].path);
+    let is_same = |a: usize, b: usize| same_as[a] == same_as[b];
+    let mut found: Vec<StepEffect> = steps
+        .iter()
+        .enumerate()
+        .map(|(at, step)| StepEffect {
+            is_inert: is_same(before(at), step.path)
+                && step.alone.is_none_or(|alone| is_same(0, alone))
+                && step.without.is_none_or(|without| is_same(without, last)),
+            added: effect(before(at), step.path),
+            alone: step.alone.map(|alone| effect(0, alone)),
+            lost_without: step.without.map(|without| effect(without, last)),
+            is_decided: false,
+            interacts: false,
+            step: step.clone(),
+        })
+        .collect();
+    let base = stats::amean(of(0));
+    let decides =
+        |effect: &Effect, p: f64| p <= LEVEL && is_supported(effect.difference, base, support);
+    let tested: Vec<usize> = (0..found.len()).filter(|&at| found[at].added.p.is_some()).collect();
+    let p: Vec<f64> = tested.iter().filter_map(|&at| found[at].added.p).collect();
+    for (&at, p) in tested.iter().zip(multiple::holm(&p)) {
+        found[at].is_decided = decides(&found[at].added, p);
+    }
+    let active = found.iter().filter(|step| !step.is_inert).count();
+    for step in &mut found {
+        step.interacts = match (&step.alone, &step.lost_without) {
+            (Some(alone), Some(lost)) => alone.differs(lost, LEVEL / active.max(1) as f64),
+            _ => false,
+        };
+    }
+    let whole = effect(0, last);
+    let is_decided = whole.p.is_some_and(|p| decides(&whole, p));
+    let means = (base, stats::amean(of(last)));
+    Bisection { measure: measure.to_owned(), means, whole, is_decided, steps: found }
+}
+
+/// Reports whether a replay may conclude a difference: it is larger than the replay's own error.
+fn is_supported(difference: f64, base: f64, support: Option<Support>) -> bool {
+    match support {
+        None => true,
+        Some(
+            Support::Supported { margin_permyriad } | Support::LargeChanges { margin_permyriad },
+        ) => difference.abs() * 10_000.0 > margin_permyriad as f64 * base.abs(),
+        Some(_) => false,
+    }
+}
+
+impl Effect {
+    fn between(from: &[f64], to: &[f64]) -> Self {
+        let difference = stats::amean(to) - stats::amean(from);
+        if from.len() < 2 || to.len() < 2 {
+            return Self { difference, interval: None, p: None };
+        }
+        let [a, b] = [from, to].map(|values| stats::stddev(values).powi(2) / values.len() as f64);
+        let error = (a + b).sqrt();
+        let freedom = match a + b > 0.0 {
+            true => {
+                (a + b).powi(2) / (a * a / (from.len() - 1) as f64 + b * b / (to.len() - 1) as f64)
+            }
+            false => 1.0,
+        };
+        let t = StudentsT::new(0.0, 1.0, freedom)
+            .map_or(f64::NAN, |t| t.inverse_cdf(1.0 - LEVEL / 2.0));
+        let interval = Some((difference - t * error, difference + t * error));
+        Self { difference, interval, p: Some(rank_sum::p(from, to)) }
+    }
+
+    /// Reports whether two effects differ by more than chance, as far as their intervals tell.
+    fn differs(&self, other: &Self, level: f64) -> bool {
+        let (Some(own), Some(others)) = (self.interval, other.interval) else { return false };
+        let error = |(low, high): (f64, f64)| {
+            (high - low) / 2.0 / Normal::standard().inverse_cdf(1.0 - LEVEL / 2.0)
+        };
+        let error = error(own).hypot(error(others));
+        let apart = (self.difference - other.difference).abs();
+        apart > error * Normal::standard().inverse_cdf(1.0 - level / 2.0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn step(change: &str, path: usize, alone: usize, without: usize) -> Step {
+        let since = Some("linux-6.10".to_owned());
+        Step { change: change.to_owned(), since, path, alone: Some(alone), without: Some(without) }
+    }
+
+    fn around(middle: f64) -> Vec<f64> {
+        (0..10).map(|at| middle + f64::from(at) - 4.5).collect()
+    }
+
+    /// a halves, b does nothing, c takes 20 only if a is there.
+    #[test]
+    fn effects_add_up_and_interactions_are_told() {
+        let steps = [step("a", 1, 1, 5), step("b", 2, 3, 4), step("c", 4, 6, 2)];
+        // 0 from, 1 a, 2 a+b = a, 3 b = from, 4 all = a+c, 5 b+c = from, 6 c = from.
+        let same_as = [0, 1, 1, 0, 4, 0, 0];
+        let values = [around(100.0), around(50.0), vec![], vec![], around(30.0), vec![], vec![]];
+        let found = attribute("pages", &steps, &same_as, &values, None);
+        let added: Vec<f64> = found.steps.iter().map(|step| step.added.difference).collect();
+        assert_eq!(added, [-50.0, 0.0, -20.0]);
+        assert_eq!((found.means, found.whole.difference), ((100.0, 30.0), -70.0));
+        let of = |tell: fn(&StepEffect) -> bool| found.steps.iter().map(tell).collect::<Vec<_>>();
+        assert_eq!(of(|step| step.is_inert), [false, true, false]);
+        assert_eq!(of(|step| step.is_decided), [true, false, true]);
+        // Alone a takes 50, and without it 70 are lost.
+        assert_eq!(of(|step| step.interacts), [true, false, true]);
+    }
+
+    #[test]
+    fn chance_decides_nothing_and_a_replay_has_its_limit() {
+        let steps = [step("a", 1, 1, 0)];
+        let one = |values: &[Vec<f64>], support| {
+            attribute("pages", &steps, &[0, 1], values, support).is_decided
+        };
+        assert!(!one(&[around(100.0), around(100.5)], None));
+        let values = [around(100.0), around(80.0)];
+        let margin = |margin_permyriad| Some(Support::Supported { margin_permyriad });
+        assert!(one(&values, None) && one(&values, margin(1900)) && !one(&values, margin(2100)));
+        assert!(!one(&values, Some(Support::Rare)));
+        // One draw of each.
+        assert!(!one(&[vec![100.0], vec![1.0]], None));
+    }
+
+    /// Student's t by hand: means 2 and 5, variances 1 and 4, three values each: t = 2.78 at 2.94 degrees of freedom.
+    #[test]
+    fn the_interval_is_welchs() {
+        let found = Effect::between(&[1.0, 2.0, 3.0], &[3.0, 5.0, 7.0]);
+        let (low, high) = found.interval.unwrap();
+        assert!((found.difference - 3.0).abs() < 1e-12 && ((low + high) / 2.0 - 3.0).abs() < 1e-9);
+        let half = (high - low) / 2.0;
+        // (5/3)^2 / ((1/3)^2/2 + (4/3)^2/2) = 2.941; t(0.975) = 3.218 there.
+        assert!((half - 3.218 * (5.0_f64 / 3.0).sqrt()).abs() < 0.01, "{half}");
+    }
+}

@@ -1,0 +1,239 @@
+//! Draws of the kernels of a bisection: simulations of a workload, or replays of a recording.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use pageblock_kernel::{Named, preset};
+use pageblock_measure::Run;
+use pageblock_measure::catalogue::{Measure, deciding, primary};
+use pageblock_measure::certificate::Certified;
+use pageblock_measure::value::origin::Origin;
+use pageblock_recording::CaptureOptions;
+use pageblock_replay::machine::recorded_preset;
+use pageblock_simulate::scaled;
+use pageblock_simulate::sim::machine_file::Scale;
+
+use super::{Answer, Draw, Kernels, Measured, PROBE, bisections, same_as};
+use crate::error::{Place, Result, bail};
+use crate::jobs::{self, Job, Jobs, Load};
+use crate::machines;
+use crate::policy::NamedPolicy;
+use crate::replays::{self, Wanted};
+use crate::run::{find_workload, seeds};
+use crate::session::Session;
+use crate::watch::Watch;
+
+/// What was asked for of a simulation.
+#[derive(Clone, Debug)]
+pub struct Asked {
+    /// The workload.
+    pub workload: String,
+    /// The machine; by default the workload's.
+    pub machine: Option<String>,
+    /// The scale of both.
+    pub scale: String,
+    /// How many seeds, and the first.
+    pub seeds: u64,
+    /// The first of them.
+    pub first_seed: u64,
+    /// How many simulations run at a time; by default one a CPU.
+    pub jobs: Option<usize>,
+    /// The measures by name; by default the primary ones.
+    pub measures: Vec<String>,
+}
+
+/// Simulates the kernels between two, and attributes what differs; `None` if it was stopped.
+///
+/// # Errors
+/// Says what is wrong, and what is allowed.
+pub fn of_workload(
+    asked: &Asked,
+    (from, to): (&NamedPolicy, &NamedPolicy),
+    watch: &dyn Watch,
+) -> Result<Option<Answer>> {
+    let workload = find_workload(&asked.workload)?;
+    let scale = Scale::parse(&asked.scale).at(|| "--scale")?;
+    let name = asked.machine.as_deref().unwrap_or(workload.machine());
+    let machine = Arc::new(machines::load(name, scale)?);
+    workload.fits(&machine)?;
+    named(&asked.measures)?;
+    let seeds: Vec<u64> = several(asked.first_seed, asked.seeds)?.collect();
+    let at_a_time = jobs::at_a_time(asked.jobs)?;
+    let resolve = |named: &Named| {
+        let at = || format!("kernel {}", Named::brief(&named.label));
+        scaled::kernel(named, &machine, workload).at(at)
+    };
+    let kernels = Kernels::between(&from.kernel, &to.kernel, resolve)?;
+    let policies: Vec<Arc<Named>> = kernels
+        .texts
+        .iter()
+        .map(|text| Ok(Arc::new(NamedPolicy::parse(text)?.kernel)))
+        .collect::<Result<_>>()?;
+    let run = |of: &[usize], seeds: &[u64]| -> Result<Option<Vec<(usize, Run)>>> {
+        let pairs: Vec<(u64, usize)> =
+            seeds.iter().flat_map(|&seed| of.iter().map(move |&kernel| (seed, kernel))).collect();
+        let job = |&(seed, kernel): &(u64, usize)| Job {
+            machine: Arc::clone(&machine),
+            kernel: Arc::clone(&policies[kernel]),
+            workload: Load::Known(workload),
+            seed,
+        };
+        let list: Vec<Job> = pairs.iter().map(job).collect();
+        let all = list.len();
+        let jobs = Arc::new(Jobs { list, at_a_time, save: None, pictures: false });
+        let runs = jobs.run(watch)?;
+        let whole = runs.len() == all;
+        Ok(whole.then(|| runs.into_iter().map(|(at, run)| (pairs[at].1, run)).collect()))
+    };
+    let all: Vec<usize> = (0..kernels.texts.len()).collect();
+    let (probes, rest) = seeds.split_at(PROBE.min(seeds.len()));
+    let Some(mut runs) = run(&all, probes)? else { return Ok(None) };
+    let measures = measures(&asked.measures, &runs)?;
+    let same_as = same_as(&kernels, &draws(&runs, &measures));
+    let left: Vec<usize> = all.into_iter().filter(|&kernel| same_as[kernel] == kernel).collect();
+    let Some(more) = run(&left, rest)? else { return Ok(None) };
+    runs.extend(more);
+    let subject = format!("{} on {}", asked.workload, runs[0].1.machine);
+    Ok(Some(answer(subject, &kernels, &same_as, &runs, &measures, seeds.len())))
+}
+
+/// Replays a recording under the kernels between two, in the loop with the better grade; `None` if it was stopped.
+///
+/// # Errors
+/// As [`of_workload`], and if the recording cannot be read or replayed.
+pub fn of_recording(
+    path: &Path,
+    (from, to): (&NamedPolicy, &NamedPolicy),
+    wanted: &[String],
+    seeds: u64,
+    watch: &Arc<dyn Watch>,
+) -> Result<Option<Answer>> {
+    named(wanted)?;
+    several(0, seeds)?;
+    let kernels = Kernels::between(&from.kernel, &to.kernel, |named| Ok(named.kernel))?;
+    let policies: Vec<NamedPolicy> =
+        kernels.texts.iter().map(|text| NamedPolicy::parse(text)).collect::<Result<_>>()?;
+    let mut session = Session::open(path, &CaptureOptions::default(), watch)?;
+    let own = recorded_preset(&session.recording);
+    let mut replay = |of: &[NamedPolicy], seeds| -> Result<Option<Vec<Run>>> {
+        let of = replays::with_recorded(of.to_vec(), true, own);
+        match replays::replays(&mut session, own, &of, Wanted::Better, seeds)? {
+            Ok(runs) => Ok(Some(runs).filter(|runs| runs.len() as u64 == seeds * of.len() as u64)),
+            Err(gap) => bail!("{}: nothing can be replayed: {gap}", path.display()),
+        }
+    };
+    let with_kernels = |runs: Vec<Run>| -> Vec<(usize, Run)> {
+        // The recorded kernel is replayed too, and may be another.
+        let kernel = |run: &Run| kernels.texts.iter().position(|text| *text == run.policy);
+        runs.into_iter().filter_map(|run| Some((kernel(&run)?, run))).collect()
+    };
+    let probe = seeds.min(PROBE as u64);
+    let Some(probes) = replay(&policies, probe)?.map(with_kernels) else { return Ok(None) };
+    let measures = measures(wanted, &probes)?;
+    let same_as = same_as(&kernels, &draws(&probes, &measures));
+    let left: Vec<NamedPolicy> = (0..policies.len())
+        .filter(|&kernel| same_as[kernel] == kernel)
+        .map(|kernel| policies[kernel].clone())
+        .collect();
+    let Some(runs) = replay(&left, seeds)?.map(with_kernels) else { return Ok(None) };
+    let subject = format!("{} on {}", runs[0].1.workload, runs[0].1.machine);
+    Ok(Some(answer(subject, &kernels, &same_as, &runs, &measures, seeds as usize)))
+}
+
+/// Returns seeds, of which there are several: one decides nothing.
+fn several(first: u64, count: u64) -> Result<std::ops::Range<u64>> {
+    if count == 1 {
+        bail!("--seeds 1: one draw cannot tell an effect from chance; at least 2 are needed");
+    }
+    seeds(first, count)
+}
+
+/// Returns the measures with these names: ids or labels of measures that decide.
+fn named(names: &[String]) -> Result<Vec<Measure>> {
+    let find = |name: &String| -> Result<Measure> {
+        let all = deciding::measures();
+        let found = all.iter().find(|of| of.id == name.as_str() || of.label == name.as_str());
+        let Some(found) = found else {
+            let known: Vec<&str> = all.iter().map(|of| of.id.as_ref()).collect();
+            bail!("--measure '{name}' is not one of {}", known.join(", "));
+        };
+        Ok(found.clone())
+    };
+    names.iter().map(find).collect()
+}
+
+fn measures(names: &[String], runs: &[(usize, Run)]) -> Result<Vec<Measure>> {
+    match names.is_empty() {
+        false => named(names),
+        true => {
+            let runs: Vec<Run> = runs.first().map(|(_, run)| run.clone()).into_iter().collect();
+            Ok(primary::measures(&runs))
+        }
+    }
+}
+
+fn draws(runs: &[(usize, Run)], measures: &[Measure]) -> Vec<Draw> {
+    let draw = |(kernel, run): &(usize, Run)| Draw {
+        kernel: *kernel,
+        seed: run.seed,
+        event_hash: run.event_hash.clone(),
+        values: measures.iter().map(|measure| measure.number(run)).collect(),
+    };
+    runs.iter().map(draw).collect()
+}
+
+fn answer(
+    subject: String,
+    kernels: &Kernels,
+    same_as: &[usize],
+    runs: &[(usize, Run)],
+    measures: &[Measure],
+    seeds: usize,
+) -> Answer {
+    let certificate: Option<Certified> = runs.iter().find_map(|(_, run)| run.certificate.clone());
+    let replayed = runs[0].1.origin == Origin::Replayed;
+    let support = |measure: &Measure| {
+        let support = certificate.as_ref().and_then(|of| of.support(measure.part?));
+        // What nothing tests supports nothing.
+        replayed.then(|| support.unwrap_or(pageblock_measure::certificate::Support::Unknown))
+    };
+    let measured: Vec<Measured> = measures
+        .iter()
+        .map(|measure| Measured { name: measure.full_label(), support: support(measure) })
+        .collect();
+    let mut draws = draws(runs, measures);
+    let mut each = seeds;
+    if replayed && are_alike(&draws) {
+        draws.retain(|draw| draw.seed == runs[0].1.seed);
+        each = 1;
+    }
+    let last = kernels.steps.last().map_or(0, |step| step.path);
+    Answer {
+        subject,
+        kernels: (kernels.texts[0].clone(), short(&kernels.texts[last])),
+        draws: each,
+        each: runs[0].1.origin.each(),
+        runs: runs.len(),
+        measures: bisections(kernels, same_as, &draws, &measured),
+        certificate,
+    }
+}
+
+/// Reports whether each kernel has the same values in all draws: those of a replay in which only the order of free lists differs.
+fn are_alike(draws: &[Draw]) -> bool {
+    draws.iter().all(|draw| {
+        let first = draws.iter().find(|other| other.kernel == draw.kernel);
+        first.is_some_and(|first| first.values == draw.values)
+    })
+}
+
+/// Returns the name of a preset where a text says one with its switches.
+fn short(text: &str) -> String {
+    let Ok(named) = Named::parse(text) else { return text.to_owned() };
+    let is_same =
+        |preset: &&preset::Preset| pageblock_kernel::Kernel::from(*preset) == named.kernel;
+    preset::PRESETS
+        .iter()
+        .find(is_same)
+        .map_or_else(|| text.to_owned(), |preset| preset.name.to_owned())
+}
