@@ -5,6 +5,7 @@
 
 mod arrow;
 mod batch;
+mod bisect;
 mod error;
 mod events;
 mod examine;
@@ -28,6 +29,8 @@ use pyo3::prelude::*;
 
 #[pymodule]
 mod _pageblock {
+    #[pymodule_export]
+    use super::bisect::{bisect_answer, bisect_kernels, bisect_left, bisect_recording};
     #[pymodule_export]
     use super::error::Error;
     #[pymodule_export]

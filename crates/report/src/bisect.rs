@@ -172,12 +172,12 @@ mod tests {
 
     #[test]
     fn the_answer_comes_first() {
-        let step = |change: &str, path, alone, without| Step {
+        let step = |change: &str, kernel, alone, without| Step {
             change: change.to_owned(),
             since: Some("linux-6.10".to_owned()),
-            path,
-            alone: Some(alone),
-            without: Some(without),
+            kernel,
+            kernel_alone: Some(alone),
+            kernel_without: Some(without),
         };
         let steps = [step("pcp_type=reread", 1, 1, 0), step("retype=together", 1, 0, 1)];
         let around =

@@ -2,6 +2,7 @@
 
 mod arguments;
 mod bench;
+mod bisect;
 mod docs;
 mod doctor;
 mod explain;

@@ -4,7 +4,7 @@
 //! Effects are differences of means, which add up; each has Welch's interval and the p of rank sums. Those in the order of
 //! versions are one family (Holm).
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use statrs::distribution::{ContinuousCDF, Normal, StudentsT};
 
 use super::verdict::LEVEL;
@@ -13,18 +13,18 @@ use crate::statistics::{multiple, rank_sum, stats};
 
 /// A set of switches that are changed together, mostly one, and the kernels that tell what it does. Kernels are numbers; 0 is the
 /// first kernel of the bisection.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Step {
     /// What is changed: `pcp_type=reread`.
     pub change: String,
     /// The kernel that brought it; `None` for what was set by hand.
     pub since: Option<String>,
     /// The kernel with this change and all before it. That of the last step is the second kernel of the bisection.
-    pub path: usize,
+    pub kernel: usize,
     /// The first kernel with this change alone; `None` where that is no kernel.
-    pub alone: Option<usize>,
+    pub kernel_alone: Option<usize>,
     /// The second kernel without this change; `None` where that is no kernel.
-    pub without: Option<usize>,
+    pub kernel_without: Option<usize>,
 }
 
 /// What two kernels differ in.
@@ -85,24 +85,24 @@ pub fn attribute(
     support: Option<Support>,
 ) -> Bisection {
     debug_assert!(!steps.is_empty() && same_as.len() == values.len());
-    let last = steps.last().map_or(0, |step| step.path);
+    let last = steps.last().map_or(0, |step| step.kernel);
     let of = |kernel: usize| values[same_as[kernel]].as_slice();
     let effect = |from: usize, to: usize| match same_as[from] == same_as[to] {
         true => Effect { difference: 0.0, interval: Some((0.0, 0.0)), p: None },
         false => Effect::between(of(from), of(to)),
     };
-    let before = |at: usize| at.checked_sub(1).map_or(0, |at| steps[at].path);
+    let before = |at: usize| at.checked_sub(1).map_or(0, |at| steps[at].kernel);
     let is_same = |a: usize, b: usize| same_as[a] == same_as[b];
     let mut found: Vec<StepEffect> = steps
         .iter()
         .enumerate()
         .map(|(at, step)| StepEffect {
-            is_inert: is_same(before(at), step.path)
-                && step.alone.is_none_or(|alone| is_same(0, alone))
-                && step.without.is_none_or(|without| is_same(without, last)),
-            added: effect(before(at), step.path),
-            alone: step.alone.map(|alone| effect(0, alone)),
-            lost_without: step.without.map(|without| effect(without, last)),
+            is_inert: is_same(before(at), step.kernel)
+                && step.kernel_alone.is_none_or(|alone| is_same(0, alone))
+                && step.kernel_without.is_none_or(|without| is_same(without, last)),
+            added: effect(before(at), step.kernel),
+            alone: step.kernel_alone.map(|alone| effect(0, alone)),
+            lost_without: step.kernel_without.map(|without| effect(without, last)),
             is_decided: false,
             interacts: false,
             step: step.clone(),
@@ -176,9 +176,9 @@ impl Effect {
 mod tests {
     use super::*;
 
-    fn step(change: &str, path: usize, alone: usize, without: usize) -> Step {
-        let since = Some("linux-6.10".to_owned());
-        Step { change: change.to_owned(), since, path, alone: Some(alone), without: Some(without) }
+    fn step(change: &str, kernel: usize, alone: usize, without: usize) -> Step {
+        let (change, since) = (change.to_owned(), Some("linux-6.10".to_owned()));
+        Step { change, since, kernel, kernel_alone: Some(alone), kernel_without: Some(without) }
     }
 
     fn around(middle: f64) -> Vec<f64> {

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use pageblock_kernel::{Named, preset};
+use pageblock_kernel::Named;
 use pageblock_measure::Run;
 use pageblock_measure::catalogue::{Measure, deciding, primary};
 use pageblock_measure::certificate::Certified;
@@ -11,9 +11,10 @@ use pageblock_measure::value::origin::Origin;
 use pageblock_recording::CaptureOptions;
 use pageblock_replay::machine::recorded_preset;
 use pageblock_simulate::scaled;
-use pageblock_simulate::sim::machine_file::Scale;
+use pageblock_simulate::sim::machine_file::{MachineSpec, Scale};
+use pageblock_simulate::workload::{self, Workload};
 
-use super::{Answer, Draw, Kernels, Measured, PROBE, bisections, same_as};
+use super::{Answer, Draw, Kernels, Measured, PROBE, same_as};
 use crate::error::{Place, Result, bail};
 use crate::jobs::{self, Job, Jobs, Load};
 use crate::machines;
@@ -42,6 +43,50 @@ pub struct Asked {
     pub measures: Vec<String>,
 }
 
+/// A workload on a machine.
+struct Subject {
+    workload: &'static dyn Workload,
+    machine: MachineSpec,
+}
+
+impl Asked {
+    fn subject(&self) -> Result<Subject> {
+        let workload = find_workload(&self.workload)?;
+        let scale = Scale::parse(&self.scale).at(|| "--scale")?;
+        let machine = machines::load(self.machine.as_deref().unwrap_or(workload.machine()), scale)?;
+        workload.fits(&machine)?;
+        Ok(Subject { workload, machine })
+    }
+
+    /// Returns the kernels between two that differ under the workload.
+    ///
+    /// # Errors
+    /// Says what is wrong, and what is allowed.
+    pub fn kernels(&self, from: &NamedPolicy, to: &NamedPolicy) -> Result<Kernels> {
+        let Subject { workload, machine } = self.subject()?;
+        let resolve = |named: &Named| {
+            let at = || format!("kernel {}", Named::brief(&named.label));
+            scaled::kernel(named, &machine, workload).at(at)
+        };
+        Kernels::between(&from.kernel, &to.kernel, resolve)
+    }
+
+    /// Returns the labels of what is measured: those that were asked for, or the primary measures among those that decide.
+    ///
+    /// # Errors
+    /// If there is no such measure.
+    pub fn labels(&self) -> Result<Vec<String>> {
+        let measures = match self.measures.is_empty() {
+            false => named(&self.measures)?,
+            true => {
+                let primary = workload::tables(self.subject()?.workload)?.primary;
+                primary.iter().filter_map(|of| deciding::by_id(&of.measure).cloned()).collect()
+            }
+        };
+        Ok(measures.iter().map(|of| of.label.clone().into_owned()).collect())
+    }
+}
+
 /// Simulates the kernels between two, and attributes what differs; `None` if it was stopped.
 ///
 /// # Errors
@@ -51,19 +96,12 @@ pub fn of_workload(
     (from, to): (&NamedPolicy, &NamedPolicy),
     watch: &dyn Watch,
 ) -> Result<Option<Answer>> {
-    let workload = find_workload(&asked.workload)?;
-    let scale = Scale::parse(&asked.scale).at(|| "--scale")?;
-    let name = asked.machine.as_deref().unwrap_or(workload.machine());
-    let machine = Arc::new(machines::load(name, scale)?);
-    workload.fits(&machine)?;
+    let Subject { workload, machine } = asked.subject()?;
     named(&asked.measures)?;
     let seeds: Vec<u64> = several(asked.first_seed, asked.seeds)?.collect();
     let at_a_time = jobs::at_a_time(asked.jobs)?;
-    let resolve = |named: &Named| {
-        let at = || format!("kernel {}", Named::brief(&named.label));
-        scaled::kernel(named, &machine, workload).at(at)
-    };
-    let kernels = Kernels::between(&from.kernel, &to.kernel, resolve)?;
+    let kernels = asked.kernels(from, to)?;
+    let machine = Arc::new(machine);
     let policies: Vec<Arc<Named>> = kernels
         .texts
         .iter()
@@ -207,16 +245,8 @@ fn answer(
         draws.retain(|draw| draw.seed == runs[0].1.seed);
         each = 1;
     }
-    let last = kernels.steps.last().map_or(0, |step| step.path);
-    Answer {
-        subject,
-        kernels: (kernels.texts[0].clone(), short(&kernels.texts[last])),
-        draws: each,
-        each: runs[0].1.origin.each(),
-        runs: runs.len(),
-        measures: bisections(kernels, same_as, &draws, &measured),
-        certificate,
-    }
+    let of = (each, runs[0].1.origin.each());
+    Answer { certificate, ..Answer::new(subject, kernels, same_as, &draws, &measured, of) }
 }
 
 /// Reports whether each kernel has the same values in all draws: those of a replay in which only the order of free lists differs.
@@ -225,15 +255,4 @@ fn are_alike(draws: &[Draw]) -> bool {
         let first = draws.iter().find(|other| other.kernel == draw.kernel);
         first.is_some_and(|first| first.values == draw.values)
     })
-}
-
-/// Returns the name of a preset where a text says one with its switches.
-fn short(text: &str) -> String {
-    let Ok(named) = Named::parse(text) else { return text.to_owned() };
-    let is_same =
-        |preset: &&preset::Preset| pageblock_kernel::Kernel::from(*preset) == named.kernel;
-    preset::PRESETS
-        .iter()
-        .find(is_same)
-        .map_or_else(|| text.to_owned(), |preset| preset.name.to_owned())
 }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use pageblock::preset::Preset;
 use pageblock_kernel::{Kernel, Named, Switch};
 use pageblock_measure::compare::bisect::Step;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::error::{Place, Result, bail};
 use crate::policy::NamedPolicy;
@@ -14,7 +14,7 @@ use crate::policy::NamedPolicy;
 const MAX_SWITCHES: usize = 100;
 
 /// The kernels of a bisection.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Kernels {
     /// Their texts, `NAME,switch=value,...`; the first is the first kernel.
     pub texts: Vec<String>,
@@ -96,9 +96,9 @@ impl Kernels {
                     .next_back()
                     .flatten()
                     .map(str::to_owned),
-                path,
-                alone: made.kernel(&own).ok(),
-                without: made.kernel(&others).ok(),
+                kernel: path,
+                kernel_alone: made.kernel(&own).ok(),
+                kernel_without: made.kernel(&others).ok(),
             });
             done = so_far;
             together.clear();
@@ -170,7 +170,7 @@ mod tests {
         let parse = |text: &str| Named::parse(text).unwrap().kernel;
         assert_eq!(parse(&kernels.texts[0]), parse("linux-6.8"));
         let last = kernels.steps.last().unwrap();
-        assert_eq!(parse(&kernels.texts[last.path]), parse("linux-6.12"));
+        assert_eq!(parse(&kernels.texts[last.kernel]), parse("linux-6.12"));
         let versions: Vec<&str> =
             kernels.steps.iter().filter_map(|step| step.since.as_deref()).collect();
         assert_eq!(versions.len(), kernels.steps.len());
@@ -180,9 +180,9 @@ mod tests {
             .collect();
         assert!(order.is_sorted(), "{versions:?}");
         for step in &kernels.steps {
-            let alone = parse(&kernels.texts[step.alone.unwrap()]);
+            let alone = parse(&kernels.texts[step.kernel_alone.unwrap()]);
             assert_eq!(alone.diff(&parse("linux-6.8")).count(), 1, "{step:?}");
-            let without = parse(&kernels.texts[step.without.unwrap()]);
+            let without = parse(&kernels.texts[step.kernel_without.unwrap()]);
             assert_eq!(without.diff(&parse("linux-6.12")).count(), 1, "{step:?}");
         }
     }
@@ -196,7 +196,7 @@ mod tests {
         // Packed placement needs the rules of 6.10.
         let kernels = between("linux-6.9", "linux-6.12,placement=packed").unwrap();
         let packed = kernels.steps.iter().find(|step| step.change.contains("placement")).unwrap();
-        assert!(packed.alone.is_none() && packed.without.is_some(), "{packed:?}");
+        assert!(packed.kernel_alone.is_none() && packed.kernel_without.is_some(), "{packed:?}");
     }
 
     #[test]

@@ -9,7 +9,8 @@ mod kernels;
 pub use draws::{Asked, of_recording, of_workload};
 pub use kernels::Kernels;
 
-use pageblock_measure::certificate::Support;
+use pageblock_kernel::{Kernel, Named, preset};
+use pageblock_measure::certificate::{Certified, Support};
 use pageblock_measure::compare::bisect::{Bisection, attribute};
 use serde::{Deserialize, Serialize};
 
@@ -56,7 +57,41 @@ pub struct Answer {
     /// One for each measure that any kernel has.
     pub measures: Vec<Bisection>,
     /// How well the recorded kernel's own policy reproduced the recording.
-    pub certificate: Option<pageblock_measure::certificate::Certified>,
+    pub certificate: Option<Certified>,
+}
+
+impl Answer {
+    /// Attributes what was drawn: `draws` says how many of each kernel, and what one is called.
+    #[must_use]
+    pub fn new(
+        subject: String,
+        kernels: &Kernels,
+        same_as: &[usize],
+        drawn: &[Draw],
+        measured: &[Measured],
+        (draws, each): (usize, &'static str),
+    ) -> Self {
+        let last = kernels.steps.last().map_or(0, |step| step.kernel);
+        Self {
+            subject,
+            kernels: (kernels.texts[0].clone(), short(&kernels.texts[last])),
+            draws,
+            each,
+            runs: drawn.len(),
+            measures: bisections(kernels, same_as, drawn, measured),
+            certificate: None,
+        }
+    }
+}
+
+/// Returns the name of a preset where a text says one with its switches.
+fn short(text: &str) -> String {
+    let Ok(named) = Named::parse(text) else { return text.to_owned() };
+    let is_same = |preset: &&preset::Preset| Kernel::from(*preset) == named.kernel;
+    preset::PRESETS
+        .iter()
+        .find(is_same)
+        .map_or_else(|| text.to_owned(), |preset| preset.name.to_owned())
 }
 
 /// Returns for each kernel the first one that has the same events under every seed of both; itself where none has.
@@ -78,8 +113,7 @@ pub fn same_as(kernels: &Kernels, probes: &[Draw]) -> Vec<usize> {
 }
 
 /// Attributes what was drawn: one bisection for each measure that was measured under every kernel.
-#[must_use]
-pub fn bisections(
+fn bisections(
     kernels: &Kernels,
     same_as: &[usize],
     draws: &[Draw],

@@ -37,6 +37,7 @@ from ._pageblock import (
     workloads,
 )
 from ._answer import Tuned
+from ._bisect import bisect
 from ._sweep import sweep
 from ._tune import tune
 
@@ -50,6 +51,7 @@ __all__ = [
     "Table",
     "Tuned",
     "Workload",
+    "bisect",
     "compare",
     "doctor",
     "explain",

@@ -1,0 +1,79 @@
+"""Which switch did it: a bisection between two kernels, on any executor."""
+
+import json
+import os
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from fractions import Fraction
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from ._engines import Engine, engine
+from ._pageblock import Error, Kernel, Report, bisect_answer, bisect_kernels, bisect_left, bisect_recording
+from ._trials import Simulations
+
+__all__ = ["bisect"]
+
+# The seeds by which kernels with the same events are found.
+PROBES = 2
+
+
+def bisect(
+    of: "str | os.PathLike[str]",
+    a: "Kernel | str",
+    b: "Kernel | str",
+    *,
+    measures: "str | Sequence[str]" = (),
+    machine: "str | None" = None,
+    scale: "str | int | Fraction" = 1,
+    seeds: int = 20,
+    out: "str | os.PathLike[str] | None" = None,
+    executor: "Engine | None" = None,
+    jobs: "int | None" = None,
+) -> Report:
+    """Finds which of the switches in which `a` and `b` differ makes a difference, under a workload or in a recording.
+
+    Each switch is tried in the order of versions, alone on `a`, and left out of `b`. Kernels with the same events under two seeds count
+    as one and take no more; the others have `seeds` each. `measures` are by default the workload's primary ones; `executor` and `jobs`
+    are those of `sweep`, and `out` a folder that keeps finished runs, so that the same call goes on after it. A recording is replayed on
+    this machine, in the loop with the better grade.
+
+    The result's table has a row for each measure and switch: what it adds in the order of versions (`added`, with its interval and p), what it
+    does `alone`, what is `lost_without` it, and whether it is `decided`, is `inert` (changes no event), `interacts` with the others.
+    """
+    wanted = [measures] if isinstance(measures, str) else list(measures)
+    if seeds < PROBES:
+        raise Error(f"seeds {seeds}: one draw cannot tell an effect from chance; at least 2 are needed")
+    path = Path(of)
+    if path.exists():
+        if machine is not None or scale != 1 or executor is not None or jobs is not None or out is not None:
+            raise Error("machine, scale, executor, jobs and out are for workloads: a recording is replayed as it is")
+        return bisect_recording(os.fspath(of), (a, b), wanted, seeds)
+    plan, kernels, labels = bisect_kernels(os.fspath(of), (a, b), machine, str(scale), wanted)
+    cell = {"workload": os.fspath(of), "scale": str(scale), **({} if machine is None else {"machine": machine})}
+    with engine(executor, jobs) as found, _kept(out) as folder:
+        runner = Simulations(cell, Path(folder), seeds, 0, found, jobs)
+        probed = runner.search_seeds[:PROBES]
+        probes = _draws(runner.run(kernels, probed), kernels, range(len(kernels)), probed, labels)
+        left = bisect_left(plan, json.dumps(probes))
+        further = runner.search_seeds[PROBES:]
+        rows = runner.run([kernels[at] for at in left], further)
+        draws = _draws(rows, kernels, left, further, labels)
+        return bisect_answer(runner.subject, plan, (json.dumps(probes), json.dumps(draws)), labels, seeds)
+
+
+def _kept(out: "str | os.PathLike[str] | None") -> "AbstractContextManager[str]":
+    """Returns where runs are kept: the caller's folder, or one that goes with the call."""
+    return TemporaryDirectory(prefix="pageblock-") if out is None else nullcontext(os.fspath(out))
+
+
+def _draws(
+    rows: "Mapping[str, Sequence[Mapping[str, Any]]]", kernels: "Sequence[str]", of: "Sequence[int]", seeds: "Sequence[int]", labels: "Sequence[str]"
+) -> "list[dict[str, Any]]":
+    """Returns rows as draws of numbered kernels."""
+    return [
+        {"kernel": at, "seed": seed, "event_hash": row["event_hash"], "values": [row.get(label) for label in labels]}
+        for at in of
+        for seed, row in zip(seeds, rows[kernels[at]])
+    ]

@@ -1,0 +1,117 @@
+//! Bisections, in parts: the kernels, which of them stand for themselves, and the answer. `pageblock.bisect` runs them.
+
+use std::path::PathBuf;
+
+use pageblock_measure::compare::bisect::{Bisection, StepEffect};
+use pageblock_plan::bisect::{Answer, Asked, Draw, Kernels, Measured, of_recording, same_as};
+use pageblock_report::bisect::{Printed, print};
+use pageblock_report::json::to_json;
+use pyo3::prelude::*;
+
+use crate::error::{asked, failed};
+use crate::kernel::KernelArgument;
+use crate::report::Report;
+use crate::table::{Columns, Table};
+use crate::work::{watcher, work};
+
+/// Returns the kernels of a bisection as JSON, their texts, and the labels of what is measured.
+#[pyfunction]
+pub(crate) fn bisect_kernels(
+    workload: String,
+    kernels: (KernelArgument<'_>, KernelArgument<'_>),
+    machine: Option<String>,
+    scale: String,
+    measures: Vec<String>,
+) -> PyResult<(String, Vec<String>, Vec<String>)> {
+    let of = Asked { workload, machine, scale, seeds: 2, first_seed: 1, jobs: None, measures };
+    let (from, to) = (kernels.0.get()?.policy, kernels.1.get()?.policy);
+    let kernels = of.kernels(&from, &to).map_err(failed)?;
+    Ok((to_json(&kernels), kernels.texts, of.labels().map_err(failed)?))
+}
+
+/// Returns the kernels that stand for themselves, by the draws of all.
+#[pyfunction]
+pub(crate) fn bisect_left(kernels: &str, draws: &str) -> PyResult<Vec<usize>> {
+    let same = same_as(&parse_kernels(kernels)?, &parse_draws(draws)?);
+    Ok((0..same.len()).filter(|&kernel| same[kernel] == kernel).collect())
+}
+
+/// Returns the answer of a bisection of simulations. The first `draws` are those of all kernels, the second ones further draws
+/// of the kernels that stand for themselves.
+#[pyfunction]
+pub(crate) fn bisect_answer(
+    py: Python<'_>,
+    subject: String,
+    kernels: &str,
+    draws: (String, String),
+    labels: Vec<String>,
+    seeds: usize,
+) -> PyResult<Report> {
+    let kernels = parse_kernels(kernels)?;
+    let (mut draws, further): (Vec<Draw>, Vec<Draw>) =
+        (parse_draws(&draws.0)?, parse_draws(&draws.1)?);
+    let measured: Vec<Measured> =
+        labels.into_iter().map(|name| Measured { name, support: None }).collect();
+    let same = same_as(&kernels, &draws);
+    draws.extend(further);
+    reported(py, &Answer::new(subject, &kernels, &same, &draws, &measured, (seeds, "seed")))
+}
+
+/// Replays a recording under the kernels between two.
+#[pyfunction]
+pub(crate) fn bisect_recording(
+    py: Python<'_>,
+    path: PathBuf,
+    kernels: (KernelArgument<'_>, KernelArgument<'_>),
+    measures: Vec<String>,
+    seeds: u64,
+) -> PyResult<Report> {
+    let (from, to) = (kernels.0.get()?.policy, kernels.1.get()?.policy);
+    let answer = work(py, move |quiet| {
+        Ok(of_recording(&path, (&from, &to), &measures, seeds, &watcher(quiet))?)
+    })?;
+    reported(py, &answer.ok_or_else(|| asked("stopped"))?)
+}
+
+fn parse_kernels(json: &str) -> PyResult<Kernels> {
+    serde_json::from_str(json).map_err(|error| asked(error.to_string()))
+}
+
+fn parse_draws(json: &str) -> PyResult<Vec<Draw>> {
+    serde_json::from_str(json).map_err(|error| asked(error.to_string()))
+}
+
+fn reported(py: Python<'_>, answer: &Answer) -> PyResult<Report> {
+    let text = print(&Printed {
+        subject: &answer.subject,
+        kernels: (&answer.kernels.0, &answer.kernels.1),
+        draws: (answer.draws, answer.each),
+        runs: answer.runs,
+        measures: &answer.measures,
+        certificate: answer.certificate.as_ref(),
+    });
+    Report::new(py, text, to_json(answer), table(&answer.measures)?)
+}
+
+/// Returns a row for each measure and switch.
+fn table(measures: &[Bisection]) -> PyResult<Table> {
+    let rows: Vec<(&Bisection, &StepEffect)> =
+        measures.iter().flat_map(|of| of.steps.iter().map(move |step| (of, step))).collect();
+    let each = || rows.iter().copied();
+    let interval = |step: &StepEffect| step.added.interval;
+    Columns::default()
+        .text("measure", each().map(|(of, _)| Some(&of.measure)))
+        .text("switch", each().map(|(_, step)| Some(&step.step.change)))
+        .text("since", each().map(|(_, step)| step.step.since.as_ref()))
+        .floats("base", each().map(|(of, _)| Some(of.means.0)))
+        .floats("added", each().map(|(_, step)| Some(step.added.difference)))
+        .floats("low", each().map(|(_, step)| Some(interval(step)?.0)))
+        .floats("high", each().map(|(_, step)| Some(interval(step)?.1)))
+        .floats("p", each().map(|(_, step)| step.added.p))
+        .floats("alone", each().map(|(_, step)| Some(step.alone?.difference)))
+        .floats("lost_without", each().map(|(_, step)| Some(step.lost_without?.difference)))
+        .flags("decided", each().map(|(_, step)| Some(step.is_decided)))
+        .flags("inert", each().map(|(_, step)| Some(step.is_inert)))
+        .flags("interacts", each().map(|(_, step)| Some(step.interacts)))
+        .table()
+}
