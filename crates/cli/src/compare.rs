@@ -4,7 +4,7 @@ use pageblock_measure::Run;
 use pageblock_measure::compare::common::Options;
 use pageblock_measure::compare::published::Table;
 use pageblock_plan::compare::{compared, load, published_table};
-use pageblock_report::summary::Tables;
+use pageblock_report::chosen::Tables;
 use pageblock_report::{full, json, published};
 
 use crate::args::CompareArgs;

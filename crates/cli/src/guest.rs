@@ -11,7 +11,7 @@ use pageblock_guest::series::{Event, Plan};
 use pageblock_measure::compare::common::Options;
 use pageblock_plan::compare::comparable_part;
 use pageblock_plan::guest::{self, GuestRequest};
-use pageblock_report::summary::Tables;
+use pageblock_report::chosen::Tables;
 
 use crate::args::guest::{Accelerator as Wanted, GuestArgs, GuestCommand};
 use crate::plan::RunFormat;

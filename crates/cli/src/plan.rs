@@ -14,7 +14,7 @@ use pageblock_plan::replays::Wanted;
 use pageblock_plan::run::{self, RunRequest};
 use pageblock_plan::{NamedPolicy, recording};
 use pageblock_recording::CaptureOptions;
-use pageblock_report::summary::Tables;
+use pageblock_report::chosen::Tables;
 
 use crate::args::{Json, ReplayArgs, RunArgs, Stars, VerifyArgs};
 

@@ -7,10 +7,10 @@ use pageblock_measure::Run;
 use pageblock_measure::compare::common::Options;
 use pageblock_measure::statistics::multiops::StarRule;
 use pageblock_plan::compare::{compared, gather, load_file, published_table};
+use pageblock_report::chosen::Tables;
 use pageblock_report::full;
 use pageblock_report::json::to_json;
 use pageblock_report::note::words;
-use pageblock_report::summary::Tables;
 use pyo3::prelude::*;
 use pyo3::types::{PyCapsule, PyList, PyTuple};
 

@@ -54,7 +54,7 @@ mod tests {
         };
         let run = Run { policy: "linux-6.3".into(), ended: Some(ended), ..Run::default() };
         let full = FullComparison::of_runs(&[run], &Options::default()).unwrap();
-        let text = crate::summary::Tables::All.below(&full.summary, &print(&full));
+        let text = crate::chosen::Tables::All.below(&full.summary, &print(&full));
         assert!(
             text.starts_with(
                 "linux-6.3 vanilla: 1 of 1 runs did not finish; seed 0: livelock, user (order 0, GFP_NOFS), no \

@@ -9,6 +9,7 @@ pub mod calibration;
 pub mod call_sites;
 pub mod certificate;
 pub mod checkup;
+pub mod chosen;
 pub mod contents;
 pub mod explain;
 pub mod flight;

@@ -1,12 +1,10 @@
 //! The answer of a comparison on one screen of 100 columns: what is decided, the primary measures, what else moved.
 
-use pageblock_measure::certificate::note::{Known, Note};
 use pageblock_measure::compare::summary::{Summary, SummaryCell, SummaryRow};
 use pageblock_measure::compare::verdict::{Judged, LEVEL, Stopped, runs_needed};
 use pageblock_measure::statistics::sequential;
 
 use crate::certificate::{self, supports};
-use crate::note;
 use crate::table::Table;
 
 /// The number of policies beside the baseline up to which it is printed what a recording supports.
@@ -17,74 +15,6 @@ const SIDE_BY_SIDE: usize = 5;
 const NAMED: usize = 3;
 /// The changes of exploratory measures that are printed, a policy.
 const MOVED: usize = 5;
-
-/// Which tables follow a summary.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub enum Tables {
-    /// All of them.
-    All,
-    /// None.
-    None,
-    /// Those with this text in their title.
-    Titled(String),
-}
-
-impl Tables {
-    /// Returns the choice that a user names: `all`, `summary`, or a part of a title.
-    #[must_use]
-    pub fn parse(text: &str) -> Self {
-        match text {
-            "all" => Self::All,
-            "summary" => Self::None,
-            title => Self::Titled(title.to_owned()),
-        }
-    }
-
-    /// Prints a summary, with its notes, and the chosen ones of the printed tables below it; all of these have the notes
-    /// themselves.
-    #[must_use]
-    pub fn below(&self, summary: &Summary, tables: &str) -> String {
-        let above = print(summary) + &legend(summary);
-        match self {
-            Self::All => format!("{above}\n{tables}"),
-            Self::None => above + &notes(summary),
-            Self::Titled(title) => {
-                format!("{above}{}\n{}", notes(summary), titled(tables, title))
-            }
-        }
-    }
-}
-
-/// Returns the notes but those that a certificate says.
-fn notes(summary: &Summary) -> String {
-    let said =
-        |note: &&Note| !matches!(note, Note::Of(Known::Replayed { .. } | Known::UnitsDiffer));
-    let notes = summary.notes.iter().filter(said);
-    notes.map(|note| format!("Note: {}\n", note::words(note))).collect()
-}
-
-/// Returns the tables with a text in their title, or the titles that there are.
-fn titled(tables: &str, wanted: &str) -> String {
-    let title = |table: &str| table.lines().next().unwrap_or_default().to_owned();
-    // What has one line is a note.
-    let all = || tables.split("\n\n").filter(|table| is_table(table));
-    let fits = |table: &&str| title(table).to_lowercase().contains(&wanted.to_lowercase());
-    let found: Vec<&str> = all().filter(fits).map(str::trim_end).collect();
-    if !found.is_empty() {
-        return found.join("\n\n") + "\n";
-    }
-    let titles: Vec<String> = all().map(|table| format!("  {}\n", title(table))).collect();
-    format!("No table has '{wanted}' in its title. The titles:\n{}", titles.concat())
-}
-
-fn is_table(text: &str) -> bool {
-    let is_note = |line: &str| {
-        ["Note: ", "Certificate: ", "Calibration: ", "Kernels: ", "Percentages: "]
-            .iter()
-            .any(|start| line.starts_with(start))
-    };
-    text.lines().count() > 2 && !text.lines().next().is_some_and(is_note)
-}
 
 /// Prints a summary: what was compared and what is decided of each policy; the primary measures; what else moved. Policies
 /// are letters, which the first lines explain.
@@ -497,7 +427,7 @@ Allocation stalls  1004  B  504.50  -50 % +  -50 % to -50 %  0.0002  0.050
 what else moved     A     mean  change   95 % interval  p adjusted
 Pages reclaimed  2700  B  1700   -37 %  -37 % to -37 %      0.0002
 ";
-        let text = Tables::None.below(&summary, "title\nhead\nrow\n");
+        let text = print(&summary) + &legend(&summary);
         let squeezed = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
         assert!(squeezed(&text).starts_with(&squeezed(expect)), "{text}");
         assert!(text.ends_with("decide nothing.\n"), "{text}");
@@ -541,17 +471,5 @@ Pages reclaimed  2700  B  1700   -37 %  -37 % to -37 %      0.0002
             assert!(table.clone().all(|line| line.chars().count() <= 100), "{text}");
             assert!(table.count() > 5, "{text}");
         }
-    }
-
-    #[test]
-    fn tables_are_chosen_by_title() {
-        let tables = "Note: a\n\nUnusable free space (%)\nhead\nrow 1\n\nBlocks\nhead\nrow 2\n";
-        let summary = summary(&[("a", 1)], 1);
-        let chosen = |name: &str| Tables::parse(name).below(&summary, tables);
-        assert!(chosen("all").ends_with(tables));
-        assert!(chosen("unusable").ends_with("\nUnusable free space (%)\nhead\nrow 1\n"));
-        assert!(!chosen("summary").contains("row 1"));
-        let none = chosen("pictures");
-        assert!(none.ends_with("The titles:\n  Unusable free space (%)\n  Blocks\n"), "{none}");
     }
 }
