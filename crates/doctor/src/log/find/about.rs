@@ -89,12 +89,12 @@ fn words(found: &Captures<'_>, group: usize) -> Option<String> {
 
 const TEXTS: [Text; 31] = [
     Text {
-        mark: "possible memory allocation deadlock",
+        mark: "ossible memory allocation deadlock",
         pattern: r"XFS: (?:(?<task>.{1,15})\(\d+\) )?possible memory allocation deadlock(?: size (\d+))?",
         make: |found| Some(About::Xfs(number(found, 2))),
     },
     Text {
-        mark: "Possible memory allocation deadlock",
+        mark: "ossible memory allocation deadlock",
         pattern: r"Possible memory allocation deadlock: size=(\d+)",
         make: |found| Some(About::Zfs(number(found, 1)?)),
     },
@@ -114,17 +114,17 @@ const TEXTS: [Text; 31] = [
         make: |found| Some(About::Hugetlb(number(found, 1)?, number(found, 3)?, words(found, 2)?)),
     },
     Text {
-        mark: "at mm/page_alloc.c",
+        mark: "mm/page_alloc.c",
         pattern: r"at mm/page_alloc\.c:\d+.* (?:__)?alloc_(?:pages|frozen)\w*\+0x",
         make: |_| Some(About::TooLarge),
     },
     Text {
-        mark: "WARNING: mm/page_alloc.c",
+        mark: "mm/page_alloc.c",
         pattern: r"WARNING: mm/page_alloc\.c:\d+ at (?:__)?alloc_(?:pages|frozen)\w*\+0x\S+, CPU#\d+: (?<task>.{1,15})/\d+",
         make: |_| Some(About::TooLarge),
     },
     Text {
-        mark: "at mm/page_alloc.c",
+        mark: "mm/page_alloc.c",
         pattern: r"at mm/page_alloc\.c:\d+.* (?:rmqueue|get_page_from_freelist)\w*\+0x",
         make: |_| Some(About::NoFail),
     },
@@ -184,7 +184,7 @@ const TEXTS: [Text; 31] = [
         make: |_| Some(About::NobodyToKill),
     },
     Text {
-        mark: "System is deadlocked on memory",
+        mark: "panic - not syncing",
         pattern: r"System is deadlocked on memory",
         make: |_| Some(About::NobodyToKill),
     },
@@ -232,7 +232,7 @@ const TEXTS: [Text; 31] = [
         make: |_| Some(About::ExecMem),
     },
     Text {
-        mark: "panic_on_oom is enabled",
+        mark: "panic - not syncing",
         pattern: r"panic - not syncing: .*panic_on_oom is enabled",
         make: |_| Some(About::PanicOnOom),
     },

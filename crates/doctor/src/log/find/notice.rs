@@ -10,16 +10,14 @@ use crate::log::read::stack::Caller;
 use crate::log::{Line, Stamp};
 
 /// Strings of which a line of a task that waits contains at least one; the texts of [`About`] have their own.
-pub(in crate::log) const MARKS: [&str; 9] = [
+pub(in crate::log) const MARKS: [&str; 7] = [
     BLOCKED[0],
     BLOCKED[1],
     COMPACTS[0],
-    COMPACTS[1],
+    "direct_compact",
     RECLAIMS[0],
-    RECLAIMS[1],
-    RECLAIMS[2],
-    RECLAIMS[3],
-    RECLAIMS[4],
+    "shrink_",
+    "throttle_direct_reclaim",
 ];
 const BLOCKED: [&str; 2] = ["blocked for more than", "soft lockup"];
 /// Functions in the stack of a task that compacts, and of one that reclaims.

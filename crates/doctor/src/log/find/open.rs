@@ -29,16 +29,14 @@ static VERSION: LazyLock<Regex> =
     LazyLock::new(|| pattern(r"[Tt]ainted:? .*?\b(\d+\.\d+(?:\.\d+)?[^\s]*)(?:\s+#|\s*$)"));
 
 /// Strings of which a line of a report contains at least one.
-pub(super) const MARKS: [&str; 9] = [
+pub(super) const MARKS: [&str; 6] = [
     "page allocation",
-    "oom-killer",
+    // The killer, its constraint, and what systemd says of it.
+    "oom-kill",
+    "OOM",
     "Show Memory",
     "show-memory-usage",
-    "Mem-Info:",
-    "Mem-info:",
-    MEMCG,
-    "CONSTRAINT_MEMCG",
-    CONSTRAINT,
+    "Mem-",
 ];
 const MEMCG: &str = "Memory cgroup out of memory";
 pub(super) const CONSTRAINT: &str = "oom-kill:constraint=";

@@ -6,15 +6,12 @@ use regex_lite::{Captures, Regex};
 use serde::Serialize;
 
 /// Strings of which a relevant line contains at least one.
-pub(in crate::log) const MARKS: [&str; 9] = [
-    "emory: usage",
-    "swap: usage",
-    "kmem: usage",
+pub(in crate::log) const MARKS: [&str; 5] = [
+    // Numbers are found by their unit.
+    "ill process ",
+    "illed process ",
     STATS,
     "as a result of limit of",
-    KILLED,
-    "Kill process ",
-    "kill process ",
     GROUP,
 ];
 const KILLED: &str = "Killed process ";

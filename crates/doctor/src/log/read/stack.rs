@@ -94,8 +94,11 @@ const WHOLE: [&str; 12] = [
     "policy_alloc_pages",
     "ret_from_fork",
 ];
-/// The frames of a stack that are looked at.
-const FRAMES: usize = 60;
+/// The frames from the caller on that may tell what it is for.
+const FRAMES: usize = 12;
+/// Parts of the names of functions below which the stack is that of what was interrupted.
+const INTERRUPTS: [&str; 6] =
+    ["irq_exit", "do_softirq", "_interrupt", "ret_from_intr", "irq_svc", "el1_irq"];
 
 /// The function that asked for memory, outside of the allocator.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
@@ -130,7 +133,7 @@ pub enum Purpose {
     NoMmu,
 }
 
-/// Parts of the names of functions that tell what a request is for, the surest first.
+/// Parts of the names of functions that tell what a request is for; where one has several, the first counts.
 const PURPOSES: [(Purpose, &[&str]); 8] = [
     (Purpose::Module, &["module_alloc", "bpf_jit_binary", "execmem_alloc"]),
     (Purpose::NoMmu, &["do_mmap_private", "load_flat_", "ramfs_nommu"]),
@@ -170,13 +173,14 @@ impl Caller {
 
     fn of(lines: &[&str], takes_uncertain: bool) -> Option<Self> {
         let mut found: Option<Self> = None;
-        let mut purposes = Vec::new();
         // Mail wraps such lines in the middle of a name.
         let has_addresses = lines.iter().any(|line| line.contains("[<"));
+        let mut left = FRAMES;
         for line in lines.iter().filter(|line| !has_addresses || line.contains("[<")) {
             // A search for a text costs a tenth of a pattern.
             let Some(frame) = line.contains("+0x").then(|| FRAME.captures(line)).flatten() else {
-                continue;
+                // What was interrupted did not ask.
+                if line.contains("</IRQ>") && found.is_some() { break } else { continue }
             };
             let is_uncertain = frame.get(1).is_some() && !takes_uncertain;
             // The line that says where the CPU was is no frame.
@@ -188,16 +192,17 @@ impl Caller {
                 let module = frame.get(3).map(|module| module.as_str().to_owned());
                 found = Some(Self { function: name.to_owned(), module, purpose: None });
             }
-            purposes.extend(PURPOSES.iter().filter_map(|(purpose, parts)| {
-                parts.iter().any(|part| name.contains(part)).then_some(*purpose)
-            }));
-            if purposes.len() > FRAMES {
+            let of_name =
+                |(_, parts): &&(Purpose, &[&str])| parts.iter().any(|part| name.contains(part));
+            if let Some((purpose, _)) = PURPOSES.iter().find(of_name) {
+                return found.map(|caller| Self { purpose: Some(*purpose), ..caller });
+            }
+            left -= usize::from(found.is_some());
+            if left == 0 || INTERRUPTS.iter().any(|part| name.contains(part)) {
                 break;
             }
         }
-        let rank = |purpose: &Purpose| PURPOSES.iter().position(|(known, _)| known == purpose);
-        let purpose = purposes.into_iter().min_by_key(rank);
-        found.map(|caller| Self { purpose, ..caller })
+        found
     }
 }
 
@@ -258,6 +263,10 @@ mod tests {
             "[<b2129134>] ? dump_stack+0x5c/0x78\n[<b1f804aa>] ? filemap_fault+0x21a/0x3e0";
         let caller = Caller::find(unsure.lines()).unwrap();
         assert_eq!(caller.function, "filemap_fault");
+        let interrupted = " dump_stack+0x1/0x2\n __kmalloc+0x1/0x2\n foo_irq+0x1/0x2 [foo]\n __do_softirq+0x1/0x2\n \
+                           do_huge_pmd_anonymous_page+0x1/0x2";
+        let caller = Caller::find(interrupted.lines()).unwrap();
+        assert_eq!((caller.function.as_str(), caller.purpose), ("foo_irq", None));
         let wrapped = "[<8010ff30>] (unwind_backtrace) from [<8010c174>] (sh\now_stack+0x20/0x24)";
         assert_eq!(Caller::find(wrapped.lines()), None);
         assert_eq!(Caller::find("Call Trace:\n warn_alloc+0x1/0x2".lines()), None);

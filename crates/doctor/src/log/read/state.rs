@@ -9,23 +9,20 @@ use crate::log::Line;
 
 /// What a line must have one of to change what is read, unless the lines before it end within a zone
 /// ([`Parser::is_within`]).
-pub(in crate::log) const WORDS: [&str; 18] = [
+pub(in crate::log) const WORDS: [&str; 15] = [
     "Node",
-    "active_anon",
+    "active_",
     "unevictable:",
     "slab_",
     "shmem:",
-    "total pagecache pages",
-    "pages RAM",
+    "pages ",
     "Free",
     "DMA",
     "Normal",
     "HighMem",
     "Movable",
-    "Device",
     "kB",
     "KB",
-    "active_file",
     "lowmem_reserve",
     // Whatever Markdown escaped.
     r"\_",

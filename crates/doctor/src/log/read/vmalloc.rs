@@ -6,12 +6,7 @@ use regex_lite::Regex;
 use serde::Serialize;
 
 /// Strings of which such a line contains at least one.
-pub(in crate::log) const MARKS: [&str; 4] = [
-    "vmalloc error",
-    "vmalloc: allocation failure",
-    "vmap allocation",
-    "vmalloc_node_range for size",
-];
+pub(in crate::log) const MARKS: [&str; 2] = ["vmalloc", "vmap allocation"];
 
 static PART: LazyLock<Regex> =
     LazyLock::new(|| pattern(r"vmalloc: allocation failure,? allocated (\d+) of (\d+) bytes"));
