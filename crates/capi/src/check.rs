@@ -8,7 +8,7 @@ use pageblock::check::Violation;
 use crate::cpu::on;
 use crate::dump::Text;
 use crate::memory::{self, Allocator, Cpu};
-use crate::status::Status;
+use crate::status::{Status, answer};
 
 fn report_violation(found: Result<(), Violation>, text: &mut Text<'_>) -> Result<(), Status> {
     found.map_err(|violation| {
@@ -29,13 +29,12 @@ pub unsafe extern "C" fn pb_check(
     text: *mut c_char,
     size: usize,
 ) -> Status {
-    let act = || {
+    answer(|| {
         let mut text = Text::new(memory::many_mut(text, size)?);
         allocator
             .ok_or(Status::Null)?
             .with_whole(|whole| report_violation(whole.check(), &mut text))
-    };
-    act().into()
+    })
 }
 
 /// Verifies the zones, one after the other, while CPUs work; otherwise like `pb_check`.
@@ -48,12 +47,11 @@ pub unsafe extern "C" fn pb_check_zones(
     text: *mut c_char,
     size: usize,
 ) -> Status {
-    let act = || {
+    answer(|| {
         let mut text = Text::new(memory::many_mut(text, size)?);
         let check = |shared: &memory::Shared, _| report_violation(shared.check_zones(), &mut text);
         allocator.ok_or(Status::Null)?.with_shared(check)
-    };
-    act().into()
+    })
 }
 
 /// Verifies a CPU's own caches while others work; otherwise like `pb_check`.

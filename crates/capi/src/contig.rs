@@ -11,7 +11,7 @@ use pageblock::request::{Gfp, Request};
 
 use crate::cpu::on;
 use crate::memory::{Allocator, Cpu};
-use crate::status::Status;
+use crate::status::{Status, answer};
 
 /// How the contents of blocks in use are moved. In exclusive calls, the functions may not call functions of the
 /// same allocator, which return `PB_STATUS_BUSY` meanwhile. In calls by a CPU, they may not use that CPU, and
@@ -70,7 +70,7 @@ pub extern "C" fn pb_alloc_contig(
     migrate: Option<&Migrate>,
     start: Option<&mut MaybeUninit<u64>>,
 ) -> Status {
-    let act = || {
+    answer(|| {
         let (allocator, start) = (allocator.ok_or(Status::Null)?, start.ok_or(Status::Null)?);
         allocator.with_whole(|whole| {
             let request = Request::new(0, Gfp(gfp));
@@ -79,8 +79,7 @@ pub extern "C" fn pb_alloc_contig(
             start.write(range.start.0);
             Ok(())
         })
-    };
-    act().into()
+    })
 }
 
 /// Allocates the frames from `start` up to, not including, `end`, which must be in one zone. Otherwise like
@@ -93,7 +92,7 @@ pub extern "C" fn pb_alloc_contig_range(
     end: u64,
     migrate: Option<&Migrate>,
 ) -> Status {
-    let act = || {
+    answer(|| {
         allocator.ok_or(Status::Null)?.with_whole(|whole| {
             let range = FrameRange::new(start, end);
             Ok(whole.alloc_contig_range(
@@ -103,8 +102,7 @@ pub extern "C" fn pb_alloc_contig_range(
                 &mut (),
             )?)
         })
-    };
-    act().into()
+    })
 }
 
 /// Frees such a range, to the caches of a CPU that is not taken and to the zone.
@@ -115,12 +113,11 @@ pub extern "C" fn pb_free_contig(
     start: u64,
     end: u64,
 ) -> Status {
-    let act = || {
+    answer(|| {
         allocator.ok_or(Status::Null)?.with_whole(|whole| {
             Ok(whole.free_contig(CpuId(cpu), FrameRange::new(start, end), &mut ())?)
         })
-    };
-    act().into()
+    })
 }
 
 /// Allocates like `pb_alloc_contig`, by a CPU, while others work. Frames in their caches are requested from

@@ -8,7 +8,7 @@ use pageblock::ids::ZoneIndex;
 use pageblock::zone::Zone as Inner;
 
 use crate::memory::Allocator;
-use crate::status::Status;
+use crate::status::{Status, answer};
 
 /// The orders that a setup can have: 0 to 14.
 pub const PB_ORDERS: usize = 15;
@@ -80,15 +80,14 @@ pub extern "C" fn pb_zone_state(
     zone: usize,
     state: Option<&mut MaybeUninit<ZoneInfo>>,
 ) -> Status {
-    let act = || {
+    answer(|| {
         let (allocator, state) = (allocator.ok_or(Status::Null)?, state.ok_or(Status::Null)?);
         allocator.with_shared(|shared, _| {
             let found = shared.with_zone(ZoneIndex::new(zone), |zone| state_of(zone));
             state.write(found.ok_or(Status::NoSuchZone)?);
             Ok(())
         })
-    };
-    act().into()
+    })
 }
 
 /// Returns the free frames of a zone without taking its lock: may lag behind concurrent changes.
@@ -98,14 +97,13 @@ pub extern "C" fn pb_free_pages(
     zone: usize,
     pages: Option<&mut MaybeUninit<u64>>,
 ) -> Status {
-    let act = || {
+    answer(|| {
         let (allocator, pages) = (allocator.ok_or(Status::Null)?, pages.ok_or(Status::Null)?);
         allocator.with_shared(|shared, _| {
             pages.write(shared.free_pages(ZoneIndex::new(zone)).ok_or(Status::NoSuchZone)?);
             Ok(())
         })
-    };
-    act().into()
+    })
 }
 
 /// Returns the counts of a zone and of all CPUs in it. `PB_STATUS_BUSY` while a CPU is taken.
@@ -115,7 +113,7 @@ pub extern "C" fn pb_counters(
     zone: usize,
     counters: Option<&mut MaybeUninit<Counters>>,
 ) -> Status {
-    let act = || {
+    answer(|| {
         let (allocator, counters) = (allocator.ok_or(Status::Null)?, counters.ok_or(Status::Null)?);
         allocator.with_whole(|whole| {
             let sum = whole.counters(ZoneIndex::new(zone)).ok_or(Status::NoSuchZone)?;
@@ -127,6 +125,5 @@ pub extern "C" fn pb_counters(
             });
             Ok(())
         })
-    };
-    act().into()
+    })
 }

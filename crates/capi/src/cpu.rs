@@ -9,7 +9,7 @@ use pageblock::ids::NodeId;
 use pageblock::request::{Gfp, Request as Asked};
 
 use crate::memory::{Allocator, Cpu, Handle};
-use crate::status::Status;
+use crate::status::{Status, answer};
 
 /// The node of a request: that of the CPU.
 pub const PB_LOCAL_NODE: i32 = -1;
@@ -89,12 +89,11 @@ pub extern "C" fn pb_cpu_take(
     number: usize,
     cpu: Option<&mut MaybeUninit<NonNull<Cpu>>>,
 ) -> Status {
-    let act = || {
+    answer(|| {
         let (allocator, cpu) = (allocator.ok_or(Status::Null)?, cpu.ok_or(Status::Null)?);
         cpu.write(allocator.take_cpu(number)?);
         Ok(())
-    };
-    act().into()
+    })
 }
 
 /// Gives a CPU back; its caches keep their frames for the next owner. The pointer may no longer be used: until

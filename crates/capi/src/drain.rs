@@ -7,7 +7,7 @@ use pageblock::sharing::DrainRequest;
 
 use crate::cpu::on;
 use crate::memory::{Allocator, Cpu};
-use crate::status::Status;
+use crate::status::{Status, answer};
 
 /// A drain request to a CPU; its fields are private to the library.
 #[repr(C)]
@@ -45,7 +45,7 @@ pub extern "C" fn pb_request_drain(
     cpu: usize,
     drain: Option<&mut MaybeUninit<Drain>>,
 ) -> Status {
-    let act = || {
+    answer(|| {
         let (allocator, drain) = (allocator.ok_or(Status::Null)?, drain.ok_or(Status::Null)?);
         allocator.with_shared(|shared, generation| {
             allocator.expect_drain();
@@ -55,8 +55,7 @@ pub extern "C" fn pb_request_drain(
             drain.write(Drain { cpu, number: request.number, generation });
             Ok(())
         })
-    };
-    act().into()
+    })
 }
 
 /// Returns whether a request is completed.
@@ -66,7 +65,7 @@ pub extern "C" fn pb_is_drained(
     drain: Option<&Drain>,
     drained: Option<&mut MaybeUninit<bool>>,
 ) -> Status {
-    let act = || {
+    answer(|| {
         let (allocator, drain) = (allocator.ok_or(Status::Null)?, drain.ok_or(Status::Null)?);
         let drained = drained.ok_or(Status::Null)?;
         allocator.with_shared(|shared, generation| {
@@ -76,8 +75,7 @@ pub extern "C" fn pb_is_drained(
             drained.write(past || shared.is_drained(request));
             Ok(())
         })
-    };
-    act().into()
+    })
 }
 
 /// Requests of all CPUs what `pb_request_drain` requests of one; `waiting` (may be NULL) is the number of taken
@@ -87,7 +85,7 @@ pub extern "C" fn pb_drain_all(
     allocator: Option<&Allocator>,
     waiting: Option<&mut MaybeUninit<usize>>,
 ) -> Status {
-    let act = || {
+    answer(|| {
         let allocator = allocator.ok_or(Status::Null)?;
         allocator.with_shared(|shared, _| {
             allocator.expect_drain();
@@ -95,6 +93,5 @@ pub extern "C" fn pb_drain_all(
             waiting.map(|waiting| waiting.write(left));
             Ok(())
         })
-    };
-    act().into()
+    })
 }

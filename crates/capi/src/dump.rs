@@ -8,7 +8,7 @@ use pageblock::alloc::Allocator as Whole;
 use pageblock::proc::{BuddyInfo, KernelFormat, PageTypeInfo, VmStat, ZoneInfo};
 
 use crate::memory::{self, Allocator};
-use crate::status::Status;
+use crate::status::{Status, answer};
 
 /// `/proc/buddyinfo`: the free blocks of each order.
 pub const PB_DUMP_BUDDYINFO: u32 = 0;
@@ -85,7 +85,7 @@ pub unsafe extern "C" fn pb_dump(
     size: usize,
     length: Option<&mut MaybeUninit<usize>>,
 ) -> Status {
-    let act = || {
+    answer(|| {
         let allocator = allocator.ok_or(Status::Null)?;
         if what > PB_DUMP_VMSTAT {
             return Err(Status::Unknown);
@@ -98,6 +98,5 @@ pub unsafe extern "C" fn pb_dump(
         let (written, fits) = text.finish();
         length.map(|length| length.write(written));
         fits
-    };
-    act().into()
+    })
 }

@@ -10,7 +10,7 @@ use pageblock::ids::CpuId;
 use crate::contig::{Migrate, MigrateCallbacks};
 use crate::cpu::on;
 use crate::memory::{self, Allocator, Cpu, Shared};
-use crate::status::Status;
+use crate::status::{Status, answer};
 
 /// The frames from `start` up to, not including, `end`.
 #[repr(C)]
@@ -81,11 +81,10 @@ pub unsafe extern "C" fn pb_release(
     ranges: *const Range,
     count: usize,
 ) -> Status {
-    let act = || {
+    answer(|| {
         let ranges = memory::many(ranges, count)?;
         allocator.ok_or(Status::Null)?.with_whole(|whole| release(whole, ranges))
-    };
-    act().into()
+    })
 }
 
 /// Takes memory of one zone from the allocator, so that it is reserved. The range consists of whole pageblocks,
@@ -99,13 +98,12 @@ pub extern "C" fn pb_offline(
     end: u64,
     migrate: Option<&Migrate>,
 ) -> Status {
-    let act = || {
+    answer(|| {
         allocator.ok_or(Status::Null)?.with_whole(|whole| {
             let range = FrameRange::new(start, end);
             Ok(whole.offline(CpuId(cpu), range, &mut MigrateCallbacks(migrate), &mut ())?)
         })
-    };
-    act().into()
+    })
 }
 
 /// Takes memory away like `pb_offline`, by a CPU, while others work. Frames in their caches are requested from

@@ -15,7 +15,7 @@ use pageblock::zonelist::MAX_ZONES_PER_ZONELIST;
 
 use crate::dump::Text;
 use crate::memory::{self, Allocator, Content};
-use crate::status::Status;
+use crate::status::{Status, answer};
 
 /// The maximum number of zones: five on each of 64 nodes.
 pub const PB_MAX_ZONES: usize = 320;
@@ -224,12 +224,11 @@ pub unsafe extern "C" fn pb_metadata_size(
     setup: Option<&Setup>,
     size: Option<&mut MaybeUninit<usize>>,
 ) -> Status {
-    let act = || {
+    answer(|| {
         let (setup, size) = (setup.ok_or(Status::Null)?, size.ok_or(Status::Null)?);
         size.write(setup.with(|setup| Ok(memory::size(setup)?))?);
         Ok(())
-    };
-    act().into()
+    })
 }
 
 /// Creates an allocator in memory of the caller's, of any alignment, which must stay in place and belongs to
@@ -300,7 +299,7 @@ pub unsafe extern "C" fn pb_policy_check(
     text: *mut c_char,
     size: usize,
 ) -> Status {
-    let act = || {
+    answer(|| {
         let mut text = Text::new(memory::many_mut(text, size)?);
         parse(policy).map(|_| ()).map_err(|wrong| {
             let _ = match &wrong {
@@ -309,8 +308,7 @@ pub unsafe extern "C" fn pb_policy_check(
             };
             wrong.into()
         })
-    };
-    act().into()
+    })
 }
 
 /// Checks a setup as `pb_create` does. If it is wrong, returns the status that `pb_create` would return, and writes to
@@ -325,15 +323,14 @@ pub unsafe extern "C" fn pb_setup_check(
     text: *mut c_char,
     size: usize,
 ) -> Status {
-    let act = || {
+    answer(|| {
         let mut text = Text::new(memory::many_mut(text, size)?);
         let checked = setup.ok_or(Status::Null)?.with(|setup| Ok(setup.metadata_size()?));
         checked.map(|_| ()).map_err(|wrong| {
             let _ = write!(text, "{wrong}");
             wrong.into()
         })
-    };
-    act().into()
+    })
 }
 
 #[cfg(test)]

@@ -143,6 +143,12 @@ const TEXTS: &[(Status, &CStr)] = &[
     (Status::Distances, c"the distances are not those of the nodes"),
 ];
 
+/// Returns the status of an action.
+#[inline(always)]
+pub(crate) fn answer(act: impl FnOnce() -> Result<(), Status>) -> Status {
+    act().into()
+}
+
 impl From<Result<(), Self>> for Status {
     fn from(result: Result<(), Self>) -> Self {
         result.err().unwrap_or(Self::Ok)
