@@ -26,7 +26,7 @@ pub(crate) fn run(command: &GuestCommand) -> anyhow::Result<Verdict> {
     interrupt::watch_quietly();
     guest::settle(&mut plan, &asked, terminal().as_ref())?;
     announce(&plan);
-    let foretold = match args.predict {
+    let predicted = match args.predict {
         Some(seeds) => Some(prediction::foretell(&plan, seeds)?),
         None => None,
     };
@@ -38,8 +38,8 @@ pub(crate) fn run(command: &GuestCommand) -> anyhow::Result<Verdict> {
         return Ok(Verdict::Interrupted);
     }
     let stopped = runs.len() < plan.runs();
-    if let Some(foretold) = foretold {
-        output::print(&prediction::score(&plan, &foretold, &runs, args.json.is_some())?)?;
+    if let Some(predicted) = predicted {
+        output::print(&prediction::score(&plan, &predicted, &runs, args.json.is_some())?)?;
         return Ok(if stopped { Verdict::Interrupted } else { Verdict::Yes });
     }
     let runs = if stopped { comparable_part(runs) } else { runs };

@@ -101,7 +101,7 @@ impl Owner {
     }
 }
 
-/// Returns when a process began, in clock ticks after the boot: the 22nd field of its `stat`, of which the second is a name in
+/// Returns when a process began, in clock ticks after the boot: the 22nd field of its `stat`, whose second is a name in
 /// parentheses that may have anything.
 fn start_of(stat: &str) -> Option<u64> {
     let (_, rest) = stat.rsplit_once(')')?;

@@ -143,7 +143,7 @@ impl App {
         self.run.0
     }
 
-    /// Returns the time to the next moment, of which this machine has one an interval; `None` if nothing goes on.
+    /// Returns the time to the next moment, one interval on for this machine; `None` if nothing plays.
     #[must_use]
     pub fn pace(&self, source: &dyn Source, interval: Duration) -> Option<Duration> {
         match (self.paused, source.about().live) {

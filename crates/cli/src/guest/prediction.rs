@@ -67,10 +67,10 @@ pub(super) fn foretell(plan: &Plan, seeds: u64) -> anyhow::Result<Vec<Run>> {
 /// Returns the score as text or JSON.
 pub(super) fn score(
     plan: &Plan,
-    foretold: &[Run],
+    predicted: &[Run],
     real: &[Run],
     as_json: bool,
 ) -> anyhow::Result<String> {
-    let score = Score::of(foretold, real, &plan.columns());
+    let score = Score::of(predicted, real, &plan.columns());
     Ok(if as_json { json::to_json(&score) } else { prediction::print(&score) })
 }

@@ -14,6 +14,7 @@ use pageblock_simulate::workload::{Outcome, Progress, Workload, stopped};
 use pageblock_vm::inject::Inject;
 use pageblock_vm::page::Owner;
 use pageblock_vm::space::{Slot, SpaceId};
+use pageblock_vm::thp::Advice;
 use std::ops::Range;
 
 /// A scenario: its machine, and what its programs do.
@@ -185,10 +186,10 @@ pub(crate) fn hash(scenario: &str, kernel: &str) -> Option<String> {
 async fn faults(ctx: &Ctx<'_>) {
     const STRIDE: u32 = 256;
     const FAULTS: u32 = 8;
-    for madvised in [false, true] {
+    for advice in [Advice::None, Advice::HugePages] {
         let space = ctx.with(|w| w.vm.create_mapping(STRIDE * FAULTS));
         for fault in 0..FAULTS {
-            let done = ctx.fault_sized(space, fault * STRIDE, madvised).await;
+            let done = ctx.fault_sized(space, fault * STRIDE, advice).await;
             done.expect("there is memory");
         }
     }

@@ -118,7 +118,7 @@ fn one_time_in_the_future_costs_nothing() {
     let recording = Recording::open(&path).unwrap();
     let columnar = recording.columnar(&folder.path().join("cache"), &mut |_, _| {}).unwrap();
     let demands = open_loop::demands(&recording, &columnar, &mut |_, _| {}).unwrap();
-    // The second has no hopeless nodes: its kswapd tries for ever where it can reclaim nothing.
+    // The second has no hopeless nodes: its kswapd tries forever where it can reclaim nothing.
     for name in ["linux-6.12", "linux-4.4"] {
         let kernel = Named::parse(name).unwrap().kernel;
         let mut calls = 0;

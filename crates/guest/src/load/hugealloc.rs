@@ -224,7 +224,7 @@ fn link(sizes: &Hugealloc) -> std::io::Result<()> {
     })
 }
 
-/// Serves clients from memory until it is killed: long-lived items, of which popular ones are touched more often, and
+/// Serves clients from memory until it is killed: long-lived items (popular ones are touched more often) and
 /// network buffers in flight.
 pub(super) fn memory_cache(numbers: &[u64]) -> Result<(), String> {
     let &[pages, touches, turn, seed] = numbers else {

@@ -179,7 +179,7 @@ fn pipe() -> std::io::Result<(u64, Piece)> {
     Ok((PIPE_PAGES, Piece::Pipe(to, from)))
 }
 
-/// Maps memory of which each table of pages has one page.
+/// Maps memory with one page for each table of pages.
 fn tables() -> std::io::Result<(u64, Piece)> {
     let mut memory = Mapping::new((TABLES * TABLE_PAGES) as usize)?;
     memory.want_small()?;

@@ -56,8 +56,8 @@ impl Memory {
 
 impl Drop for Memory {
     fn drop(&mut self) {
-        // SAFETY: the mapping of `map`, of which nobody borrows any more. It can only fail for a range that
-        // is none.
+        // SAFETY: the mapping of `map`, which nobody borrows any more. It can only fail for an invalid
+        // range.
         let _ = unsafe { munmap(self.start.as_ptr().cast(), self.len) };
     }
 }
@@ -76,7 +76,7 @@ mod tests {
             return;
         }
         let memory = Memory::map(4 << 20, HUGE).unwrap();
-        // SAFETY: the mapping's own bytes, of which nobody borrows.
+        // SAFETY: the mapping's own bytes, which nobody borrows.
         unsafe { memory.start().add(3 << 20).write(7) };
         let mut read = [0; 2];
         memory.read(3 << 20, &mut read).unwrap();

@@ -42,7 +42,7 @@ impl<'m, Z: Access<'m>> Local<'_, 'm, Z> {
         flags: Option<AllocFlags>,
         observer: &mut impl Observer,
     ) -> Result<Pfn, AllocError> {
-        // Explicit flags may name another watermark or a reserve, of which the fast path knows nothing.
+        // Explicit flags may name another watermark or a reserve, which the fast path does not support.
         if flags.is_none()
             && let Some(pfn) = self.caches.fill_stack_and_alloc(request, observer)
         {

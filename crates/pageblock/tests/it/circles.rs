@@ -122,7 +122,7 @@ fn reached(imports: &Imports, from: &str) -> BTreeSet<String> {
     all
 }
 
-/// Returns the circles: sets of modules of which each reaches each other.
+/// Returns the circles: sets of modules that all reach each other.
 pub(crate) fn circles(imports: &Imports) -> BTreeSet<BTreeSet<String>> {
     let reached: BTreeMap<&String, _> =
         imports.keys().map(|module| (module, reached(imports, module))).collect();

@@ -268,7 +268,7 @@ fn ranges_never_overlap_and_always_come_back() {
 
 #[test]
 fn holes_that_the_setup_left_out_are_counted_once() {
-    // 4096 frames, of which 1024 are no memory.
+    // 4096 frames; 1024 of them are holes.
     let zones =
         [ZoneSpec { present: 3072, managed: 3072, ..zone_spec(0, ZoneKind::Normal, 0, 4096) }];
     let setup = Setup::new(policy("linux-6.12"), &zones, &[NodeId(0)]);
@@ -277,7 +277,7 @@ fn holes_that_the_setup_left_out_are_counted_once() {
     let present = |allocator: &Allocator<'_>| allocator.zones()[0].present();
     allocator.release(FrameRange::new(0, 2048)).unwrap();
     allocator.offline(CpuId(0), FrameRange::new(512, 1024), &mut (), &mut ()).unwrap();
-    // What was offline is certainly memory: it is none of the holes.
+    // Offline frames are memory, not holes.
     allocator.mark_holes(FrameRange::new(512, 1024)).unwrap();
     assert_eq!(present(&allocator), 2560);
     allocator.mark_holes(FrameRange::new(3072, 4096)).unwrap();

@@ -298,7 +298,7 @@ fn memory_goes_and_comes_while_another_cpu_frees_and_allocates() {
 }
 
 /// Two take different memory away at once, then bring it back at once: each waits for the other's caches,
-/// none for ever. A third tries to have the same memory twice.
+/// none forever. A third tries to have the same memory twice.
 #[test]
 fn two_change_memory_at_once() {
     explore(|placement| {

@@ -19,7 +19,7 @@ pub trait Capture: Iterator<Item = Result<Record, Error>> + Send {
     where
         Self: Sized;
 
-    /// Opens a file in the format. `input` is the file, of which nothing was read; a format with random access opens `path`
+    /// Opens a file in the format. `input` is the file from its start; a format with random access opens `path`
     /// itself.
     ///
     /// # Errors

@@ -48,7 +48,7 @@ impl Recording {
     pub fn note(&self) -> Option<String> {
         let reader = TableReader::open_verified(&self.events_file, &[]).ok()?;
         let packed = STANDARD.decode(note_of(reader.metadata().get(NOTE)?)).ok()?;
-        // A note that was changed or half-written is none.
+        // A note that was changed or half-written is ignored.
         String::from_utf8(zstd::decode_all(&packed[..]).ok()?).ok().filter(|note| !note.is_empty())
     }
 

@@ -1,7 +1,7 @@
 //! A table of columns that may be cut or damaged: its batches from the start on, without its end.
 //!
 //! An Arrow IPC file is a mark, then messages: four bytes 0xff, the bytes of a description, the description, a body.
-//! The reader of the library trusts the sizes in them, of which a damaged one is a request for all memory: they are
+//! The library's reader trusts the sizes in them, and a damaged one requests all memory: they are
 //! checked here before it sees a message.
 
 use std::collections::HashMap;

@@ -83,7 +83,7 @@ fn the_machine_of_a_capture_comes_from_copies_of_its_proc() {
     assert_eq!(recording.start.zones[1].wmark.low, 125);
     let verification = verify(&recording, &columnar);
     assert_eq!(verification.gaps, [Gap::NoStartState { zones_known: true }]);
-    // Three blocks of order 1 and two of order 10, of which the events name none.
+    // Three blocks of order 1 and two of order 10; no event names them.
     let note = &verification.notes[0];
     assert!(
         note.contains(&format!("{} of them by buddyinfo and pagetypeinfo alone", 3 * 2 + 2 * 1024)),

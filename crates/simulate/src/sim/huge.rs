@@ -4,14 +4,13 @@ use pageblock_vm::hugetlb::Growth;
 use pageblock_vm::khugepaged::KhugepagedStep;
 use pageblock_vm::mthp;
 use pageblock_vm::space::SpaceId;
-use pageblock_vm::thp::{HPAGE_PMD_ORDER, fault_requests};
+use pageblock_vm::thp::{Advice, HPAGE_PMD_ORDER, fault_requests};
 
 use super::task::{Ctx, OutOfMemory};
 
 impl Ctx<'_> {
-    /// Tries to fault a huge page of a mapping; returns whether that succeeded. `madvised`: the program called
-    /// `madvise(MADV_HUGEPAGE)`.
-    pub async fn fault_huge(&self, space: SpaceId, index: u32, madvised: bool) -> bool {
+    /// Tries to fault a huge page of a mapping; returns whether that succeeded.
+    pub async fn fault_huge(&self, space: SpaceId, index: u32, advice: Advice) -> bool {
         let order = HPAGE_PMD_ORDER;
         let node = self.with(|w| w.sched.node_of(w.sched.cpu_of(self.id)));
         let huge = self.with(|w| w.vm.kernel().huge);
@@ -19,7 +18,7 @@ impl Ctx<'_> {
             return false;
         }
         let mut wanted = false;
-        for request in fault_requests(&huge, madvised, node, order) {
+        for request in fault_requests(&huge, advice, node, order) {
             if !std::mem::replace(&mut wanted, true) {
                 self.with(|w| w.vm.enter_khugepaged(space));
             }
@@ -46,12 +45,12 @@ impl Ctx<'_> {
         &self,
         space: SpaceId,
         index: u32,
-        madvised: bool,
+        advice: Advice,
     ) -> Result<(), OutOfMemory> {
         let (node, huge) =
             self.with(|w| (w.sched.node_of(w.sched.cpu_of(self.id)), w.vm.kernel().huge));
-        for (order, first) in self.with(|w| w.vm.mthp_orders(space, index, madvised)) {
-            let Ok(pfn) = self.alloc(mthp::request(&huge, madvised, node, order)).await else {
+        for (order, first) in self.with(|w| w.vm.mthp_orders(space, index, advice)) {
+            let Ok(pfn) = self.alloc(mthp::request(&huge, advice, node, order)).await else {
                 self.with(|w| w.vm.stat.anon_fault_fallback += 1);
                 continue;
             };

@@ -17,6 +17,7 @@ use pageblock_vm::Vm;
 use pageblock_vm::config::Config;
 use pageblock_vm::page::Owner;
 use pageblock_vm::space::Slot;
+use pageblock_vm::thp::Advice;
 
 use super::cost::YEAR_2018;
 use super::daemons;
@@ -238,7 +239,7 @@ fn khugepaged_works_while_programs_sleep() {
         for index in 0..4096 {
             ctx.fault_base(space, index).await.unwrap();
         }
-        assert!(!ctx.fault_huge(space, 0, true).await, "small pages are mapped there");
+        assert!(!ctx.fault_huge(space, 0, Advice::HugePages).await, "small pages are mapped there");
         ctx.with(|w| w.vm.enter_khugepaged(space));
         ctx.sleep(11 * SECOND).await;
     });
@@ -279,7 +280,7 @@ fn faults_use_the_enabled_sizes() {
         let mut faults = 0;
         for index in 0..1000 {
             if ctx.with(|w| w.vm.spaces().slot(space, index)) == Slot::Empty {
-                ctx.fault_sized(space, index, false).await.unwrap();
+                ctx.fault_sized(space, index, Advice::None).await.unwrap();
                 faults += 1;
             }
         }

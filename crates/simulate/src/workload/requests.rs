@@ -12,7 +12,7 @@ use pageblock_vm::inode::InodeId;
 use pageblock_vm::page::Owner;
 use pageblock_vm::slab::{CacheId, CacheSpec};
 use pageblock_vm::space::SpaceId;
-use pageblock_vm::thp::HPAGE_PMD_ORDER;
+use pageblock_vm::thp::{Advice, HPAGE_PMD_ORDER};
 
 use super::{Outcome, Progress, Workload, boot, check, stopped};
 use crate::error::Error;
@@ -361,11 +361,12 @@ impl Task {
             Held::Failed => return Ok(()),
             _ => return Err(format!("id {} is no mapping", ask.id)),
         };
+        let advice = if huge { Advice::HugePages } else { Advice::None };
         let size = 1_u32 << HPAGE_PMD_ORDER;
         for index in span(ask, pages)? {
             let whole = u64::from(index / size * size + size) <= pages;
             if whole && ctx.with(|w| w.vm.has_room(space, index / size * size, HPAGE_PMD_ORDER)) {
-                ctx.fault_huge(space, index / size * size, huge).await;
+                ctx.fault_huge(space, index / size * size, advice).await;
             }
             if ctx.touch(space, index, true).await.is_err() {
                 self.failed += 1;

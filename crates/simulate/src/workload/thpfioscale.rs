@@ -16,6 +16,7 @@ use pageblock_measure::value::names;
 use pageblock_vm::inode::InodeId;
 use pageblock_vm::page::Owner;
 use pageblock_vm::space::SpaceId;
+use pageblock_vm::thp::Advice;
 
 use super::{Outcome, Progress, Workload, boot, check, monitors, stopped};
 use crate::error::Error;
@@ -409,7 +410,7 @@ async fn fault_all(
     mapping: SpaceId,
     tables: &mut Vec<Pfn>,
 ) -> Result<(), OutOfMemory> {
-    let madvised = form == Form::Madvhugepage;
+    let advice = if form == Form::Madvhugepage { Advice::HugePages } else { Advice::None };
     for region in 0..sizes.regions {
         let first = (region * HUGE_PAGES) as u32;
         ctx.charge_accrued().await;
@@ -417,7 +418,7 @@ async fn fault_all(
         // The region's page table, deposited for when a huge page is split.
         let table = Request::new(0, Gfp::GFP_KERNEL_ACCOUNT | Gfp::ZERO);
         tables.push(ctx.kernel_block(table, Owner::PageTable).await?);
-        let huge = ctx.fault_huge(mapping, first, madvised).await;
+        let huge = ctx.fault_huge(mapping, first, advice).await;
         if !huge {
             for index in first..first + HUGE_PAGES as u32 {
                 ctx.fault_base(mapping, index).await?;

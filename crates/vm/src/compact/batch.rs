@@ -112,7 +112,7 @@ impl Compactor {
         no_room
     }
 
-    /// Returns a target of an order, of which `left` pages are still needed.
+    /// Returns a target of an order; `left` pages are still needed.
     fn target<C: Content>(
         &mut self,
         allocator: &mut Allocator<'_>,

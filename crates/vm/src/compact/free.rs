@@ -196,8 +196,8 @@ impl Compactor {
         (end, taken)
     }
 
-    /// Keeps a free block that was taken as targets: from 6.9 as a whole, before as single pages, the last one of which
-    /// is used first (`split_map_pages`).
+    /// Keeps a free block that was taken as targets: from 6.9 as a whole, before as single pages, the last
+    /// first (`split_map_pages`).
     pub(super) fn take<C: Content>(
         &mut self,
         allocator: &mut Allocator<'_>,

@@ -163,25 +163,23 @@ fn reset_block<C: Content>(zone: &mut Zone<'_>, pfn: Pfn, wanted: Wanted, conten
     if wanted.content && wanted.room && !zone.skip(first) {
         return true;
     }
-    let whole = matches!(zone.state(first), Some(FrameState::Allocated { order, .. }) if order >= pageblock);
+    let state = zone.state(first);
     // A block of a whole pageblock has neither content to move away nor room.
-    if whole {
+    if matches!(state, Some(FrameState::Allocated { order, .. }) if order >= pageblock) {
         return false;
     }
     // The free scanner must not start at an unmovable pageblock.
     if !wanted.content && zone.block_type(first) != Some(Movable) {
         return false;
     }
+    let is_wanted = |pfn, state| match state {
+        Some(FrameState::Free { .. }) => wanted.room,
+        Some(FrameState::Allocated { .. }) => wanted.content && content.is_movable(pfn, Mode::Sync),
+        _ => false,
+    };
     let end = (block.0 + pages(pageblock)).min(zone.span().end.0);
-    let found = (first.0..end).step_by(1 << PAGE_ALLOC_COSTLY_ORDER).any(|pfn| {
-        match zone.state(Pfn(pfn)) {
-            Some(FrameState::Free { .. }) => wanted.room,
-            Some(FrameState::Allocated { .. }) => {
-                wanted.content && content.is_movable(Pfn(pfn), Mode::Sync)
-            }
-            _ => false,
-        }
-    });
+    let mut others = (first.0..end).step_by(1 << PAGE_ALLOC_COSTLY_ORDER).skip(1).map(Pfn);
+    let found = is_wanted(first, state) || others.any(|pfn| is_wanted(pfn, zone.state(pfn)));
     if found {
         // The block is in the zone.
         let _ = zone.set_skip(first, false);

@@ -8,7 +8,7 @@ use pageblock::ids::NodeId;
 use pageblock::request::Request;
 use pageblock_kernel::rules::huge::{Huge, SizeEnabled, ThpEnabled};
 
-use super::thp::{HPAGE_PMD_ORDER, gfp_for};
+use super::thp::{Advice, HPAGE_PMD_ORDER, gfp_for};
 use crate::pagecache::space::SpaceId;
 use crate::vm::Vm;
 
@@ -16,10 +16,10 @@ use crate::vm::Vm;
 const SMALLEST: Order = 2;
 
 /// Returns whether a fault may use a size.
-fn allows(huge: &Huge, order: Order, madvised: bool) -> bool {
+fn allows(huge: &Huge, order: Order, advice: Advice) -> bool {
     let thp_allows = match huge.thp_enabled {
         ThpEnabled::Always => true,
-        ThpEnabled::Madvise => madvised,
+        ThpEnabled::Madvise => advice == Advice::HugePages,
         ThpEnabled::Never => false,
     };
     huge.mthp
@@ -27,26 +27,26 @@ fn allows(huge: &Huge, order: Order, madvised: bool) -> bool {
         && match huge.size_enabled(order) {
             SizeEnabled::Inherit => thp_allows,
             SizeEnabled::Always => true,
-            SizeEnabled::Madvise => madvised,
+            SizeEnabled::Madvise => advice == Advice::HugePages,
             SizeEnabled::Never => false,
         }
 }
 
 /// Returns the request of a fault for such a block. Unlike a huge page, it may come from any node.
 #[must_use]
-pub fn request(huge: &Huge, madvised: bool, node: u8, order: Order) -> Request {
-    Request::new(order, gfp_for(huge, madvised)).on_node(NodeId(node))
+pub fn request(huge: &Huge, advice: Advice, node: u8, order: Order) -> Request {
+    Request::new(order, gfp_for(huge, advice)).on_node(NodeId(node))
 }
 
 impl<O: Observer> Vm<'_, O> {
     /// Returns the orders that a fault at an index tries, largest first, each with the first index of its block: the
     /// block is aligned, inside the mapping, and empty.
     #[must_use]
-    pub fn mthp_orders(&self, space: SpaceId, index: u32, madvised: bool) -> Vec<(Order, u32)> {
+    pub fn mthp_orders(&self, space: SpaceId, index: u32, advice: Advice) -> Vec<(Order, u32)> {
         let huge = &self.kernel.huge;
         let first = |order: Order| index >> order << order;
         let fits = |&order: &Order| {
-            allows(huge, order, madvised) && self.has_room(space, first(order), order)
+            allows(huge, order, advice) && self.has_room(space, first(order), order)
         };
         (SMALLEST..HPAGE_PMD_ORDER).rev().filter(fits).map(|order| (order, first(order))).collect()
     }
@@ -63,12 +63,12 @@ mod tests {
             let sizes = "hugepages_64kb=inherit,hugepages_128kb=madvise,hugepages_256kb=always";
             Named::parse(&format!("{base},{sizes},thp_enabled={thp}")).unwrap().kernel.huge
         };
-        let allowed = |thp, madvised| -> Vec<Order> {
-            (0..9).filter(|&order| allows(&sizes("linux-6.8", thp), order, madvised)).collect()
+        let allowed = |thp, advice| -> Vec<Order> {
+            (0..9).filter(|&order| allows(&sizes("linux-6.8", thp), order, advice)).collect()
         };
-        assert_eq!(allowed("always", false), [4, 6]);
-        assert_eq!(allowed("madvise", true), [4, 5, 6]);
-        assert_eq!(allowed("never", true), [5, 6]);
-        assert!(!allows(&sizes("linux-6.7", "always"), 6, true));
+        assert_eq!(allowed("always", Advice::None), [4, 6]);
+        assert_eq!(allowed("madvise", Advice::HugePages), [4, 5, 6]);
+        assert_eq!(allowed("never", Advice::HugePages), [5, 6]);
+        assert!(!allows(&sizes("linux-6.7", "always"), 6, Advice::HugePages));
     }
 }

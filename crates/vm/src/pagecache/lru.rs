@@ -109,7 +109,7 @@ impl Lruvec {
         self.recent_rotated[kind] += rotated;
     }
 
-    /// Halves the recent counts of a kind of which more than a quarter of all pages was scanned.
+    /// Halves the recent counts of a kind after more than a quarter of its pages was scanned.
     pub(crate) fn decay_recent(&mut self) {
         for kind in 0..2 {
             if self.recent_scanned[kind] > (self.pages[2 * kind] + self.pages[2 * kind + 1]) / 4 {

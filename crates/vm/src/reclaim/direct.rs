@@ -141,7 +141,7 @@ impl DirectReclaim {
         let zones = vm.allocator.zones();
         let (mut free, mut reserve) = (0, 0);
         for zone in vm.zones_of(node).filter(|&z| zones[z].kind() <= ZoneKind::Normal) {
-            // A zone without reclaimable pages would throttle the task for ever.
+            // A zone without reclaimable pages would throttle the task forever.
             if vm.lru().zone_reclaimable(zone, true) > 0 {
                 free += zones[zone].free_pages();
                 reserve += zones[zone].watermarks().min;

@@ -20,7 +20,7 @@ const TICK_NS: u64 = 4_000_000;
 const CONGESTED_NS: u64 = 20_000_000;
 
 /// Rounds of reclaim after which each further round stands for all that a tick has time for. No run of the published
-/// experiments gets there: it only lets time pass for a request that loops for ever.
+/// experiments gets there: it only lets time pass for a request that loops forever.
 const ROUNDS: u32 = 1 << 20;
 
 /// What a task in the slow path does next.
@@ -117,7 +117,7 @@ impl<'m> SlowAlloc<'m> {
         }
     }
 
-    /// Ends a round of reclaim. A real task would start another at once, for ever if its request must not fail; rounds
+    /// Ends a round of reclaim. A real task would start another at once, forever if its request must not fail; rounds
     /// that change nothing are not simulated one by one.
     fn end_reclaim(&mut self, pages: u64) -> Slow {
         self.rounds = self.rounds.saturating_add(1);

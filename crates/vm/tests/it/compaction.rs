@@ -4,7 +4,7 @@ use pageblock::request::{Gfp, Request};
 use pageblock::zone::Zone;
 use pageblock_vm::inject::Inject;
 use pageblock_vm::page::Owner;
-use pageblock_vm::thp::fault_requests;
+use pageblock_vm::thp::{Advice, fault_requests};
 
 use crate::machine::{Machine, on_nodes};
 
@@ -41,7 +41,8 @@ fn on_filled<T>(
 }
 
 fn huge_page(machine: &mut Machine<'_>) -> bool {
-    let request = fault_requests(&machine.vm.kernel().huge, true, 0, 9).last().unwrap();
+    let request =
+        fault_requests(&machine.vm.kernel().huge, Advice::HugePages, 0, 9).last().unwrap();
     let pfn = machine.alloc(0, request);
     if let Some(pfn) = pfn {
         machine.vm.own(pfn, 9, Owner::Driver, 0);

@@ -10,6 +10,7 @@ use pageblock_vm::khugepaged::KhugepagedStep;
 use pageblock_vm::mthp;
 use pageblock_vm::page::Owner;
 use pageblock_vm::space::Slot;
+use pageblock_vm::thp::Advice;
 
 use crate::machine::{Machine, on_nodes, with_machine};
 
@@ -192,14 +193,14 @@ fn faults_take_the_largest_size_that_fits() {
     with_machine("linux-6.9", sizes, 1, 8192, |machine| {
         let space = machine.vm.create_mapping(1000);
         let orders =
-            |machine: &Machine<'_>, index, madvised| machine.vm.mthp_orders(space, index, madvised);
-        assert_eq!(orders(machine, 70, false), [(4, 64)]);
-        assert_eq!(orders(machine, 70, true), [(6, 64), (4, 64)]);
+            |machine: &Machine<'_>, index, advice| machine.vm.mthp_orders(space, index, advice);
+        assert_eq!(orders(machine, 70, Advice::None), [(4, 64)]);
+        assert_eq!(orders(machine, 70, Advice::HugePages), [(6, 64), (4, 64)]);
         // The block would end beyond the mapping.
-        assert_eq!(orders(machine, 999, true), []);
+        assert_eq!(orders(machine, 999, Advice::HugePages), []);
         assert!(machine.fault(0, space, 100));
-        assert_eq!(orders(machine, 70, true), [(4, 64)]);
-        let request = mthp::request(&machine.vm.kernel().huge, true, 0, 4);
+        assert_eq!(orders(machine, 70, Advice::HugePages), [(4, 64)]);
+        let request = mthp::request(&machine.vm.kernel().huge, Advice::HugePages, 0, 4);
         let pfn = machine.alloc(0, request).unwrap();
         assert!(machine.vm.add_or_free(0, space, 64, pfn, 4));
         assert_eq!(machine.vm.spaces().slot(space, 79), Slot::Page(pfn.0 as u32 + 15));
@@ -214,6 +215,6 @@ fn faults_take_the_largest_size_that_fits() {
     });
     with_machine("linux-6.6", sizes, 1, 4096, |machine| {
         let space = machine.vm.create_mapping(100);
-        assert_eq!(machine.vm.mthp_orders(space, 0, true), []);
+        assert_eq!(machine.vm.mthp_orders(space, 0, Advice::HugePages), []);
     });
 }

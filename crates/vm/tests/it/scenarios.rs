@@ -6,7 +6,7 @@ use pageblock_vm::config::Config;
 use pageblock_vm::inode::XFS;
 use pageblock_vm::node_reclaim::{self, NodeReclaim};
 use pageblock_vm::space::Slot;
-use pageblock_vm::thp::fault_requests;
+use pageblock_vm::thp::{Advice, fault_requests};
 
 use crate::machine::{Machine, on_nodes, with_machine};
 
@@ -143,7 +143,7 @@ fn a_madvised_fault_compacts_for_its_huge_page() {
         let mut got = 0;
         for at in 0..8 {
             let requests: Vec<Request> =
-                fault_requests(&machine.vm.kernel().huge, true, 0, 9).collect();
+                fault_requests(&machine.vm.kernel().huge, Advice::HugePages, 0, 9).collect();
             if let Some(pfn) = requests.into_iter().find_map(|r| machine.alloc(0, r)) {
                 machine.vm.add_page(huge, at * 512, pfn, 9);
                 got += 1;
@@ -153,7 +153,9 @@ fn a_madvised_fault_compacts_for_its_huge_page() {
         assert!(got >= 6, "{got} huge pages, {:?}", machine.vm.stat);
         let stalls = machine.vm.stat.compact_stall;
         // A fault without MADV_HUGEPAGE does not compact.
-        for request in fault_requests(&machine.vm.kernel().huge, false, 0, 9).collect::<Vec<_>>() {
+        for request in
+            fault_requests(&machine.vm.kernel().huge, Advice::None, 0, 9).collect::<Vec<_>>()
+        {
             if let Some(pfn) = machine.alloc(0, request) {
                 machine.vm.own(pfn, 9, pageblock_vm::page::Owner::Driver, 0);
             }

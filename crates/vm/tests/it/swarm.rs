@@ -7,7 +7,7 @@ use pageblock::frame::Pfn;
 use pageblock::request::{Gfp, Request};
 use pageblock_vm::page::Owner;
 use pageblock_vm::space::{Slot, SpaceId};
-use pageblock_vm::thp::fault_requests;
+use pageblock_vm::thp::{Advice, fault_requests};
 
 use crate::machine::Machine;
 
@@ -137,9 +137,9 @@ impl Swarm<'_, '_> {
         let index = self.random.below(8) as u32 * 512;
         let is_empty = |at| self.machine.vm.spaces().slot(self.mapping, index + at) == Slot::Empty;
         let free = (0..512).all(is_empty);
-        let madvised = self.seed.is_multiple_of(2);
+        let advice = if self.seed.is_multiple_of(2) { Advice::HugePages } else { Advice::None };
         let huge = self.machine.vm.kernel().huge;
-        let mut requests = fault_requests(&huge, madvised, 0, 9);
+        let mut requests = fault_requests(&huge, advice, 0, 9);
         if free && let Some(pfn) = requests.find_map(|r| self.machine.alloc(cpu, r)) {
             self.machine.vm.add_page(self.mapping, index, pfn, 9);
         }

@@ -28,7 +28,7 @@ pub(super) fn start<'s, 'e: 's>(
     scope.spawn(move || lookups(sizes, Random::new(seed, 13), over));
 }
 
-/// The system's long-lived memory, of which some is touched each time.
+/// The system's long-lived memory; each turn touches a part of it.
 fn system(sizes: &Amounts, mut random: Random, over: &AtomicBool) {
     let Ok(mut memory) = Mapping::new(sizes.system_pages as usize) else { return };
     (0..memory.pages()).for_each(|page| memory.touch(page));

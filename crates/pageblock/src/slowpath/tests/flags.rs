@@ -199,7 +199,7 @@ fn g3_73_works_for_whole_blocks_while_it_may_not_break_any() {
 
 #[test]
 fn requests_that_may_fail_do_when_nothing_helps() {
-    // Up to 4.3 small requests go on for ever.
+    // Up to 4.3 small requests retry forever.
     let bounded = crate::policy::preset::PRESETS.iter().filter(|p| {
         let first = p.policy.slowpath == Slowpath::CompactEachRound;
         !first || p.policy.oom_reach == OomReach::WithoutProgress

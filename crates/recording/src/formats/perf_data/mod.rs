@@ -272,7 +272,7 @@ impl Iterator for PerfData {
     }
 }
 
-/// Parses a record. The parser multiplies counts of a damaged record without a check: where that panics, it is none.
+/// Parses a record; `None` for a damaged one, whose counts the parser multiplies without a check, so that it panics.
 fn parse<'a>(record: &RawEventRecord<'a>) -> Option<EventRecord<'a>> {
     catch_unwind(AssertUnwindSafe(|| record.parse())).ok()?.ok()
 }

@@ -9,6 +9,7 @@ use pageblock::request::{Gfp, Request};
 use pageblock_vm::page::Owner;
 use pageblock_vm::slab::{CacheId, CacheSpec};
 use pageblock_vm::space::{Slot, SpaceId};
+use pageblock_vm::thp::Advice;
 
 use super::build::Build;
 use super::{BATCH_TIME, Sizes};
@@ -29,7 +30,7 @@ pub const HUGE_PAGES: u32 = 512;
 /// The time for which the program sleeps while its next batch is not due.
 pub const LOOK_EVERY: u64 = 5 * MILLISECOND;
 
-/// Models memcached: long-lived items in memory, of which popular ones are touched more often; network buffers.
+/// Models memcached: long-lived items in memory, popular ones touched more often; network buffers.
 pub(super) async fn memory_cache(
     ctx: Ctx<'_>,
     sizes: Sizes,
@@ -164,7 +165,7 @@ async fn fault_batch(
 ) -> Result<(), OutOfMemory> {
     for region in 0..batch as u32 {
         let first = region * HUGE_PAGES;
-        if !ctx.fault_huge(space, first, true).await {
+        if !ctx.fault_huge(space, first, Advice::HugePages).await {
             ctx.fault_base(space, first).await?;
         }
         // A huge page deposits a page table for when it is split.

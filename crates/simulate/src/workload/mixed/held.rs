@@ -15,7 +15,7 @@ use crate::sim::world::Random;
 pub const MESSAGES: u64 = 64;
 /// Pages that a pipe holds.
 pub const PIPE_PAGES: u64 = 16;
-/// Tables of a mapping of which each maps one page.
+/// A mapping with one page for each table of pages.
 pub const TABLES: u64 = 8;
 /// Pages that a table of pages maps.
 pub const TABLE_PAGES: u64 = 512;
@@ -107,7 +107,7 @@ impl Piece {
         Ok(())
     }
 
-    /// Maps memory of which each table of pages has one page.
+    /// Maps memory with one page for each table of pages.
     async fn tables(&mut self, ctx: &Ctx<'_>) -> Result<(), OutOfMemory> {
         let space = ctx.with(|w| w.vm.create_mapping((TABLES * TABLE_PAGES) as u32));
         self.space = Some(space);

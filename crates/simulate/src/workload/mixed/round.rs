@@ -9,6 +9,7 @@ use pageblock::frame::Pfn;
 use pageblock_vm::Vm;
 use pageblock_vm::inode::InodeId;
 use pageblock_vm::space::SpaceId;
+use pageblock_vm::thp::Advice;
 
 use super::held::{Held, TABLE_PAGES, table};
 use super::{FILE_PAGES, HUGE_PAGES, PAUSE, Sizes};
@@ -221,7 +222,7 @@ async fn fault(
     let start = ctx.now();
     // A huge page deposits its table for when it is split.
     tables.push(table(ctx).await?);
-    let huge = ctx.fault_huge(space, first, true).await;
+    let huge = ctx.fault_huge(space, first, Advice::HugePages).await;
     if !huge {
         ctx.fault_base(space, first).await?;
     }
