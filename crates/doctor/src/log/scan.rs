@@ -99,7 +99,7 @@ impl Log {
         let piece = piece.strip_suffix(b"\r").unwrap_or(piece);
         let says = SAYS.is_match(piece);
         self.plain.push(self.number, piece, says);
-        if self.joined.is_none() && memchr::memchr(b'=', piece).is_none() {
+        if self.joined.is_none() && !is_quoted(piece) {
             self.unquoted.push(self.number, piece, says);
         } else {
             self.unquote(piece, ends);
@@ -134,6 +134,14 @@ impl Log {
             lines: self.number - usize::from(!self.is_within_line),
         }
     }
+}
+
+/// Returns whether a line has something that the source of a mail has quoted: a code, or a `=` that joins lines.
+fn is_quoted(line: &[u8]) -> bool {
+    memchr::memchr_iter(b'=', line).any(|at| {
+        let rest = &line[at + 1..];
+        rest.is_empty() || [b"3D", b"20", b"0A"].iter().any(|code| rest.starts_with(*code))
+    })
 }
 
 /// The first two stages.
