@@ -177,17 +177,9 @@ pub(crate) enum Command {
     #[cfg(feature = "full")]
     #[command(after_help = report::PLOT_HELP)]
     Plot(report::PlotArgs),
-    /// Measure speed
-    #[cfg(feature = "bench")]
+    /// Measure how fast the allocator is, and how often verdicts are wrong
     #[command(subcommand)]
     Bench(crate::bench::args::BenchCommand),
-    /// Measure speed, in builds with --features bench
-    #[cfg(not(feature = "bench"))]
-    #[command(disable_help_flag = true)]
-    Bench {
-        #[arg(hide = true, allow_hyphen_values = true, trailing_var_arg = true)]
-        rest: Vec<String>,
-    },
     /// What other builds have
     #[cfg(not(feature = "full"))]
     #[command(external_subcommand)]

@@ -13,7 +13,6 @@ use clap::Parser;
 use pageblock_plan::error::line;
 
 mod args;
-#[cfg(feature = "bench")]
 mod bench;
 #[cfg(feature = "full")]
 mod bisect;
@@ -122,12 +121,7 @@ fn run(args: Args) -> anyhow::Result<Verdict> {
         Command::Machine(command) => machines::run(&command),
         Command::Completions { shell } => manual::completions(shell),
         Command::Man { folder } => manual::man(&folder),
-        #[cfg(feature = "bench")]
         Command::Bench(command) => bench::run(command),
-        #[cfg(not(feature = "bench"))]
-        Command::Bench { .. } => anyhow::bail!(
-            "this program was built without its benchmarks; cargo build --release --features bench has them"
-        ),
     }
 }
 

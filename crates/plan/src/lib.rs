@@ -30,6 +30,7 @@ pub mod subjects;
 #[cfg(feature = "full")]
 pub mod sweep;
 pub mod text;
+pub mod verdicts;
 pub mod verify;
 pub mod watch;
 

@@ -11,6 +11,7 @@ pub mod certificate;
 pub mod checkup;
 pub mod chosen;
 pub mod contents;
+pub mod error_rates;
 pub mod explain;
 pub mod flight;
 pub mod forecast;

@@ -49,7 +49,24 @@ fn impossible_benchmarks_are_refused() {
 fn a_program_without_benchmarks_says_how_to_build_them() {
     refuses(
         "bench native --order 3",
-        "error: this program was built without its benchmarks; cargo build --release",
+        "error: this program was built without other allocators; cargo build --release",
     );
-    refuses("bench", "error: this program was built without its benchmarks");
+}
+
+#[test]
+fn verdicts_are_held_against_kernels_that_are_the_same() {
+    let small =
+        "bench verdicts --workload hugealloc-short --scale 1/64 --pool 16 --splits 100 --json";
+    let rates: serde_json::Value = serde_json::from_str(&crate::prints(small)).unwrap();
+    crate::is_documented(&rates);
+    let sizes = rates[0]["sizes"].as_array().unwrap();
+    // Five, eight, and as many as needed up to eight.
+    assert_eq!(sizes.len(), 3, "{rates}");
+    for size in sizes {
+        // Three standard errors of a hundred splits above 5 %.
+        assert!(size["false_alarms"].as_f64().unwrap() <= 0.12, "{size}");
+    }
+    assert!(rates[0]["measures"].as_array().unwrap().len() >= 2, "{rates}");
+    refuses("bench verdicts --pool 9", "error: --pool 9: at least 10 runs are needed");
+    refuses("bench verdicts --workload nothing", "error: there is no workload 'nothing'");
 }

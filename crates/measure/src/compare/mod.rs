@@ -5,6 +5,7 @@ pub mod calibrate;
 pub mod common;
 pub mod comparable;
 pub mod ended;
+pub mod error_rates;
 pub mod full;
 pub mod monitors;
 pub mod prediction;

@@ -69,7 +69,7 @@ fn middle(medians: &[f64]) -> (f64, f64) {
 }
 
 /// Returns a number below `n`, from the high half of a product; its bias is below n / 2^64.
-fn below(generator: &mut Pcg64Mcg, n: usize) -> usize {
+pub(crate) fn below(generator: &mut Pcg64Mcg, n: usize) -> usize {
     ((u128::from(generator.next_u64()) * n as u128) >> 64) as usize
 }
 
