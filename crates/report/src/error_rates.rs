@@ -131,6 +131,10 @@ mod tests {
         assert!(row.contains("+1.00"), "{row}");
         // Thirty runs are two sides of five, eight and twelve, and no more.
         let cells: Vec<&str> = row.split_whitespace().collect();
-        assert_eq!(cells.len(), "work on m Pages 114.50 8 +1.00 5 8 12 auto".split(' ').count(), "{row}");
+        assert_eq!(
+            cells.len(),
+            "work on m Pages 114.50 8 +1.00 5 8 12 auto".split(' ').count(),
+            "{row}"
+        );
     }
 }
