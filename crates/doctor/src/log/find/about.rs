@@ -306,12 +306,18 @@ impl About {
 mod tests {
     use super::*;
 
-    /// A line for each text, what it is about, and its task.
+    /// Checks that a line is found, what it is about, and its task.
+    #[track_caller]
+    fn known(texts: &[(&str, About, Option<&str>)]) {
+        for (text, about, task) in texts {
+            assert!(MARKS.iter().any(|mark| text.contains(mark)), "{text}");
+            assert_eq!(About::find(text), Some((about.clone(), task.map(str::to_owned))), "{text}");
+        }
+    }
+
     #[test]
-    fn every_text_is_known() {
-        let slab = About::find("SLUB: Unable to allocate memory on node -1 (gfp=0x20)");
-        assert_eq!(slab, None, "its cache is on the next line");
-        for (text, about, task) in [
+    fn what_the_kernel_lacked_is_known() {
+        known(&[
             (
                 "XFS: fs_mark(1300) possible memory allocation deadlock size 65728 in kmem_realloc (mode:0x2408240)",
                 About::Xfs(Some(65_728)),
@@ -354,6 +360,12 @@ mod tests {
                 About::NoFail,
                 None,
             ),
+        ]);
+    }
+
+    #[test]
+    fn what_drivers_lacked_is_known() {
+        known(&[
             ("virtio_balloon virtio3: Out of puff! Can't get 1 pages", About::Balloon(1), None),
             (
                 "percpu: allocation failed, size=32768 align=8 atomic=0, failed to extend area map",
@@ -396,6 +408,14 @@ mod tests {
                 About::NoMmu(131_072),
                 Some("nc"),
             ),
+            ("cma: Failed to reserve 512 MiB", About::CmaReserve(512), None),
+            ("execmem: unable to allocate memory", About::ExecMem, None),
+        ]);
+    }
+
+    #[test]
+    fn who_was_killed_is_known() {
+        known(&[
             ("Out of memory and no killable processes...", About::NobodyToKill, None),
             (
                 "Kernel panic - not syncing: System is deadlocked on memory",
@@ -429,8 +449,6 @@ mod tests {
             ),
             ("web.service: Failed with result 'oom-kill'.", About::Node, Some("web.service")),
             ("      Reason:       OOMKilled", About::Node, None),
-            ("cma: Failed to reserve 512 MiB", About::CmaReserve(512), None),
-            ("execmem: unable to allocate memory", About::ExecMem, None),
             (
                 "Kernel panic - not syncing: Out of memory: system-wide panic_on_oom is enabled",
                 About::PanicOnOom,
@@ -441,11 +459,14 @@ mod tests {
                 About::Node,
                 Some("java"),
             ),
-        ] {
-            assert!(MARKS.iter().any(|mark| text.contains(mark)), "{text}");
-            assert_eq!(About::find(text), Some((about, task.map(str::to_owned))), "{text}");
-        }
+        ]);
+    }
+
+    #[test]
+    fn what_is_like_them_is_nothing() {
         for text in [
+            // Its cache is on the next line.
+            "SLUB: Unable to allocate memory on node -1 (gfp=0x20)",
             "WARNING: CPU: 3 PID: 1 at mm/page_alloc.c:100 free_pages+0x1/0x2",
             "TCP: request_sock_TCP: Possible SYN flooding",
             "systemd-oomd.service: Deactivated successfully.",
