@@ -5,7 +5,7 @@ use pageblock_measure::compare::common::Options;
 use pageblock_measure::compare::published::Table;
 use pageblock_plan::compare::{compared, load, published_table};
 use pageblock_report::chosen::Tables;
-use pageblock_report::{full, json, published};
+use pageblock_report::json;
 
 use crate::args::CompareArgs;
 use crate::plan::RunFormat;
@@ -36,15 +36,6 @@ pub(crate) fn text(
     let comparison = compared(runs, options, published)?;
     Ok(match format {
         RunFormat::Comparison => json::to_json(&comparison),
-        _ => {
-            let text = tables.below(&comparison.summary, &full::print(&comparison));
-            match (&comparison.published, tables) {
-                // Who asks for it has it, whatever else is printed.
-                (Some(published), Tables::None) => {
-                    format!("{text}\n{}", published::print(published))
-                }
-                _ => text,
-            }
-        }
+        _ => tables.print(&comparison),
     })
 }

@@ -18,7 +18,7 @@ pub(crate) fn run(plan: RunPlan) -> anyhow::Result<Verdict> {
     interrupt::watch();
     let jobs = Arc::new(plan.jobs);
     let seeds = jobs.list.len() / plan.policies.max(1);
-    let options = Options { stars: plan.stars, looks: plan.looks, ..Options::default() };
+    let mut options = Options { stars: plan.stars, looks: plan.looks, ..Options::default() };
     let can = match &options.looks {
         // What a program reads says it itself.
         _ if plan.format != RunFormat::Text => None,
@@ -34,6 +34,7 @@ pub(crate) fn run(plan: RunPlan) -> anyhow::Result<Verdict> {
     if interrupt::requested() && runs.len() < jobs.list.len() {
         let note = Note::from(format!("Interrupted: {}.", jobs.finished(runs.len())));
         runs.iter_mut().for_each(|run| run.notes.push(note.clone()));
+        options.notes.push(note);
         if plan.format != RunFormat::Runs {
             runs = comparable_part(runs);
         }

@@ -8,7 +8,6 @@ use pageblock_measure::compare::common::Options;
 use pageblock_measure::statistics::multiops::StarRule;
 use pageblock_plan::compare::{compared, gather, load_file, published_table};
 use pageblock_report::chosen::Tables;
-use pageblock_report::full;
 use pageblock_report::json::to_json;
 use pageblock_report::note::words;
 use pyo3::prelude::*;
@@ -84,9 +83,15 @@ impl Runs {
     }
 
     /// Compares the kernels of these runs with the first one, as `pageblock.compare` does.
-    #[pyo3(signature = (*, published = false, stars = "classic"))]
-    fn compare(&self, py: Python<'_>, published: bool, stars: &str) -> PyResult<Report> {
-        compare_runs(py, Arc::clone(&self.runs), published, stars)
+    #[pyo3(signature = (*, published = false, stars = "classic", tables = "summary"))]
+    fn compare(
+        &self,
+        py: Python<'_>,
+        published: bool,
+        stars: &str,
+        tables: &str,
+    ) -> PyResult<Report> {
+        compare_runs(py, Arc::clone(&self.runs), published, stars, tables)
     }
 
     /// Returns the JSON that `pageblock run --json` prints.
@@ -142,15 +147,17 @@ enum Source<'py> {
 /// share of the baseline; null for the baseline), `low` and `high` (its interval over seeds), `p` (rank-sum test; adjusted for
 /// measures that are not primary), `level` (the p that decides a primary measure), `verdict` (`better`, `worse`, `unchanged`,
 /// `undecided`, `identical`, `open`). `force` compares what runs of different
-/// workloads, machines or scales have in common; `published` puts the published table beside; `stars` is mmtests' rule.
+/// workloads, machines or scales have in common; `published` puts the published table beside; `stars` is mmtests' rule. The text has
+/// the `tables` below its summary that `pageblock compare --tables` has: `summary` (none), `all`, those with a text in their title.
 #[pyfunction]
-#[pyo3(signature = (*runs, force = false, published = false, stars = "classic"))]
+#[pyo3(signature = (*runs, force = false, published = false, stars = "classic", tables = "summary"))]
 pub(crate) fn compare(
     py: Python<'_>,
     runs: &Bound<'_, PyTuple>,
     force: bool,
     published: bool,
     stars: &str,
+    tables: &str,
 ) -> PyResult<Report> {
     let mut sources = Vec::new();
     for source in runs {
@@ -163,7 +170,7 @@ pub(crate) fn compare(
         });
     }
     let runs = gather(sources, force).map_err(failed)?;
-    compare_runs(py, Arc::new(runs), published, stars)
+    compare_runs(py, Arc::new(runs), published, stars, tables)
 }
 
 /// Reads saved runs.
@@ -177,7 +184,9 @@ fn compare_runs(
     runs: Arc<Vec<Run>>,
     published: bool,
     stars: &str,
+    tables: &str,
 ) -> PyResult<Report> {
+    let tables = Tables::parse(tables);
     let options = Options { stars: star_rule(stars)?, ..Options::default() };
     let (text, json, summary) = work(py, move |_| {
         let table = match published {
@@ -185,8 +194,7 @@ fn compare_runs(
             false => None,
         };
         let comparison = compared(Vec::clone(&runs), &options, table)?;
-        let text = Tables::All.below(&comparison.summary, &full::print(&comparison));
-        Ok((text, to_json(&comparison), comparison.summary))
+        Ok((tables.print(&comparison), to_json(&comparison), comparison.summary))
     })?;
     Report::new(py, text, json, run_tables::summary(&summary)?)
 }

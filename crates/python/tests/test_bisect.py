@@ -15,7 +15,7 @@ WORKLOAD = "hugealloc-short"
 
 
 def test_processes_give_the_programs_answer(tmp_path: Path) -> None:
-    command = [program(), "bisect", WORKLOAD, "linux-6.9", "linux-6.10", "--scale", "1/64", "--seeds", "4", "--json"]
+    command = [str(program()), "bisect", WORKLOAD, "linux-6.9", "linux-6.10", "--scale", "1/64", "--seeds", "4", "--json"]
     printed = json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
     with ProcessPoolExecutor(2) as executor:
         found = pageblock.bisect(WORKLOAD, "linux-6.9", "linux-6.10", scale="1/64", seeds=4, out=tmp_path, executor=executor)

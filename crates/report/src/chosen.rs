@@ -1,10 +1,11 @@
 //! A summary, and the tables that were chosen to stand below it.
 
 use pageblock_measure::certificate::note::{Known, Note};
+use pageblock_measure::compare::full::FullComparison;
 use pageblock_measure::compare::summary::Summary;
 
-use crate::note;
 use crate::summary::{legend, print};
+use crate::{full, note, published};
 
 /// Which tables follow a summary.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -25,6 +26,16 @@ impl Tables {
             "all" => Self::All,
             "summary" => Self::None,
             title => Self::Titled(title.to_owned()),
+        }
+    }
+
+    /// Prints a comparison: its summary, and the chosen tables. Who asks for the published table has it, whatever else is printed.
+    #[must_use]
+    pub fn print(&self, comparison: &FullComparison) -> String {
+        let text = self.below(&comparison.summary, &full::print(comparison));
+        match (&comparison.published, self) {
+            (Some(published), Self::None) => format!("{text}\n{}", published::print(published)),
+            _ => text,
         }
     }
 

@@ -45,9 +45,10 @@ pub fn print(summary: &Summary) -> String {
         }
         return text;
     }
-    text += &primary(summary, &others);
-    text += &moved(summary, &others);
-    text
+    let tables = [primary(summary, &others), moved(summary, &others)];
+    let some: Vec<&str> =
+        tables.iter().map(String::as_str).filter(|table| !table.is_empty()).collect();
+    text + &some.join("\n")
 }
 
 /// Reports whether there are enough draws of some policy to test anything.
@@ -139,6 +140,9 @@ fn side_by_side(summary: &Summary, others: &[usize]) -> String {
 
 /// Prints the primary measures, a line for each policy.
 fn primary(summary: &Summary, others: &[usize]) -> String {
+    if !summary.measures.iter().any(|measure| measure.primary) {
+        return String::new();
+    }
     let graded = summary.measures.iter().any(|m| m.primary && m.support.is_some());
     let mut table = Table::new().text("primary measure").number(&letter(summary.baseline)).text("");
     table = table.number("mean").number("change").number("interval").number("p").number("needs");
@@ -195,8 +199,8 @@ fn moved(summary: &Summary, others: &[usize]) -> String {
     }
     match (shown, more) {
         (0, _) => String::new(),
-        (_, 0) => format!("\n{}", table.print()),
-        (_, more) => format!("\n{}and {more} more\n", table.print()),
+        (_, 0) => table.print(),
+        (_, more) => format!("{}and {more} more\n", table.print()),
     }
 }
 

@@ -129,7 +129,7 @@ impl Summary {
             baseline: options.baseline,
             ended: ended::notes(policies),
             certificate: common::certificate(policies.runs(), options),
-            notes: common::notes(policies.runs(), options),
+            notes: own_notes(policies.runs(), options),
             each: first[0].origin.each(),
             looks: match &options.looks {
                 Looks::Once => Vec::new(),
@@ -156,6 +156,13 @@ impl Summary {
         let primary = self.measures.iter().filter(|measure| measure.primary);
         primary.flat_map(|measure| &measure.cells).filter(|cell| cell.level.is_some()).count()
     }
+}
+
+/// Returns the notes of the comparison, and those of its runs but what workloads say of each.
+fn own_notes(runs: &[Run], options: &Options) -> Vec<Note> {
+    let mut notes = common::notes(runs, options);
+    notes.retain(|note| options.notes.contains(note) || !matches!(note, Note::Words(_)));
+    notes
 }
 
 /// Returns the values of a measure, policy by policy; `None` if a run lacks it, or all have 0.
