@@ -6,7 +6,7 @@ use pageblock_measure::Run;
 use pageblock_measure::catalogue::{Measure, primary};
 use pageblock_measure::compare::error_rates::{ErrorRates, Pooled, Splits, measure};
 use pageblock_simulate::scaled;
-use pageblock_simulate::sim::machine_file::Scale;
+use pageblock_simulate::sim::machine_file::{MachineSpec, Scale};
 use pageblock_simulate::workload::{self, Workload};
 
 use crate::error::{Place, Result, bail};
@@ -61,14 +61,24 @@ pub fn verdicts(asked: &Asked, watch: &dyn Watch) -> Result<Vec<ErrorRates>> {
     Ok(found)
 }
 
+/// Returns the workload's machine at a scale, or at the next one, twice as large, that the workload fits.
+fn smallest(workload: &dyn Workload, mut scale: Scale) -> Result<MachineSpec> {
+    loop {
+        let machine = machines::load(workload.machine(), scale)?;
+        match workload.fits(&machine) {
+            Ok(()) => return Ok(machine),
+            Err(_) if scale.denominator.is_multiple_of(2) => scale.denominator /= 2,
+            Err(error) => return Err(error.into()),
+        }
+    }
+}
+
 fn of_workload(
     asked: &Asked,
     workload: &'static dyn Workload,
     watch: &dyn Watch,
 ) -> Result<Option<ErrorRates>> {
-    let scale = Scale::parse(&asked.scale).at(|| "--scale")?;
-    let machine = Arc::new(machines::load(workload.machine(), scale)?);
-    workload.fits(&machine)?;
+    let machine = Arc::new(smallest(workload, Scale::parse(&asked.scale).at(|| "--scale")?)?);
     let run = |kernel: &NamedPolicy, count: u64| -> Result<Option<Vec<Run>>> {
         scaled::kernel(&kernel.kernel, &machine, workload)
             .at(|| format!("kernel {}", kernel.name))?;

@@ -35,7 +35,7 @@ pub(crate) struct VerdictsArgs {
     /// The kernel that runs the same seeds, for the correlation
     #[arg(long, value_name = "POLICY", default_value = "linux-6.9")]
     pub(crate) other: String,
-    /// Scale machines and workloads
+    /// Scale machines and workloads; where a workload does not fit, twice as large until it does
     #[arg(long, value_name = "FRACTION", default_value = "1/64")]
     pub(crate) scale: String,
     /// The runs of a pool; twice as many as the most seeds that are tried

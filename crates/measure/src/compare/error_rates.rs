@@ -90,7 +90,7 @@ pub fn measure(subject: String, pool: &[Pooled], splits: Splits) -> ErrorRates {
     let runs = pool.first().map_or(0, |first| first.values.len());
     debug_assert!(pool.iter().all(|of| of.values.len() == runs));
     let fixed = SIZES.into_iter().filter(|size| 2 * size <= runs);
-    let most = fixed.clone().last().unwrap_or(0);
+    let most = fixed.clone().next_back().unwrap_or(0);
     let auto = (most > 0).then(|| Looks::At(sequential::looks(most)));
     let plans: Vec<(usize, Looks)> =
         fixed.map(|size| (size, Looks::Once)).chain(auto.map(|looks| (most, looks))).collect();
@@ -296,7 +296,7 @@ mod tests {
     #[test]
     fn correlations_are_of_ranks() {
         let close = |found: Option<f64>, expect: f64| {
-            assert!((found.unwrap() - expect).abs() < 1e-12, "{found:?}")
+            assert!((found.unwrap() - expect).abs() < 1e-12, "{found:?}");
         };
         close(correlation(&[1.0, 2.0, 30.0], &[10.0, 20.0, 21.0]), 1.0);
         close(correlation(&[1.0, 2.0, 30.0], &[3.0, 2.0, 1.0, 9.0]), -1.0);
