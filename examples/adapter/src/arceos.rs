@@ -11,7 +11,6 @@ use pageblock::layout::{ZoneKind, ZoneSpec};
 use pageblock::policy::Policy;
 use pageblock::request::{Gfp, Request};
 use pageblock::setup::{Setup, SetupError};
-use pageblock::zone::Geometry;
 
 const PAGE_SIZE: usize = 4096;
 
