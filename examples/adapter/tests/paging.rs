@@ -12,7 +12,6 @@ use pageblock::policy::Policy;
 use pageblock::request::Gfp;
 use pageblock::setup::Setup;
 use pageblock::sharing::Shared;
-use pageblock::zone::Geometry;
 use x86_64::structures::paging::mapper::{CleanUp, Translate};
 use x86_64::structures::paging::{
     FrameAllocator, FrameDeallocator, Mapper, OffsetPageTable, Page, PageTable, PageTableFlags,
