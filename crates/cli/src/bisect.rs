@@ -1,8 +1,8 @@
 //! `pageblock bisect`: which switch did it.
 
-use pageblock_plan::bisect::{Answer, Asked, of_recording, of_workload};
+use pageblock_plan::bisect::{Asked, of_recording, of_workload};
 use pageblock_plan::{NamedPolicy, run::find_workload};
-use pageblock_report::bisect::{Printed, print};
+use pageblock_report::bisect::print;
 use pageblock_report::json::to_json;
 
 use crate::args::bisect::BisectArgs;
@@ -44,18 +44,7 @@ pub(crate) fn run(args: &BisectArgs) -> anyhow::Result<Verdict> {
     let Some(answer) = answer else { return Ok(Verdict::Interrupted) };
     output::print(&match args.json {
         true => to_json(&answer),
-        false => text(&answer),
+        false => print(&answer),
     })?;
     Ok(Verdict::Yes)
-}
-
-fn text(answer: &Answer) -> String {
-    print(&Printed {
-        subject: &answer.subject,
-        kernels: (&answer.kernels.0, &answer.kernels.1),
-        draws: (answer.draws, answer.each),
-        runs: answer.runs,
-        measures: &answer.measures,
-        certificate: answer.certificate.as_ref(),
-    })
 }

@@ -2,9 +2,9 @@
 
 use std::path::PathBuf;
 
-use pageblock_measure::compare::bisect::{Bisection, StepEffect};
-use pageblock_plan::bisect::{Answer, Asked, Draw, Kernels, Measured, of_recording, same_as};
-use pageblock_report::bisect::{Printed, print};
+use pageblock_measure::compare::bisect::{Answer, Bisection, StepEffect};
+use pageblock_plan::bisect::{Asked, Draw, Kernels, Measured, answer, of_recording, same_as};
+use pageblock_report::bisect::print;
 use pageblock_report::json::to_json;
 use pyo3::prelude::*;
 
@@ -26,7 +26,8 @@ pub(crate) fn bisect_kernels(
     let of = Asked { workload, machine, scale, seeds: 2, first_seed: 1, jobs: None, measures };
     let (from, to) = (kernels.0.get()?.policy, kernels.1.get()?.policy);
     let kernels = of.kernels(&from, &to).map_err(failed)?;
-    Ok((to_json(&kernels), kernels.texts, of.labels().map_err(failed)?))
+    let labels = of.labels(&kernels).map_err(failed)?;
+    Ok((to_json(&kernels), kernels.texts, labels))
 }
 
 /// Returns the kernels that stand for themselves, by the draws of all.
@@ -54,7 +55,8 @@ pub(crate) fn bisect_answer(
         labels.into_iter().map(|name| Measured { name, support: None }).collect();
     let same = same_as(&kernels, &draws);
     draws.extend(further);
-    reported(py, &Answer::new(subject, &kernels, &same, &draws, &measured, (seeds, "seed")))
+    let made = (draws.len(), (seeds, "seed"));
+    reported(py, &answer(subject, &kernels, &same, &draws, &measured, made))
 }
 
 /// Replays a recording under the kernels between two.
@@ -82,15 +84,7 @@ fn parse_draws(json: &str) -> PyResult<Vec<Draw>> {
 }
 
 fn reported(py: Python<'_>, answer: &Answer) -> PyResult<Report> {
-    let text = print(&Printed {
-        subject: &answer.subject,
-        kernels: (&answer.kernels.0, &answer.kernels.1),
-        draws: (answer.draws, answer.each),
-        runs: answer.runs,
-        measures: &answer.measures,
-        certificate: answer.certificate.as_ref(),
-    });
-    Report::new(py, text, to_json(answer), table(&answer.measures)?)
+    Report::new(py, print(answer), to_json(answer), table(&answer.measures)?)
 }
 
 /// Returns a row for each measure and switch.

@@ -1,36 +1,18 @@
 //! Which switch did it: the answer of a bisection.
 
-use pageblock_measure::certificate::Certified;
-use pageblock_measure::compare::bisect::{Bisection, Effect, StepEffect};
+use pageblock_measure::compare::bisect::{Answer, Bisection, Effect, StepEffect};
 
 use crate::certificate;
 use crate::summary::number;
 use crate::table::Table;
 
-/// A bisection to be printed.
-#[derive(Clone, Copy, Debug)]
-pub struct Printed<'a> {
-    /// What was run, and on what.
-    pub subject: &'a str,
-    /// Both kernels.
-    pub kernels: (&'a str, &'a str),
-    /// The draws of each kernel, and what one is called.
-    pub draws: (usize, &'a str),
-    /// The runs that were made.
-    pub runs: usize,
-    /// One bisection for each measure.
-    pub measures: &'a [Bisection],
-    /// How well the recorded kernel's own policy reproduced the recording.
-    pub certificate: Option<&'a Certified>,
-}
-
 /// Prints a bisection: a sentence for each measure, which switches change nothing, then a table for each measure.
 #[must_use]
-pub fn print(of: &Printed<'_>) -> String {
-    let Printed { subject, kernels: (from, to), draws: (draws, each), runs, .. } = *of;
-    let many = if draws == 1 { "" } else { "s" };
+pub fn print(of: &Answer) -> String {
+    let Answer { subject, kernels: (from, to), draws, each, runs, .. } = of;
+    let many = if *draws == 1 { "" } else { "s" };
     let mut text = String::new();
-    if let Some(certified) = of.certificate {
+    if let Some(certified) = &of.certificate {
         text += &format!("Certificate: {}\n\n", certificate::line(certified));
     }
     text += &format!(
@@ -39,8 +21,11 @@ pub fn print(of: &Printed<'_>) -> String {
     let Some(first) = of.measures.first() else {
         return text + "Nothing that was asked for was measured.\n";
     };
-    for measure in of.measures {
-        text += &sentence(measure, draws);
+    for kernel in &of.unfinished {
+        text += &format!("{kernel}: runs did not finish, so that nothing is decided of it\n");
+    }
+    for measure in &of.measures {
+        text += &sentence(measure, *draws);
     }
     text += &inert(first);
     for measure in
@@ -166,7 +151,7 @@ fn points(effect: &Effect, base: f64) -> String {
 
 #[cfg(test)]
 mod tests {
-    use pageblock_measure::compare::bisect::{Step, attribute};
+    use pageblock_measure::compare::bisect::{Drawn, Step, attribute};
 
     use super::*;
 
@@ -180,17 +165,22 @@ mod tests {
             kernel_without: Some(without),
         };
         let steps = [step("pcp_type=reread", 1, 1, 0), step("retype=together", 1, 0, 1)];
-        let around =
-            |middle: f64| (0..10).map(|at| middle + f64::from(at) - 4.5).collect::<Vec<_>>();
-        let bisection = attribute("Pages", &steps, &[0, 1], &[around(500.0), around(290.0)], None);
-        let text = print(&Printed {
-            subject: "thpfioscale on m",
-            kernels: ("linux-6.9", "linux-6.10"),
-            draws: (10, "seed"),
+        let around = |middle: f64| Drawn {
+            values: (0..10).map(|at| middle + f64::from(at) - 4.5).collect(),
+            unfinished: false,
+        };
+        let drawn = [around(500.0), around(290.0)];
+        let answer = Answer {
+            subject: "thpfioscale on m".to_owned(),
+            kernels: ("linux-6.9".to_owned(), "linux-6.10".to_owned()),
+            draws: 10,
+            each: "seed",
             runs: 20,
-            measures: &[bisection],
+            unfinished: Vec::new(),
+            measures: vec![attribute("Pages", &steps, &[0, 1], &drawn, None)],
             certificate: None,
-        });
+        };
+        let text = print(&answer);
         let expect = "\
 thpfioscale on m: from linux-6.9 to linux-6.10, 10 seeds of each kernel, 20 runs
 
@@ -203,5 +193,9 @@ pcp_type=reread  linux-6.10       -42  *     -43 to -41    -42              -42
 ";
         assert!(text.starts_with(expect), "{text}");
         assert!(text.lines().all(|line| line.chars().count() <= 130), "{text}");
+        let unfinished = vec!["linux-6.10".to_owned()];
+        let text = print(&Answer { unfinished, ..answer });
+        let says = "\nlinux-6.10: runs did not finish, so that nothing is decided of it\n";
+        assert!(text.contains(says), "{text}");
     }
 }

@@ -42,6 +42,11 @@ fn what_cannot_be_bisected_is_a_line() {
         &format!("bisect thpfioscale linux-6.9 linux-6.10 --measure speed {scale}"),
         "error: --measure 'speed' is not one of ",
     );
+    // An event is a block under one of them and a page under the other.
+    refuses(
+        &format!("bisect thpfioscale linux-6.9 linux-6.10 --measure unmovable-fallbacks {scale}"),
+        "error: --measure 'unmovable-fallbacks': an event is a block before Linux 6.10",
+    );
     refuses(
         "bisect Cargo.toml linux-6.9 linux-6.10 --scale 1/2",
         "error: --scale is for workloads",

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use statrs::distribution::{ContinuousCDF, Normal, StudentsT};
 
 use super::verdict::LEVEL;
-use crate::certificate::Support;
+use crate::certificate::{Certified, Support};
 use crate::statistics::{multiple, rank_sum, stats};
 
 /// A set of switches that are changed together, mostly one, and the kernels that tell what it does. Kernels are numbers; 0 is the
@@ -32,9 +32,9 @@ pub struct Step {
 pub struct Effect {
     /// The difference of the means, in the unit of the measure.
     pub difference: f64,
-    /// Its 95 % interval; `None` where one of the two was drawn once.
+    /// Its 95 % interval; `None` where one of the two was drawn once, or did not finish.
     pub interval: Option<(f64, f64)>,
-    /// The p of rank sums; `None` where one of the two was drawn once.
+    /// The p of rank sums; `None` as above, and where both have the same events.
     pub p: Option<f64>,
 }
 
@@ -73,20 +73,50 @@ pub struct Bisection {
     pub steps: Vec<StepEffect>,
 }
 
+/// The answer of a bisection.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+pub struct Answer {
+    /// What was run, and on what.
+    pub subject: String,
+    /// Both kernels.
+    pub kernels: (String, String),
+    /// The draws of each kernel that stands for itself; replays that are all alike are one.
+    pub draws: usize,
+    /// What they are called: `seed` or `draw`.
+    pub each: &'static str,
+    /// How many runs were made.
+    pub runs: usize,
+    /// The kernels with runs that did not finish: nothing is decided of what they are part of.
+    pub unfinished: Vec<String>,
+    /// One for each measure that every kernel has.
+    pub measures: Vec<Bisection>,
+    /// How well the recorded kernel's own policy reproduced the recording.
+    pub certificate: Option<Certified>,
+}
+
+/// What was drawn of a kernel.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct Drawn {
+    /// The values of the measure.
+    pub values: Vec<f64>,
+    /// Whether some run did not finish: its counts are not comparable with those of runs that did.
+    pub unfinished: bool,
+}
+
 /// Attributes the difference of a measure between two kernels. `same_as` names for each kernel the one that has the same events
-/// (itself where none has), `values` has the values of each kernel that stands for itself, and `support` what a recording
-/// supports of the measure where the values are of replays.
+/// (itself where none has), `drawn` has what was drawn of each kernel that stands for itself, and `support` what a recording
+/// supports of the measure where these are replays.
 #[must_use]
 pub fn attribute(
     measure: &str,
     steps: &[Step],
     same_as: &[usize],
-    values: &[Vec<f64>],
+    drawn: &[Drawn],
     support: Option<Support>,
 ) -> Bisection {
-    debug_assert!(!steps.is_empty() && same_as.len() == values.len());
+    debug_assert!(!steps.is_empty() && same_as.len() == drawn.len());
     let last = steps.last().map_or(0, |step| step.kernel);
-    let of = |kernel: usize| values[same_as[kernel]].as_slice();
+    let of = |kernel: usize| &drawn[same_as[kernel]];
     let effect = |from: usize, to: usize| match same_as[from] == same_as[to] {
         true => Effect { difference: 0.0, interval: Some((0.0, 0.0)), p: None },
         false => Effect::between(of(from), of(to)),
@@ -108,7 +138,7 @@ pub fn attribute(
             step: step.clone(),
         })
         .collect();
-    let base = stats::amean(of(0));
+    let base = stats::amean(&of(0).values);
     let decides =
         |effect: &Effect, p: f64| p <= LEVEL && is_supported(effect.difference, base, support);
     let tested: Vec<usize> = (0..found.len()).filter(|&at| found[at].added.p.is_some()).collect();
@@ -125,7 +155,7 @@ pub fn attribute(
     }
     let whole = effect(0, last);
     let is_decided = whole.p.is_some_and(|p| decides(&whole, p));
-    let means = (base, stats::amean(of(last)));
+    let means = (base, stats::amean(&of(last).values));
     Bisection { measure: measure.to_owned(), means, whole, is_decided, steps: found }
 }
 
@@ -141,9 +171,12 @@ fn is_supported(difference: f64, base: f64, support: Option<Support>) -> bool {
 }
 
 impl Effect {
-    fn between(from: &[f64], to: &[f64]) -> Self {
+    fn between(from: &Drawn, to: &Drawn) -> Self {
+        let is_tested = |of: &Drawn| of.values.len() > 1 && !of.unfinished;
+        let tested = is_tested(from) && is_tested(to);
+        let (from, to) = (from.values.as_slice(), to.values.as_slice());
         let difference = stats::amean(to) - stats::amean(from);
-        if from.len() < 2 || to.len() < 2 {
+        if !tested {
             return Self { difference, interval: None, p: None };
         }
         let [a, b] = [from, to].map(|values| stats::stddev(values).powi(2) / values.len() as f64);
@@ -181,8 +214,12 @@ mod tests {
         Step { change, since, kernel, kernel_alone: Some(alone), kernel_without: Some(without) }
     }
 
-    fn around(middle: f64) -> Vec<f64> {
-        (0..10).map(|at| middle + f64::from(at) - 4.5).collect()
+    fn around(middle: f64) -> Drawn {
+        drawn((0..10).map(|at| middle + f64::from(at) - 4.5).collect())
+    }
+
+    fn drawn(values: Vec<f64>) -> Drawn {
+        Drawn { values, unfinished: false }
     }
 
     /// a halves, b does nothing, c takes 20 only if a is there.
@@ -191,7 +228,8 @@ mod tests {
         let steps = [step("a", 1, 1, 5), step("b", 2, 3, 4), step("c", 4, 6, 2)];
         // 0 from, 1 a, 2 a+b = a, 3 b = from, 4 all = a+c, 5 b+c = from, 6 c = from.
         let same_as = [0, 1, 1, 0, 4, 0, 0];
-        let values = [around(100.0), around(50.0), vec![], vec![], around(30.0), vec![], vec![]];
+        let none = Drawn::default;
+        let values = [around(100.0), around(50.0), none(), none(), around(30.0), none(), none()];
         let found = attribute("pages", &steps, &same_as, &values, None);
         let added: Vec<f64> = found.steps.iter().map(|step| step.added.difference).collect();
         assert_eq!(added, [-50.0, 0.0, -20.0]);
@@ -206,7 +244,7 @@ mod tests {
     #[test]
     fn chance_decides_nothing_and_a_replay_has_its_limit() {
         let steps = [step("a", 1, 1, 0)];
-        let one = |values: &[Vec<f64>], support| {
+        let one = |values: &[Drawn], support| {
             attribute("pages", &steps, &[0, 1], values, support).is_decided
         };
         assert!(!one(&[around(100.0), around(100.5)], None));
@@ -215,13 +253,16 @@ mod tests {
         assert!(one(&values, None) && one(&values, margin(1900)) && !one(&values, margin(2100)));
         assert!(!one(&values, Some(Support::Rare)));
         // One draw of each.
-        assert!(!one(&[vec![100.0], vec![1.0]], None));
+        assert!(!one(&[drawn(vec![100.0]), drawn(vec![1.0])], None));
+        // Livelocks, whose counts end early.
+        let ended = Drawn { unfinished: true, ..around(80.0) };
+        assert!(!one(&[around(100.0), ended], None));
     }
 
     /// Student's t by hand: means 2 and 5, variances 1 and 4, three values each: t = 2.78 at 2.94 degrees of freedom.
     #[test]
     fn the_interval_is_welchs() {
-        let found = Effect::between(&[1.0, 2.0, 3.0], &[3.0, 5.0, 7.0]);
+        let found = Effect::between(&drawn(vec![1.0, 2.0, 3.0]), &drawn(vec![3.0, 5.0, 7.0]));
         let (low, high) = found.interval.unwrap();
         assert!((found.difference - 3.0).abs() < 1e-12 && ((low + high) / 2.0 - 3.0).abs() < 1e-9);
         let half = (high - low) / 2.0;

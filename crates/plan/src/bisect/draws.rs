@@ -6,7 +6,8 @@ use std::sync::Arc;
 use pageblock_kernel::Named;
 use pageblock_measure::Run;
 use pageblock_measure::catalogue::{Measure, deciding, primary};
-use pageblock_measure::certificate::Certified;
+use pageblock_measure::certificate::{Certified, Support};
+use pageblock_measure::compare::bisect::Answer;
 use pageblock_measure::value::origin::Origin;
 use pageblock_recording::CaptureOptions;
 use pageblock_replay::machine::recorded_preset;
@@ -14,7 +15,7 @@ use pageblock_simulate::scaled;
 use pageblock_simulate::sim::machine_file::{MachineSpec, Scale};
 use pageblock_simulate::workload::{self, Workload};
 
-use super::{Answer, Draw, Kernels, Measured, PROBE, same_as};
+use super::{Draw, Kernels, Measured, PROBE, answer, comparable, same_as};
 use crate::error::{Place, Result, bail};
 use crate::jobs::{self, Job, Jobs, Load};
 use crate::machines;
@@ -71,11 +72,12 @@ impl Asked {
         Kernels::between(&from.kernel, &to.kernel, resolve)
     }
 
-    /// Returns the labels of what is measured: those that were asked for, or the primary measures among those that decide.
+    /// Returns the labels of what is measured: those that were asked for, or the primary measures among those that decide, and
+    /// that mean the same under both kernels.
     ///
     /// # Errors
-    /// If there is no such measure.
-    pub fn labels(&self) -> Result<Vec<String>> {
+    /// If there is no such measure, or one that was asked for means something else under one of the kernels.
+    pub fn labels(&self, kernels: &Kernels) -> Result<Vec<String>> {
         let measures = match self.measures.is_empty() {
             false => named(&self.measures)?,
             true => {
@@ -83,6 +85,7 @@ impl Asked {
                 primary.iter().filter_map(|of| deciding::by_id(&of.measure).cloned()).collect()
             }
         };
+        let measures = comparable(measures, kernels, !self.measures.is_empty())?;
         Ok(measures.iter().map(|of| of.label.clone().into_owned()).collect())
     }
 }
@@ -126,13 +129,14 @@ pub fn of_workload(
     let all: Vec<usize> = (0..kernels.texts.len()).collect();
     let (probes, rest) = seeds.split_at(PROBE.min(seeds.len()));
     let Some(mut runs) = run(&all, probes)? else { return Ok(None) };
-    let measures = measures(&asked.measures, &runs)?;
+    let measures = measures(&asked.measures, &runs, &kernels)?;
     let same_as = same_as(&kernels, &draws(&runs, &measures));
     let left: Vec<usize> = all.into_iter().filter(|&kernel| same_as[kernel] == kernel).collect();
     let Some(more) = run(&left, rest)? else { return Ok(None) };
     runs.extend(more);
     let subject = format!("{} on {}", asked.workload, runs[0].1.machine);
-    Ok(Some(answer(subject, &kernels, &same_as, &runs, &measures, seeds.len())))
+    let made = (runs.len(), seeds.len());
+    Ok(Some(answered(subject, &kernels, &same_as, &runs, &measures, made)))
 }
 
 /// Replays a recording under the kernels between two, in the loop with the better grade; `None` if it was stopped.
@@ -166,19 +170,24 @@ pub fn of_recording(
         runs.into_iter().filter_map(|run| Some((kernel(&run)?, run))).collect()
     };
     let probe = seeds.min(PROBE as u64);
-    let Some(probes) = replay(&policies, probe)?.map(with_kernels) else { return Ok(None) };
-    let measures = measures(wanted, &probes)?;
+    let Some(probes) = replay(&policies, probe)? else { return Ok(None) };
+    let mut made = probes.len();
+    let probes = with_kernels(probes);
+    let measures = measures(wanted, &probes, &kernels)?;
     let same_as = same_as(&kernels, &draws(&probes, &measures));
     let left: Vec<NamedPolicy> = (0..policies.len())
         .filter(|&kernel| same_as[kernel] == kernel)
         .map(|kernel| policies[kernel].clone())
         .collect();
-    let Some(runs) = replay(&left, seeds)?.map(with_kernels) else { return Ok(None) };
+    let Some(runs) = replay(&left, seeds)? else { return Ok(None) };
+    made += runs.len();
+    let runs = with_kernels(runs);
     let subject = format!("{} on {}", runs[0].1.workload, runs[0].1.machine);
-    Ok(Some(answer(subject, &kernels, &same_as, &runs, &measures, seeds as usize)))
+    let made = (made, seeds as usize);
+    Ok(Some(answered(subject, &kernels, &same_as, &runs, &measures, made)))
 }
 
-/// Returns seeds, of which there are several: one decides nothing.
+/// Returns the seeds of a bisection: several, as one decides nothing.
 fn several(first: u64, count: u64) -> Result<std::ops::Range<u64>> {
     if count == 1 {
         bail!("--seeds 1: one draw cannot tell an effect from chance; at least 2 are needed");
@@ -200,14 +209,12 @@ fn named(names: &[String]) -> Result<Vec<Measure>> {
     names.iter().map(find).collect()
 }
 
-fn measures(names: &[String], runs: &[(usize, Run)]) -> Result<Vec<Measure>> {
-    match names.is_empty() {
-        false => named(names),
-        true => {
-            let runs: Vec<Run> = runs.first().map(|(_, run)| run.clone()).into_iter().collect();
-            Ok(primary::measures(&runs))
-        }
-    }
+fn measures(names: &[String], runs: &[(usize, Run)], kernels: &Kernels) -> Result<Vec<Measure>> {
+    let measures = match runs {
+        [(_, run), ..] if names.is_empty() => primary::measures(std::slice::from_ref(run)),
+        _ => named(names)?,
+    };
+    comparable(measures, kernels, !names.is_empty())
 }
 
 fn draws(runs: &[(usize, Run)], measures: &[Measure]) -> Vec<Draw> {
@@ -215,25 +222,27 @@ fn draws(runs: &[(usize, Run)], measures: &[Measure]) -> Vec<Draw> {
         kernel: *kernel,
         seed: run.seed,
         event_hash: run.event_hash.clone(),
+        unfinished: run.ended.is_some(),
         values: measures.iter().map(|measure| measure.number(run)).collect(),
     };
     runs.iter().map(draw).collect()
 }
 
-fn answer(
+/// Attributes what was run: `runs` were made in all, with so many `seeds`.
+fn answered(
     subject: String,
     kernels: &Kernels,
     same_as: &[usize],
     runs: &[(usize, Run)],
     measures: &[Measure],
-    seeds: usize,
+    (made, seeds): (usize, usize),
 ) -> Answer {
     let certificate: Option<Certified> = runs.iter().find_map(|(_, run)| run.certificate.clone());
     let replayed = runs[0].1.origin == Origin::Replayed;
     let support = |measure: &Measure| {
         let support = certificate.as_ref().and_then(|of| of.support(measure.part?));
         // What nothing tests supports nothing.
-        replayed.then(|| support.unwrap_or(pageblock_measure::certificate::Support::Unknown))
+        replayed.then(|| support.unwrap_or(Support::Unknown))
     };
     let measured: Vec<Measured> = measures
         .iter()
@@ -245,8 +254,8 @@ fn answer(
         draws.retain(|draw| draw.seed == runs[0].1.seed);
         each = 1;
     }
-    let of = (each, runs[0].1.origin.each());
-    Answer { certificate, ..Answer::new(subject, kernels, same_as, &draws, &measured, of) }
+    let made = (made, (each, runs[0].1.origin.each()));
+    Answer { certificate, ..answer(subject, kernels, same_as, &draws, &measured, made) }
 }
 
 /// Reports whether each kernel has the same values in all draws: those of a replay in which only the order of free lists differs.

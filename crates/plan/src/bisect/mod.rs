@@ -10,9 +10,14 @@ pub use draws::{Asked, of_recording, of_workload};
 pub use kernels::Kernels;
 
 use pageblock_kernel::{Kernel, Named, preset};
-use pageblock_measure::certificate::{Certified, Support};
-use pageblock_measure::compare::bisect::{Bisection, attribute};
+use pageblock_measure::catalogue::{Measure, deciding};
+use pageblock_measure::certificate::Support;
+use pageblock_measure::compare::bisect::{Answer, Bisection, Drawn, attribute};
+use pageblock_measure::value::event_unit::EventUnit;
 use serde::{Deserialize, Serialize};
+
+use crate::error::{Error, Result, bail};
+use crate::policy::NamedPolicy;
 
 /// The seeds by which kernels with the same events are found.
 pub const PROBE: usize = 2;
@@ -28,6 +33,8 @@ pub struct Draw {
     pub seed: u64,
     /// The hash of its events.
     pub event_hash: String,
+    /// Whether the run did not finish.
+    pub unfinished: bool,
     /// The values of the measures; `None` of one that the run lacks.
     pub values: Vec<Option<f64>>,
 }
@@ -41,46 +48,52 @@ pub struct Measured {
     pub support: Option<Support>,
 }
 
-/// The answer.
-#[derive(Clone, PartialEq, Debug, Serialize)]
-pub struct Answer {
-    /// What was run, and on what.
-    pub subject: String,
-    /// Both kernels.
-    pub kernels: (String, String),
-    /// The draws of each kernel that stands for itself; replays that are all alike are one.
-    pub draws: usize,
-    /// What they are called: `seed` or `draw`.
-    pub each: &'static str,
-    /// How many runs were made.
-    pub runs: usize,
-    /// One for each measure that any kernel has.
-    pub measures: Vec<Bisection>,
-    /// How well the recorded kernel's own policy reproduced the recording.
-    pub certificate: Option<Certified>,
+/// Attributes what was drawn: `runs` were made for it, and `each` says how many draws of a kernel there are, and what one is
+/// called.
+#[must_use]
+pub fn answer(
+    subject: String,
+    kernels: &Kernels,
+    same_as: &[usize],
+    drawn: &[Draw],
+    measured: &[Measured],
+    (runs, each): (usize, (usize, &'static str)),
+) -> Answer {
+    let last = kernels.steps.last().map_or(0, |step| step.kernel);
+    let is_unfinished =
+        |&kernel: &usize| drawn.iter().any(|of| of.kernel == kernel && of.unfinished);
+    Answer {
+        subject,
+        kernels: (kernels.texts[0].clone(), short(&kernels.texts[last])),
+        draws: each.0,
+        each: each.1,
+        runs,
+        unfinished: (0..kernels.texts.len())
+            .filter(is_unfinished)
+            .map(|kernel| short(&kernels.texts[kernel]))
+            .collect(),
+        measures: bisections(kernels, same_as, drawn, measured),
+        certificate: None,
+    }
 }
 
-impl Answer {
-    /// Attributes what was drawn: `draws` says how many of each kernel, and what one is called.
-    #[must_use]
-    pub fn new(
-        subject: String,
-        kernels: &Kernels,
-        same_as: &[usize],
-        drawn: &[Draw],
-        measured: &[Measured],
-        (draws, each): (usize, &'static str),
-    ) -> Self {
-        let last = kernels.steps.last().map_or(0, |step| step.kernel);
-        Self {
-            subject,
-            kernels: (kernels.texts[0].clone(), short(&kernels.texts[last])),
-            draws,
-            each,
-            runs: drawn.len(),
-            measures: bisections(kernels, same_as, drawn, measured),
-            certificate: None,
-        }
+/// Returns the measures that mean the same under both kernels. Of those that were asked for all have to.
+///
+/// # Errors
+/// Names one that was asked for and does not.
+fn comparable(measures: Vec<Measure>, kernels: &Kernels, asked: bool) -> Result<Vec<Measure>> {
+    let unit = |text: &str| Ok::<_, Error>(EventUnit::of(&NamedPolicy::parse(text)?.policy));
+    let last = kernels.steps.last().map_or(0, |step| step.kernel);
+    if unit(&kernels.texts[0])? == unit(&kernels.texts[last])? {
+        return Ok(measures);
+    }
+    match measures.iter().find(|measure| measure.counts_events) {
+        Some(measure) if asked => bail!(
+            "--measure '{}': an event is a block before Linux 6.10 and a page from then on; {} compares across it",
+            measure.id,
+            deciding::id::MISMATCHED_PAGES
+        ),
+        _ => Ok(measures.into_iter().filter(|measure| !measure.counts_events).collect()),
     }
 }
 
@@ -120,18 +133,20 @@ fn bisections(
     measured: &[Measured],
 ) -> Vec<Bisection> {
     let of = |at: usize| -> Option<Bisection> {
-        let values: Vec<Vec<f64>> = (0..kernels.texts.len())
+        let drawn: Vec<Drawn> = (0..kernels.texts.len())
             .map(|kernel| {
-                let of_kernel =
-                    draws.iter().filter(|draw| draw.kernel == kernel && same_as[kernel] == kernel);
-                of_kernel.map(|draw| draw.values[at]).collect::<Option<Vec<f64>>>()
+                let of_kernel = || {
+                    draws.iter().filter(|draw| draw.kernel == kernel && same_as[kernel] == kernel)
+                };
+                let values = of_kernel().map(|draw| draw.values[at]).collect::<Option<_>>()?;
+                Some(Drawn { values, unfinished: of_kernel().any(|draw| draw.unfinished) })
             })
             .collect::<Option<_>>()?;
-        if values.iter().flatten().all(|&value| value == 0.0) {
+        if drawn.iter().flat_map(|of| &of.values).all(|&value| value == 0.0) {
             return None;
         }
         let Measured { name, support } = &measured[at];
-        Some(attribute(name, &kernels.steps, same_as, &values, *support))
+        Some(attribute(name, &kernels.steps, same_as, &drawn, *support))
     };
     (0..measured.len()).filter_map(of).collect()
 }

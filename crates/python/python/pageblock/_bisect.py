@@ -73,7 +73,7 @@ def _draws(
 ) -> "list[dict[str, Any]]":
     """Returns rows as draws of numbered kernels."""
     return [
-        {"kernel": at, "seed": seed, "event_hash": row["event_hash"], "values": [row.get(label) for label in labels]}
+        {"kernel": at, "seed": seed, "event_hash": row["event_hash"], "unfinished": row["ended"] is not None, "values": [row.get(label) for label in labels]}
         for at in of
         for seed, row in zip(seeds, rows[kernels[at]])
     ]
