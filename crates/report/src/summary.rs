@@ -283,7 +283,12 @@ fn why_not(summary: &Summary, at: usize) -> String {
         }
         (true, _) => {
             let needed = runs_needed(primary * others);
-            format!("one {each} cannot tell a change from chance; {needed} can (--seeds {needed})")
+            let more = match each {
+                // An open loop may draw the same again.
+                "draw" => format!("--seeds {needed} draws more"),
+                _ => format!("{needed} can (--seeds {needed})"),
+            };
+            format!("one {each} cannot tell a change from chance; {more}")
         }
         (false, _) => "its runs are not comparable with the baseline's".to_owned(),
     }
