@@ -5,6 +5,7 @@
 //! Nothing here prints.
 #![forbid(unsafe_code)]
 
+#[cfg(feature = "full")]
 pub mod bisect;
 mod cache;
 pub mod compare;
@@ -30,6 +31,7 @@ pub mod subjects;
 #[cfg(feature = "full")]
 pub mod sweep;
 pub mod text;
+#[cfg(feature = "full")]
 pub mod verdicts;
 pub mod verify;
 pub mod watch;

@@ -15,15 +15,18 @@ pub(crate) enum BenchCommand {
         #[arg(hide = true, allow_hyphen_values = true, trailing_var_arg = true)]
         rest: Vec<String>,
     },
+    #[cfg(feature = "full")]
     /// Compare kernels with themselves: how often a verdict is wrong, and which changes are found
     #[command(after_help = VERDICTS_HELP)]
     Verdicts(VerdictsArgs),
 }
 
+#[cfg(feature = "full")]
 const VERDICTS_HELP: &str = "\
 The runs of a pool of seeds under one kernel are split into two sides at random, many times, and judged as `run` judges two
 policies. What is called changed is a false alarm; one side multiplied by a share is a change of a known size.";
 
+#[cfg(feature = "full")]
 #[derive(clap::Args, Debug)]
 pub(crate) struct VerdictsArgs {
     /// A workload; give the option again for more. All by default

@@ -5,6 +5,7 @@ pub(crate) mod args;
 mod native;
 #[cfg(feature = "bench")]
 mod native_plan;
+#[cfg(feature = "full")]
 mod verdicts;
 
 use crate::Verdict;
@@ -19,6 +20,7 @@ pub(crate) fn run(command: BenchCommand) -> anyhow::Result<Verdict> {
         BenchCommand::Native { .. } => anyhow::bail!(
             "this program was built without other allocators; cargo build --release --features bench has them"
         ),
+        #[cfg(feature = "full")]
         BenchCommand::Verdicts(args) => verdicts::run(&args),
     }
 }

@@ -9,6 +9,7 @@ use rand_pcg::rand_core::SeedableRng;
 use serde::Serialize;
 
 use super::verdict::{Judged, Looks, Test, judge};
+use crate::statistics::rank_sum::doubled_ranks;
 use crate::statistics::resampling::below;
 use crate::statistics::sequential;
 use crate::statistics::stats::{self, Direction};
@@ -237,6 +238,8 @@ const fn is_change(verdict: Judged) -> bool {
 /// Returns Spearman's correlation of the first values of two lists, those that both have; `None` where one side is constant.
 fn correlation(a: &[f64], b: &[f64]) -> Option<f64> {
     let pairs = a.len().min(b.len());
+    let ranks =
+        |of: &[f64]| -> Vec<f64> { doubled_ranks(of).iter().map(|&rank| rank as f64).collect() };
     let (a, b) = (ranks(&a[..pairs]), ranks(&b[..pairs]));
     let (mean_a, mean_b) = (stats::amean(&a), stats::amean(&b));
     let sum = |of: &dyn Fn(f64, f64) -> f64| {
@@ -244,16 +247,6 @@ fn correlation(a: &[f64], b: &[f64]) -> Option<f64> {
     };
     let spread = (sum(&|a, _| a * a) * sum(&|_, b| b * b)).sqrt();
     (spread > 0.0).then(|| sum(&|a, b| a * b) / spread)
-}
-
-/// Returns the ranks of values; ties have the mean of theirs.
-fn ranks(values: &[f64]) -> Vec<f64> {
-    let rank = |value: &f64| {
-        let less = values.iter().filter(|other| *other < value).count();
-        let equal = values.iter().filter(|other| *other == value).count();
-        less as f64 + (equal as f64 + 1.0) / 2.0
-    };
-    values.iter().map(rank).collect()
 }
 
 #[cfg(test)]

@@ -95,7 +95,9 @@ pub fn p(base: &[f64], new: &[f64]) -> f64 {
     if base.is_empty() || new.is_empty() {
         return 1.0;
     }
-    let (ranks, observed) = doubled_ranks(base, new);
+    let mut ranks = doubled_ranks(&[base, new].concat());
+    let observed: usize = ranks[base.len()..].iter().sum();
+    ranks.sort_unstable();
     let all = ranks.len();
     // Doubled ranks have the mean `all + 1`.
     let mean = new.len() * (all + 1);
@@ -126,18 +128,16 @@ pub fn least_p(base: usize, new: usize) -> f64 {
     if base == 0 || new == 0 { 1.0 } else { (2.0 / ways).min(1.0) }
 }
 
-/// Returns twice the rank of each run of both sides, and the sum of those of the new side.
-fn doubled_ranks(base: &[f64], new: &[f64]) -> (Vec<usize>, usize) {
-    let sides = base.iter().map(|x| (*x, false)).chain(new.iter().map(|x| (*x, true)));
-    let mut sorted: Vec<(f64, bool)> = sides.collect();
-    sorted.sort_by(|a, b| a.0.total_cmp(&b.0));
-    let (mut ranks, mut of_new) = (Vec::with_capacity(sorted.len()), 0);
-    for tied in sorted.chunk_by(|a, b| a.0.total_cmp(&b.0).is_eq()) {
-        let doubled = 2 * ranks.len() + tied.len() + 1;
-        of_new += doubled * tied.iter().filter(|(_, is_new)| *is_new).count();
-        ranks.extend(std::iter::repeat_n(doubled, tied.len()));
+/// Returns twice the rank of each value, which is whole: ties have the mean of theirs.
+pub(crate) fn doubled_ranks(values: &[f64]) -> Vec<usize> {
+    let mut order: Vec<usize> = (0..values.len()).collect();
+    order.sort_by(|&a, &b| values[a].total_cmp(&values[b]));
+    let (mut ranks, mut below) = (vec![0; values.len()], 0);
+    for tied in order.chunk_by(|&a, &b| values[a].total_cmp(&values[b]).is_eq()) {
+        tied.iter().for_each(|&at| ranks[at] = 2 * below + tied.len() + 1);
+        below += tied.len();
     }
-    (ranks, of_new)
+    ranks
 }
 
 /// Returns for each sum of `count` of the ranks its share among all choices.
@@ -196,7 +196,8 @@ mod tests {
 
     /// All choices of which runs are new.
     fn by_enumeration(base: &[f64], new: &[f64]) -> f64 {
-        let (ranks, observed) = doubled_ranks(base, new);
+        let ranks = doubled_ranks(&[base, new].concat());
+        let observed: usize = ranks[base.len()..].iter().sum();
         let mean = new.len() * (ranks.len() + 1);
         let (mut far, mut all) = (0, 0);
         for mask in 0..1_u32 << ranks.len() {
