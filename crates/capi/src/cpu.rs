@@ -149,7 +149,7 @@ pub extern "C" fn pb_free(cpu: Option<&mut Cpu>, frame: u64, order: u32) -> Stat
     on(cpu, |handle| Ok(handle.free(Pfn(frame), self::order(order)?, &mut ())?))
 }
 
-/// Splits a block in use into blocks of order `into`, each of which is freed separately.
+/// Splits a block in use into blocks of order `into`; each is then freed by itself.
 #[unsafe(no_mangle)]
 pub extern "C" fn pb_split(cpu: Option<&mut Cpu>, frame: u64, order: u32, into: u32) -> Status {
     on(cpu, |handle| {

@@ -68,7 +68,7 @@ pub fn explain(text: &str) -> Vec<Explanation> {
     explain_reports(read.reports)
 }
 
-/// Explains every report in a log of any length, of which only the reports are kept.
+/// Explains every report in a log of any length, and keeps only the reports.
 ///
 /// # Errors
 /// If the log cannot be read, or has more than 65,536 reports.

@@ -58,7 +58,7 @@ pub struct OwnReplays {
     pub closed: Vec<Replayed>,
 }
 
-/// Replays freely under each policy, of which one is the recorded kernel's, with the seeds from 0, and grades the
+/// Replays freely under each policy, one of them the recorded kernel's, with the seeds from 0, and grades the
 /// recording. Returns the runs, or why nothing can be replayed.
 ///
 /// # Errors

@@ -65,7 +65,7 @@ fn a_pipe_is_read_and_one_without_a_writer_is_refused() {
     assert_eq!(ran.join().expect("it ends").status, 0);
 }
 
-/// A folder with the log of a day in three files, of which two have the same event, and what is not read.
+/// A folder with the log of a day in three files, two of them with the same event, and what is not read.
 #[test]
 fn folders_are_read_and_an_event_of_several_files_is_one() {
     let folder = tempfile::tempdir().expect("a folder");

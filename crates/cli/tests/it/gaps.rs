@@ -180,7 +180,7 @@ fn nothing_after_a_loss_is_judged() {
     assert!(!text.stdout.contains("decision  "), "{}", text.stdout);
 }
 
-/// A real trace of which the ring buffer retained 3 %.
+/// A real trace; the ring buffer retained 3 % of it.
 #[test]
 fn an_overwritten_trace_is_not_judged() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../..");

@@ -73,7 +73,7 @@ fn a_snapshot_that_contradicts_itself_is_one_line_with_the_place() {
     }
 }
 
-/// 128 GiB of frames, of which 64 MiB are memory: the tables of all frames would take over 2 GB.
+/// 128 GiB of frames, but only 64 MiB are memory: the tables of all frames would take over 2 GB.
 #[test]
 #[cfg(target_os = "linux")]
 #[expect(clippy::disallowed_methods, reason = "the program's memory is looked at while it runs")]

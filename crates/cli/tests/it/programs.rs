@@ -212,7 +212,7 @@ async fn pool(ctx: &Ctx<'_>) {
     }
 }
 
-/// Creates a file of so many pages, of which none is in memory.
+/// Creates a file of so many pages; none is in memory.
 fn file(ctx: &Ctx<'_>, pages: u32) -> SpaceId {
     ctx.with(|w| {
         let inode = w.vm.create_file(pages);

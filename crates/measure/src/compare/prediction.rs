@@ -117,9 +117,9 @@ impl Skill {
 pub struct Confusion {
     /// Real changes that were predicted.
     pub hits: usize,
-    /// Real changes of which the opposite was predicted.
+    /// Real changes where the opposite was predicted.
     pub wrong_sign: usize,
-    /// Real changes of which nothing was predicted.
+    /// Real changes where no change was predicted.
     pub missed: usize,
     /// Predicted changes that are none.
     pub false_alarms: usize,

@@ -39,7 +39,7 @@ pub enum Looks {
     /// Once: the number of runs was chosen before.
     #[default]
     Once,
-    /// At these numbers of runs of each policy, of which the last is the most that there may be.
+    /// At these numbers of runs of each policy; the last is the most that there may be.
     At(Vec<usize>),
 }
 

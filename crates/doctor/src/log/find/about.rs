@@ -243,7 +243,7 @@ const TEXTS: [Text; 31] = [
     },
 ];
 
-/// Strings of which such a line contains at least one.
+/// Such a line contains at least one of these strings.
 pub(in crate::log) static MARKS: LazyLock<Vec<&'static str>> =
     LazyLock::new(|| TEXTS.iter().map(|text| text.mark).collect());
 

@@ -9,7 +9,7 @@ use super::about::About;
 use crate::log::read::stack::Caller;
 use crate::log::{Line, Stamp};
 
-/// Strings of which a line of a task that waits contains at least one; the texts of [`About`] have their own.
+/// A line of a task that waits contains at least one of these strings; the texts of [`About`] have their own.
 pub(in crate::log) const MARKS: [&str; 7] = [
     BLOCKED[0],
     BLOCKED[1],

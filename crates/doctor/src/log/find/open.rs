@@ -28,7 +28,7 @@ static MEMS: LazyLock<Regex> = LazyLock::new(|| pattern(r"mems_allowed=(\d[0-9,\
 static VERSION: LazyLock<Regex> =
     LazyLock::new(|| pattern(r"[Tt]ainted:? .*?\b(\d+\.\d+(?:\.\d+)?[^\s]*)(?:\s+#|\s*$)"));
 
-/// Strings of which a line of a report contains at least one.
+/// A line of a report contains at least one of these strings.
 pub(super) const MARKS: [&str; 6] = [
     "page allocation",
     // The killer, its constraint, and what systemd says of it.

@@ -8,7 +8,7 @@ use serde::Serialize;
 use super::about::About;
 use crate::log::Line;
 
-/// Strings of which such a line contains at least one.
+/// Such a line contains at least one of these strings.
 pub(in crate::log) const MARKS: [&str; 2] = [UNABLE, CACHE_LINE];
 const UNABLE: &str = ": Unable to allocate memory on ";
 const CACHE_LINE: &str = "object size:";

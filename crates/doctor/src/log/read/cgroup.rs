@@ -5,7 +5,7 @@ use std::sync::LazyLock;
 use regex_lite::{Captures, Regex};
 use serde::Serialize;
 
-/// Strings of which a relevant line contains at least one.
+/// A relevant line contains at least one of these strings.
 pub(in crate::log) const MARKS: [&str; 5] = [
     // Numbers are found by their unit.
     "ill process ",

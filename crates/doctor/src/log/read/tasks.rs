@@ -18,7 +18,7 @@ pub struct Process {
     pub pid: u32,
     /// Its name.
     pub task: String,
-    /// Its resident pages, of which some may be shared.
+    /// Its resident pages; some may be shared.
     pub rss_pages: u64,
 }
 

@@ -5,7 +5,7 @@ use std::sync::LazyLock;
 use regex_lite::Regex;
 use serde::Serialize;
 
-/// Strings of which such a line contains at least one.
+/// Such a line contains at least one of these strings.
 pub(in crate::log) const MARKS: [&str; 2] = ["vmalloc", "vmap allocation"];
 
 static PART: LazyLock<Regex> =
