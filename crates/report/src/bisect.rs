@@ -27,7 +27,7 @@ pub fn print(of: &Answer) -> String {
     for measure in &of.measures {
         text += &sentence(measure, *draws);
     }
-    text += &inert(first);
+    text += &inert(first, of.probes);
     for measure in
         of.measures.iter().filter(|measure| measure.steps.iter().any(|step| !step.is_inert))
     {
@@ -75,7 +75,7 @@ fn sentence(of: &Bisection, draws: usize) -> String {
 }
 
 /// Names the switches that change no event.
-fn inert(of: &Bisection) -> String {
+fn inert(of: &Bisection, probes: usize) -> String {
     let inert: Vec<&str> = of
         .steps
         .iter()
@@ -84,9 +84,8 @@ fn inert(of: &Bisection) -> String {
         .collect();
     match inert.as_slice() {
         [] => String::new(),
-        [one] if of.steps.len() == 1 => format!("{one} changes no event here.\n"),
         some => format!(
-            "{} of {} switches change no event here: {}\n",
+            "{} of {} switches change no event under {probes} seeds: {}\n",
             some.len(),
             of.steps.len(),
             some.join(", ")
@@ -176,6 +175,7 @@ mod tests {
             draws: 10,
             each: "seed",
             runs: 20,
+            probes: 2,
             unfinished: Vec::new(),
             measures: vec![attribute("Pages", &steps, &[0, 1], &drawn, None)],
             certificate: None,
@@ -185,7 +185,7 @@ mod tests {
 thpfioscale on m: from linux-6.9 to linux-6.10, 10 seeds of each kernel, 20 runs
 
 Pages: -42 % (500 to 290): -42 by pcp_type=reread
-1 of 2 switches change no event here: retype=together
+1 of 2 switches change no event under 2 seeds: retype=together
 
 Pages
 switch           since       adds [%]     95 % interval  alone  lost without it

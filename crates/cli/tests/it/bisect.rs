@@ -7,7 +7,7 @@ fn switches_are_attributed_and_inert_ones_named() {
     let command = "bisect hugealloc-short linux-6.9 linux-6.10 --scale 1/64 --seeds 2 --measure mismatched-pages";
     let text = prints(command);
     assert!(text.contains("from linux-6.9 to linux-6.10, 2 seeds of each kernel"), "{text}");
-    assert!(text.contains(" of 7 switches change no event here: "), "{text}");
+    assert!(text.contains(" of 7 switches change no event under 2 seeds: "), "{text}");
     let json: serde_json::Value =
         serde_json::from_str(&prints(&format!("{command} --json"))).unwrap();
     is_documented(&json);

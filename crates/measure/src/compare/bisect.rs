@@ -86,6 +86,8 @@ pub struct Answer {
     pub each: &'static str,
     /// How many runs were made.
     pub runs: usize,
+    /// The seeds under which kernels with equal events count as one.
+    pub probes: usize,
     /// The kernels with runs that did not finish: nothing is decided of what they are part of.
     pub unfinished: Vec<String>,
     /// One for each measure that every kernel has.

@@ -68,6 +68,7 @@ pub fn answer(
         draws: each.0,
         each: each.1,
         runs,
+        probes: PROBE,
         unfinished: (0..kernels.texts.len())
             .filter(is_unfinished)
             .map(|kernel| short(&kernels.texts[kernel]))
