@@ -862,7 +862,7 @@ enum pb_status pb_free(struct pb_cpu *cpu,
                        uint32_t order);
 
 /**
- * Splits a block in use into blocks of order `into`, each of which is freed separately.
+ * Splits a block in use into blocks of order `into`; each is then freed by itself.
  */
 enum pb_status pb_split(struct pb_cpu *cpu, uint64_t frame, uint32_t order, uint32_t into);
 
