@@ -4,9 +4,10 @@ use std::path::Path;
 
 use anyhow::{Context, bail};
 use pageblock_doctor::checkup::{Sample, checkup};
+use pageblock_doctor::forecast::forecast;
 use pageblock_doctor::proc::tree::Tree;
 use pageblock_files::Access;
-use pageblock_report::metrics::metrics;
+use pageblock_report::metrics::{metrics, obtainable};
 
 use crate::args::MetricsArgs;
 use crate::{Verdict, output};
@@ -20,7 +21,11 @@ pub(crate) fn run(args: &MetricsArgs) -> anyhow::Result<Verdict> {
             tree.root().display()
         );
     }
-    let text = metrics(&sample, &checkup(&sample, None));
+    let mut text = metrics(&sample, &checkup(&sample, None));
+    if args.forecast {
+        let made = forecast(tree.root(), &|_| (), &|_| false)?;
+        text += &obtainable(&made);
+    }
     match &args.out {
         // The collector runs as another user, and may read at any time.
         Some(path) => pageblock_files::write(path, text.as_bytes(), Access::Everyone)

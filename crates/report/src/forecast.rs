@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use pageblock_doctor::forecast::{Forecast, Held, MapRow, Range};
+use pageblock_doctor::forecast::{Bound, End, Forecast, Held, MapRow, Obtain, Range, Tried};
 
 use crate::table::Table;
 use crate::text::cell;
@@ -61,28 +61,44 @@ fn answer(of: &Forecast) -> String {
     let mut text = String::new();
     for (order, held) in [(pageblock, &of.held), (gigantic, &of.held_gigantic)] {
         let Some(range) = of.orders.iter().find(|range| range.order == order) else { continue };
-        text += &sentence(range, held, of);
+        let Some(obtain) = of.obtain.iter().find(|made| made.order == order) else { continue };
+        text += &sentence(range, obtain, held, of);
     }
+    text += "  at least: what surely moves does; clean page cache that no process maps is freed. Slab stays in both\n";
+    text += "  at most:  all that may move does; all page cache is freed, ";
+    text += &match of.swap_free {
+        Some(0) => "anonymous memory is not (no swap is free)\n".to_owned(),
+        Some(pages) => format!(
+            "and {} MiB of anonymous memory, as swap has room for\n",
+            grouped(pages * of.page_kb / 1024)
+        ),
+        None => "and all anonymous memory (how much swap is free is not known)\n".to_owned(),
+    };
     text
 }
 
-fn sentence(range: &Range, held: &Held, of: &Forecast) -> String {
+/// Returns how many more blocks there can be.
+pub(crate) fn more(bound: Bound) -> String {
+    match (bound.at_least, bound.at_most) {
+        (_, 0) => "none".to_owned(),
+        (least, most) if least == most => format!("{} more", grouped(most)),
+        (least, most) => format!("{} to {} more", grouped(least), grouped(most)),
+    }
+}
+
+fn sentence(range: &Range, obtain: &Obtain, held: &Held, of: &Forecast) -> String {
     let size = size(range.order, of.page_kb);
-    let more = match (range.at_least, range.at_most) {
-        (_, most) if most <= range.free => "compaction can make no more".to_owned(),
-        (least, most) if least <= range.free => {
-            format!("compaction could make up to {} more", grouped(most - range.free))
-        }
-        (least, most) => format!(
-            "compaction could make {} to {} more",
-            grouped(least - range.free),
-            grouped(most - range.free)
-        ),
+    let kept = match range.free - obtain.free.min(range.free) {
+        0 => String::new(),
+        _ => format!(" ({} above the min watermarks)", grouped(obtain.free)),
     };
     let mut text = format!(
-        "{size} blocks: {} of {} are free; {more}.\n",
+        "{size} blocks: {} of {} are free{kept}; compaction: {}; reclaim: {}; both: {}.\n",
         grouped(range.free),
-        grouped(range.blocks)
+        grouped(range.blocks),
+        more(obtain.compaction),
+        more(obtain.reclaim),
+        more(obtain.together),
     );
     let few = held.up_to(3);
     if held.blocks() > 0 {
@@ -304,5 +320,32 @@ pub fn verified(before: &Forecast, after: &Forecast) -> String {
         table.print(),
         before.orders.len() - outside,
         before.orders.len(),
+    )
+}
+
+/// Prints what the kernel gave beside what was forecast.
+#[must_use]
+pub fn tried(of: &Obtain, tried: &Tried) -> String {
+    let least = of.free;
+    let (sure, most) = (of.free + of.together.at_least, of.free + of.together.at_most);
+    let verdict = match (tried.came, tried.end) {
+        (came, _) if came > most => "more than forecast",
+        (came, End::Fewer) if came < least => "fewer than were free",
+        (came, End::Fewer) if came < sure => "fewer than forecast",
+        (_, End::Fewer | End::All) => "within the forecast",
+        (_, End::Reserve) => "not decided: a tenth of memory is left to others",
+        (_, End::Stopped) => "not decided: stopped",
+    };
+    format!(
+        "{} pages of {} came; forecast: {} to {}, {} of them free; {verdict}.\nMeanwhile reclaim freed {} pages and {} \
+         moved, for others too. The pool has its {} pages again.\n",
+        grouped(tried.came),
+        size(0, tried.kb),
+        grouped(sure),
+        grouped(most),
+        grouped(of.free),
+        grouped(tried.reclaimed),
+        grouped(tried.moved),
+        grouped(tried.pool),
     )
 }

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt::{Display, Write};
 
 use pageblock_doctor::checkup::{Checkup, FolioSize, Sample, Severity};
+use pageblock_doctor::forecast::{Bound, Forecast};
 
 /// Metrics under way.
 #[derive(Default)]
@@ -59,6 +60,46 @@ pub fn metrics(sample: &Sample, of: &Checkup) -> String {
     let name = "pageblock_unreadable_files";
     text.metric(name, "gauge", "Files that could not be read.");
     text.value(name, &[], of.missing.len());
+    text.0
+}
+
+/// Returns how many huge pages could be had, and by which means.
+#[must_use]
+pub fn obtainable(of: &Forecast) -> String {
+    let mut text = Text::default();
+    let name = "pageblock_obtainable_huge_pages";
+    let help = "Huge pages that could be had, of free memory and further ones by compaction, reclaim and both.";
+    text.metric(name, "gauge", help);
+    for made in &of.obtain {
+        let bytes = (of.page_kb << made.order) * 1024;
+        let free = Bound { at_least: made.free, at_most: made.free };
+        let means = [
+            ("free", free),
+            ("compaction", made.compaction),
+            ("reclaim", made.reclaim),
+            ("both", made.together),
+        ];
+        for (by, bound) in means {
+            for (which, pages) in [("at_least", bound.at_least), ("at_most", bound.at_most)] {
+                let labels = [
+                    ("size_bytes", bytes.to_string()),
+                    ("by", by.to_owned()),
+                    ("bound", which.to_owned()),
+                ];
+                text.value(name, &labels, pages);
+            }
+        }
+    }
+    let name = "pageblock_held_blocks";
+    text.metric(
+        name,
+        "gauge",
+        "Blocks of a huge page's size with a page that does not move, or may not.",
+    );
+    for (order, held) in [(of.pageblock_order, &of.held), (of.gigantic_order, &of.held_gigantic)] {
+        let bytes = (of.page_kb << order) * 1024;
+        text.value(name, &[("size_bytes", bytes.to_string())], held.blocks());
+    }
     text.0
 }
 

@@ -143,7 +143,9 @@ fn a_forecast_is_text_a_map_and_json() {
     let mut lines = ran.stdout.lines();
     assert_eq!(
         lines.next(),
-        Some("2 MiB blocks: 0 of 2 are free; compaction could make up to 1 more.")
+        Some(
+            "2 MiB blocks: 0 of 2 are free; compaction: 0 to 1 more; reclaim: 1 more; both: 1 more."
+        )
     );
     assert_eq!(
         lines.next(),

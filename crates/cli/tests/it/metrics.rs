@@ -64,6 +64,30 @@ fn metrics_have_names_units_and_values() {
     assert!(missing.is_empty(), "docs/metrics.md lacks {missing:?}");
 }
 
+/// Two pageblocks, one free and one of page cache that no process maps.
+#[test]
+fn huge_pages_that_could_be_had_are_metrics() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let zone = "Node 0, zone   Normal\n  pages free     512\n        min      0\n        low      10\n        high     12\n        \
+                spanned  1024\n        present  1024\n        managed  1024\n  start_pfn:           0\n";
+    fs::write(folder.path().join("zoneinfo"), zone).unwrap();
+    let words = [vec![1_u64 << 10; 512], vec![1_u64 << 3 | 1 << 5; 512]].concat();
+    let bytes: Vec<u8> = words.into_iter().flat_map(u64::to_le_bytes).collect();
+    fs::write(folder.path().join("kpageflags"), bytes).unwrap();
+    let text = prints(&format!("metrics --forecast --root {}", folder.path().display()));
+    let of = |by: &str, bound: &str| {
+        let labels = format!("size_bytes=\"2097152\",by=\"{by}\",bound=\"{bound}\"");
+        let line = format!("pageblock_obtainable_huge_pages{{{labels}}} ");
+        text.lines().find_map(|own| own.strip_prefix(&line)).map(str::to_owned)
+    };
+    assert_eq!(of("free", "at_least").as_deref(), Some("1"));
+    assert_eq!(of("reclaim", "at_least").as_deref(), Some("1"));
+    assert_eq!(of("both", "at_most").as_deref(), Some("1"));
+    assert!(text.contains("pageblock_held_blocks{size_bytes=\"2097152\"} 0\n"), "{text}");
+    let documented = fs::read_to_string(contrib("../docs/metrics.md")).unwrap();
+    assert!(names(&text).is_subset(&names(&documented)));
+}
+
 #[test]
 fn alerts_and_the_dashboard_name_only_metrics_that_exist() {
     let text = metrics();

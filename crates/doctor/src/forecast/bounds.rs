@@ -4,7 +4,7 @@ use pageblock_recording::ListFigures;
 use serde::Serialize;
 
 use super::kind::Kind;
-use super::tally::Tally;
+use super::tally::{Tally, Units};
 use crate::proc::zoneinfo::Zone;
 
 /// Blocks of an order that an allocation could take: a larger free block counts as several.
@@ -55,8 +55,7 @@ pub(super) fn ranges(tally: &Tally, zone: &Zone, room: Option<Room>, pins: Pins)
     let whole = tally.blocks.iter().filter(|block| u64::from(block.free) == pages).count() as u64;
     let outside = outside - whole * pages;
     let room = room.unwrap_or(Room { at_least: outside, at_most: outside });
-    // Pages of the per-CPU lists, and movable pages without flags.
-    let hidden = zone.on_cpu_lists() + zone.counter("nr_zspages");
+    let hidden = hidden(zone);
     let state = compacted(tally, zone, room.at_least);
     let mut ranges = Vec::new();
     for units in &tally.units {
@@ -92,9 +91,23 @@ pub(super) fn ranges(tally: &Tally, zone: &Zone, room: Option<Room>, pins: Pins)
     ranges
 }
 
+/// Returns the pages of a zone that look like the kernel's and can go: those of the per-CPU lists, and movable pages
+/// without flags.
+pub(super) fn hidden(zone: &Zone) -> u64 {
+    zone.on_cpu_lists() + zone.counter("nr_zspages")
+}
+
+/// Returns how many pages can at most leave their blocks when `freed` pages more have become free.
+pub(super) fn room_after(tally: &Tally, units: &Units, zone: &Zone, freed: u64) -> u64 {
+    match units.order == tally.sizes.gigantic {
+        true => u64::MAX,
+        false => tally.frames[Kind::Free as usize] + hidden(zone) + freed,
+    }
+}
+
 /// Returns how many blocks a number of pages is enough for, those that need few first. `histogram` has the blocks by the
 /// number of pages that they need.
-fn taken(histogram: &[u32], mut pages: u64) -> u64 {
+pub(super) fn taken(histogram: &[u32], mut pages: u64) -> u64 {
     let mut blocks = 0;
     for (each, &count) in (1_u64..).zip(histogram.iter().skip(1)) {
         let now = u64::from(count).min(pages / each);

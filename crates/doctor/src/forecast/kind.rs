@@ -87,6 +87,17 @@ pub enum Movable {
     No,
 }
 
+/// Whether reclaim can free a page where it stands.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Reclaimable {
+    /// It may: page cache, or what cannot be told from it.
+    Cache,
+    /// It may, if swap has room.
+    Swap,
+    /// It does not. Of the slab allocator's pages nobody can say which a shrinker frees.
+    No,
+}
+
 impl Kind {
     /// Every kind.
     pub const ALL: [Self; KINDS] = [
@@ -132,6 +143,18 @@ impl Kind {
             Self::Offline => "offline",
             Self::Poison => "poisoned",
             Self::Hole => "hole",
+        }
+    }
+
+    /// Returns whether reclaim can free it.
+    #[must_use]
+    pub const fn reclaimable(self) -> Reclaimable {
+        match self {
+            Self::File | Self::Dirty | Self::LargeFolio | Self::HugeFolio | Self::OffLru => {
+                Reclaimable::Cache
+            }
+            Self::Anon | Self::Shmem => Reclaimable::Swap,
+            _ => Reclaimable::No,
         }
     }
 

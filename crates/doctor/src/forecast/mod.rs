@@ -4,6 +4,8 @@ mod bounds;
 mod frames;
 mod held;
 mod kind;
+mod obtain;
+mod pool;
 mod source;
 mod tally;
 
@@ -15,7 +17,9 @@ use serde::Serialize;
 pub use self::bounds::Range;
 pub use self::frames::{Frames as FrameTable, Run, Sink, Watch};
 pub use self::held::{Bin, Held, Holder};
-pub use self::kind::{KINDS, Kind, Movable, Rules};
+pub use self::kind::{KINDS, Kind, Movable, Reclaimable, Rules};
+pub use self::obtain::{Bound, Obtain};
+pub use self::pool::{End, Pool, Tried};
 pub use self::source::Source;
 pub use self::tally::{Block, Sizes, Tally, Units};
 
@@ -37,12 +41,16 @@ pub struct Forecast {
     pub pageblock_order: u8,
     /// The order of 1 GiB.
     pub gigantic_order: u8,
+    /// How many pageblocks and blocks of 1 GiB can be had, of all zones, and by which means.
+    pub obtain: Vec<Obtain>,
     /// All zones together, by order.
     pub orders: Vec<Range>,
     /// The zones.
     pub zones: Vec<ZoneForecast>,
     /// Frames by kind, most first.
     pub frames: Vec<Frames>,
+    /// Pages for which swap has room; null where it is not known.
+    pub swap_free: Option<u64>,
     /// Free pages on per-CPU lists, which cannot be told from kernel memory.
     pub on_cpu_lists: u64,
     /// Pages that are pinned now (`nr_foll_pin_acquired` less `nr_foll_pin_released`); null where the kernel does not count them.
@@ -128,6 +136,7 @@ pub fn forecast(root: &Path, begin: &dyn Fn(u64), watch: Watch<'_>) -> Result<Fo
             orders: bounds::ranges(tally, zone, source.room(zone), pins),
         })
         .collect();
+    let obtain = obtain(&source, &tallies, &zones, pins);
     let (mut held, mut held_gigantic) = (Held::default(), Held::default());
     let mut frames = Kind::ALL.map(|kind| Frames { kind, pages: 0 });
     for tally in &tallies {
@@ -151,9 +160,11 @@ pub fn forecast(root: &Path, begin: &dyn Fn(u64), watch: Watch<'_>) -> Result<Fo
         page_kb: source.page_kb,
         pageblock_order: source.sizes.pageblock,
         gigantic_order: source.sizes.gigantic,
+        obtain,
         orders: sum(&zones),
         zones,
         frames,
+        swap_free: source.swap_free,
         on_cpu_lists: source.zones.iter().map(Zone::on_cpu_lists).sum(),
         pinned,
         held,
@@ -162,6 +173,24 @@ pub fn forecast(root: &Path, begin: &dyn Fn(u64), watch: Watch<'_>) -> Result<Fo
         missing: source.missing,
         map,
     })
+}
+
+/// Returns how many blocks of the two sizes of huge pages can be had in all zones.
+fn obtain(source: &Source, tallies: &[Tally], zones: &[ZoneForecast], pins: Pins) -> Vec<Obtain> {
+    // Where swap is not known, the upper bound assumes that it has room for all.
+    let swap = source.swap_free.unwrap_or(u64::MAX);
+    let sizes = [source.sizes.pageblock, source.sizes.gigantic];
+    let made = sizes.map(|order| {
+        let mut sum = Obtain { order, ..Obtain::default() };
+        for ((zone, tally), ranges) in source.zones.iter().zip(tallies).zip(zones) {
+            let range = ranges.orders.iter().find(|range| range.order == order);
+            if let Some(made) = range.and_then(|range| Obtain::of(tally, zone, range, swap, pins)) {
+                sum.add(&made);
+            }
+        }
+        sum
+    });
+    made.to_vec()
 }
 
 /// Returns the file with the use of frames; of a `.pbrec`, the file itself.

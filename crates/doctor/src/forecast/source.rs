@@ -35,6 +35,8 @@ pub struct Source {
     pub sizes: Sizes,
     /// What this kernel's compaction moves.
     pub rules: Rules,
+    /// Pages for which swap has room; `None` where it is not known.
+    pub swap_free: Option<u64>,
     /// What could not be read.
     pub missing: Vec<Missing>,
     /// Pageblocks and free blocks by type.
@@ -137,6 +139,7 @@ impl Source {
             page_kb,
             sizes,
             rules,
+            swap_free: meminfo.get("SwapFree").map(|kb| kb / page_kb.max(1)),
             missing,
             types,
             is_partial: uninitialised.is_some(),

@@ -4,7 +4,7 @@
 
 use super::frames::{Run, Sink};
 use super::held::Held;
-use super::kind::{KINDS, Kind, Movable, Rules};
+use super::kind::{KINDS, Kind, Movable, Reclaimable, Rules};
 
 /// The sizes of blocks that are counted.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -62,6 +62,12 @@ pub struct Units {
     pub moving: Vec<u32>,
     /// Those without a frame that stays, by the number of frames of unknown use.
     pub unknown: Vec<u32>,
+    /// Those with free frames and frames that `drop_caches` frees only.
+    pub dropped: u64,
+    /// Those of frames that are free or can be reclaimed, by the number of frames that need swap for it.
+    pub reclaimed: Vec<u32>,
+    /// Those of frames that are free, can be reclaimed or are of unknown use, by the number of frames of unknown use.
+    pub reclaimed_unknown: Vec<u32>,
     /// Those without a hole.
     pub whole: u64,
 }
@@ -73,12 +79,15 @@ struct Sum {
     sure: u32,
     unknown: u32,
     maybe: u32,
+    dropped: u32,
+    cache: u32,
+    swap: u32,
     hole: bool,
 }
 
 impl Sink for Tally {
     fn push(&mut self, run: Run) {
-        self.add(run.kind, run.frames);
+        self.add(run.kind, run.dropped, run.frames);
     }
 
     /// Ends the zone: what is missing of its last block of 1 GiB is a hole.
@@ -87,15 +96,14 @@ impl Sink for Tally {
         let pages = 1_u64 << self.sizes.pageblock;
         let whole = 1_u64 << self.sizes.gigantic;
         let have = self.blocks.len() as u64 * pages + self.open.len() as u64;
-        self.add(Kind::Hole, have.next_multiple_of(whole) - have);
+        self.add(Kind::Hole, false, have.next_multiple_of(whole) - have);
         self.frames[Kind::Hole as usize] = holes;
     }
 }
 
 impl Units {
     fn new(order: u8) -> Self {
-        let none = || vec![0; (1 << order) + 1];
-        Self { order, moving: none(), unknown: none(), ..Self::default() }
+        Self { order, ..Self::default() }
     }
 
     /// Adds equal blocks.
@@ -107,11 +115,27 @@ impl Units {
         self.sure += if sum.free + sum.sure == all { blocks } else { 0 };
         if sum.free + sum.sure + sum.maybe + sum.unknown == all {
             match sum.unknown {
-                0 => self.moving[(sum.sure + sum.maybe) as usize] += count,
-                unknown => self.unknown[unknown as usize] += count,
+                0 => count_in(&mut self.moving, sum.sure + sum.maybe, count),
+                unknown => count_in(&mut self.unknown, unknown, count),
+            }
+        }
+        self.dropped += if sum.free + sum.dropped == all { blocks } else { 0 };
+        if sum.free + sum.cache + sum.swap + sum.unknown == all {
+            match sum.unknown {
+                0 => count_in(&mut self.reclaimed, sum.swap, count),
+                unknown => count_in(&mut self.reclaimed_unknown, unknown, count),
             }
         }
     }
+}
+
+/// Adds to the place of a histogram, which is as long as its last place needs.
+fn count_in(histogram: &mut Vec<u32>, place: u32, count: u32) {
+    let place = place as usize;
+    if histogram.len() <= place {
+        histogram.resize(place + 1, 0);
+    }
+    histogram[place] += count;
 }
 
 impl Sum {
@@ -120,6 +144,9 @@ impl Sum {
             free: self.free + other.free,
             sure: self.sure + other.sure,
             maybe: self.maybe + other.maybe,
+            dropped: self.dropped + other.dropped,
+            cache: self.cache + other.cache,
+            swap: self.swap + other.swap,
             unknown: self.unknown + other.unknown,
             hole: self.hole || other.hole,
         }
@@ -133,6 +160,8 @@ pub struct Tally {
     pub sizes: Sizes,
     /// Frames by kind.
     pub frames: [u64; KINDS],
+    /// Frames that `drop_caches` frees.
+    pub dropped: u64,
     /// The number of the first pageblock, which begins a block of 1 GiB; holes may be before the zone.
     pub first: u64,
     /// The pageblocks.
@@ -147,8 +176,8 @@ pub struct Tally {
     /// The blocks of 1 GiB that pages hold.
     pub held_gigantic: Held,
     pub(super) rules: Rules,
-    /// The kinds of the frames of the pageblock that is read.
-    open: Vec<Kind>,
+    /// The frames of the pageblock that is read: their kinds, and whether `drop_caches` frees them.
+    open: Vec<(Kind, bool)>,
     /// The blocks of a pageblock and more that are read, in the order of `units`.
     upper: Vec<Sum>,
     gigantic: [u32; KINDS],
@@ -165,6 +194,7 @@ impl Tally {
         let mut tally = Self {
             sizes,
             frames: [0; KINDS],
+            dropped: 0,
             first: gigantic >> sizes.pageblock,
             blocks: Vec::new(),
             parts: Vec::new(),
@@ -176,7 +206,7 @@ impl Tally {
             open: Vec::with_capacity(1 << sizes.pageblock),
             gigantic: [0; KINDS],
         };
-        tally.add(Kind::Hole, start - gigantic);
+        tally.add(Kind::Hole, false, start - gigantic);
         tally.frames = [0; KINDS];
         tally
     }
@@ -188,16 +218,17 @@ impl Tally {
     }
 
     /// Adds frames of one kind.
-    fn add(&mut self, kind: Kind, mut frames: u64) {
+    fn add(&mut self, kind: Kind, dropped: bool, mut frames: u64) {
         self.frames[kind as usize] += frames;
+        self.dropped += if dropped { frames } else { 0 };
         let pages = 1_u64 << self.sizes.pageblock;
         while frames > 0 {
             let room = pages - self.open.len() as u64;
             let now = frames.min(room);
             if now == pages {
-                self.close_uniform(kind);
+                self.close_uniform(kind, dropped);
             } else {
-                self.open.extend(std::iter::repeat_n(kind, now as usize));
+                self.open.extend(std::iter::repeat_n((kind, dropped), now as usize));
                 if now == room {
                     self.close();
                 }
@@ -206,10 +237,10 @@ impl Tally {
         }
     }
 
-    fn close_uniform(&mut self, kind: Kind) {
+    fn close_uniform(&mut self, kind: Kind, dropped: bool) {
         let order = self.sizes.pageblock;
         for part in 0..order {
-            let sum = self.sum_of(kind, 1 << part);
+            let sum = self.sum_of(kind, dropped, 1 << part);
             let count = 1_u32 << (order - part);
             self.units[usize::from(part)].add(sum, count);
             let free = if sum.free > 0 { count as u16 } else { 0 };
@@ -218,12 +249,17 @@ impl Tally {
         }
         let mut kinds = [0; KINDS];
         kinds[kind as usize] = 1 << order;
-        self.end_block(self.sum_of(kind, 1 << order), &kinds, kind == Kind::Free);
+        self.end_block(self.sum_of(kind, dropped, 1 << order), &kinds, kind == Kind::Free);
     }
 
-    const fn sum_of(&self, kind: Kind, frames: u32) -> Sum {
-        let mut sum =
-            Sum { free: 0, sure: 0, maybe: 0, unknown: 0, hole: matches!(kind, Kind::Hole) };
+    fn sum_of(&self, kind: Kind, dropped: bool, frames: u32) -> Sum {
+        let mut sum = Sum { hole: kind == Kind::Hole, ..Sum::default() };
+        sum.dropped = if dropped { frames } else { 0 };
+        match kind.reclaimable() {
+            Reclaimable::No => {}
+            Reclaimable::Cache => sum.cache = frames,
+            Reclaimable::Swap => sum.swap = frames,
+        }
         match kind.movable(self.rules) {
             Movable::Free => sum.free = frames,
             Movable::Yes => sum.sure = frames,
@@ -236,12 +272,14 @@ impl Tally {
 
     fn close(&mut self) {
         let mut kinds = [0_u32; KINDS];
-        for &kind in &self.open {
+        for &(kind, _) in &self.open {
             kinds[kind as usize] += 1;
         }
-        let sampled = self.open.iter().step_by(STRIDE).any(|&kind| kind == Kind::Free);
-        let each: [Sum; KINDS] = Kind::ALL.map(|kind| self.sum_of(kind, 1));
-        let mut sums: Vec<Sum> = self.open.drain(..).map(|kind| each[kind as usize]).collect();
+        let sampled = self.open.iter().step_by(STRIDE).any(|&(kind, _)| kind == Kind::Free);
+        let each = [false, true].map(|dropped| Kind::ALL.map(|kind| self.sum_of(kind, dropped, 1)));
+        let open = self.open.drain(..);
+        let mut sums: Vec<Sum> =
+            open.map(|(kind, dropped)| each[usize::from(dropped)][kind as usize]).collect();
         for order in 0..self.sizes.pageblock {
             let (mut free, mut after) = (0, 0);
             let all = 1_u32 << order;

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 
 use pageblock_doctor::Error;
-use pageblock_doctor::forecast::{Forecast, Kind, Range, forecast};
+use pageblock_doctor::forecast::{Bound, Forecast, Kind, Range, forecast};
 
 const FREE: u64 = 1 << 10;
 const FILE: u64 = 1 << 3 | 1 << 5;
@@ -71,6 +71,37 @@ fn bounds_are_those_computed_by_hand() {
     assert_eq!(kinds, [Kind::Slab]);
     assert_eq!(forecast.map[0].cells.trim_end(), "m.11Kmmr");
     assert_eq!(forecast.orders.last().map(|range| (range.order, range.blocks)), Some((18, 0)));
+}
+
+/// By each means and by both, computed by hand. Block 6 is free when its 312 pages of clean page cache are; blocks 0 and 5
+/// have anonymous pages, which need swap. Compaction is as above.
+#[test]
+fn free_memory_compaction_and_reclaim_are_told_apart() {
+    let folder = tempfile::tempdir().unwrap();
+    machine(folder.path(), ZONE, &BLOCKS);
+    let of = |swap_kb: u64, counts: bool| {
+        let meminfo = format!("MemTotal: 14000 kB\nSwapFree: {swap_kb} kB\n");
+        fs::write(folder.path().join("meminfo"), meminfo).unwrap();
+        // Every frame of page cache is mapped once, or none is.
+        let maps = vec![if counts { 0_u64 } else { 1 }; 4096];
+        let bytes: Vec<u8> = maps.into_iter().flat_map(u64::to_le_bytes).collect();
+        fs::write(folder.path().join("kpagecount"), bytes).unwrap();
+        let forecast = made(folder.path()).unwrap();
+        *forecast.obtain.iter().find(|made| made.order == 9).unwrap()
+    };
+    let bound = |at_least, at_most| Bound { at_least, at_most };
+    let no_swap = of(0, true);
+    assert_eq!((no_swap.free, no_swap.compaction), (1, bound(1, 2)));
+    assert_eq!((no_swap.reclaim, no_swap.together), (bound(1, 1), bound(1, 3)));
+    // 100 pages of swap are enough for block 0, 1000 for both.
+    assert_eq!(of(400, true).reclaim, bound(1, 2));
+    assert_eq!(of(4000, true).reclaim, bound(1, 3));
+    // What processes map is not dropped for certain.
+    assert_eq!(of(0, false).reclaim, bound(0, 1));
+    // The last block stays below the min watermark.
+    let high = ZONE.replace("min      8", "min      1500");
+    machine(folder.path(), &high, &BLOCKS);
+    assert_eq!(of(0, true).free, 0);
 }
 
 /// A kernel that initialises memory late counts it in MemTotal before a zone has it: its frames, at the end of the zone,
