@@ -44,6 +44,7 @@ mod run;
 mod suggest;
 #[cfg(feature = "full")]
 mod sweep;
+mod trace;
 #[cfg(feature = "full")]
 mod tune;
 mod verify;

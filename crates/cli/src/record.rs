@@ -267,10 +267,11 @@ fn describe(summary: &Summary, why: &str) -> String {
 /// Returns the table of who asked for pages.
 fn call_sites(recording: &Path) -> anyhow::Result<String> {
     let mut finder = CallSiteFinder::default();
-    for record in Recording::open(recording)?.events()? {
+    let recording = Recording::open(recording)?;
+    for record in recording.events()? {
         finder.push(&record?);
     }
-    Ok(pageblock_report::call_sites::print(&finder.finish()))
+    Ok(pageblock_report::call_sites::print(&finder.finish(&recording)))
 }
 
 /// Returns the first of recording.pbrec, recording-2.pbrec, ... that is free.

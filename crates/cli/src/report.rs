@@ -10,9 +10,9 @@ use crate::{Verdict, interrupt, output};
 pub(crate) fn run(args: &ReportArgs) -> anyhow::Result<Verdict> {
     pageblock_measure::value::file::can_save(&args.out)?;
     interrupt::watch();
-    let Pictured { title, subjects, comparisons, .. } =
+    let Pictured { title, subjects, comparisons, holders, .. } =
         subjects::load(&args.of.sources()?, true, &terminal())?;
-    let page = Page { title, command: command_line(), subjects, comparisons };
+    let page = Page { title, command: command_line(), subjects, comparisons, holders };
     let html = page.html();
     pageblock_measure::value::file::save_bytes(&args.out, html.as_bytes())?;
     let drawn = page.subjects.iter().filter(|subject| subject.history.is_some()).count();

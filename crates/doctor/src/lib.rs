@@ -19,8 +19,10 @@ pub mod holders;
 pub mod interfaces;
 pub mod log;
 pub mod proc;
+mod unite;
 pub mod watermark;
 pub mod window;
 
 pub use error::Error;
 pub use explain::{Explained, Explanation, explain, explain_log, is_at_boot};
+pub use unite::unite;

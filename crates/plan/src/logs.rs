@@ -1,13 +1,11 @@
 //! Logs of several files and folders.
 
-use std::collections::HashMap;
 use std::fs;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
-use pageblock_doctor::Explanation;
-use pageblock_doctor::log::Report;
 use pageblock_doctor::window::Window;
+use pageblock_doctor::{Explanation, unite};
 use pageblock_recording::is_packed;
 
 use crate::error::{Result, bail, line};
@@ -66,7 +64,7 @@ pub fn explain_all(
     if is_one {
         logs.found.iter_mut().for_each(|of| of.file = None);
     } else {
-        logs.unite();
+        unite(&mut logs.found);
     }
     let all = logs.found.len();
     let without = match window.keep(&mut logs.found) {
@@ -127,45 +125,6 @@ impl Logs {
         }
         Ok(())
     }
-
-    /// Leaves one report of each event: files such as `dmesg` and `messages` have the same ones.
-    fn unite(&mut self) {
-        let mut known: HashMap<String, usize> = HashMap::new();
-        let mut kept: Vec<Explanation> = Vec::new();
-        for of in self.found.drain(..) {
-            let Some(key) = event(&of.report) else {
-                kept.push(of);
-                continue;
-            };
-            match known.get(&key) {
-                Some(&at) if kept[at].file != of.file => {
-                    if says(&of) > says(&kept[at]) {
-                        kept[at] = of;
-                    }
-                }
-                _ => {
-                    known.insert(key, kept.len());
-                    kept.push(of);
-                }
-            }
-        }
-        self.found = kept;
-    }
-}
-
-/// Returns what tells an event from others: its time since boot, or of day, and who asked for what.
-fn event(report: &Report) -> Option<String> {
-    let (time, task) = (report.at_us.map(|us| us.to_string()), &report.task);
-    // Some files have a year or a zone, and some have none.
-    let of_day = || report.at.map(|at| format!("{}-{} {}", at.date.month, at.date.day, at.second));
-    let time = time.or_else(of_day)?;
-    let notice = report.notice.as_ref().map(|notice| &notice.about);
-    Some(format!("{time} {:?} {task:?} {:?} {notice:?}", report.kind, report.order))
-}
-
-/// Returns how much a report says.
-fn says(of: &Explanation) -> (usize, bool, bool) {
-    (of.zones.len(), of.report.at.is_some(), of.report.version.is_some())
 }
 
 /// Collects the files of a folder that may be logs. Links are not followed.

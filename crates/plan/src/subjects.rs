@@ -10,10 +10,12 @@ use pageblock_measure::compare::comparable;
 use pageblock_measure::compare::full::FullComparison;
 use pageblock_measure::compare::runs::Comparison;
 use pageblock_measure::compare::summary::Summary;
+use pageblock_measure::value::call_sites::StillHeld;
 use pageblock_measure::{History, Origin, Run};
-use pageblock_picture::page::PageComparison;
+use pageblock_picture::page::{PageComparison, PageHolders};
 use pageblock_picture::{Kind, Subject};
 use pageblock_recording::CaptureOptions;
+use pageblock_replay::call_sites::CallSiteFinder;
 use pageblock_replay::{history, machine::recorded_preset};
 use pageblock_report::text::in_line;
 use pageblock_report::{certificate, full, note, replay as print, verify as words};
@@ -33,6 +35,8 @@ pub struct Pictured {
     pub subjects: Vec<Subject>,
     /// The comparisons of the runs.
     pub comparisons: Vec<PageComparison>,
+    /// Who still holds pages at the end of each recording.
+    pub holders: Vec<PageHolders>,
     /// The runs of every policy and seed.
     pub runs: Vec<Run>,
 }
@@ -187,6 +191,19 @@ fn compare_runs(runs: Vec<Run>) -> Result<PageComparison> {
     Ok(PageComparison { summary: comparison.summary, tables })
 }
 
+/// Returns who holds pages that do not move at the end of a recording; `None` if nobody does, or it was interrupted.
+fn held(session: &Session, watch: &Arc<dyn Watch>) -> Result<Option<StillHeld>> {
+    let mut finder = CallSiteFinder::default();
+    for record in session.columnar.records_from(0)? {
+        finder.push(&record?);
+        if watch.stopped() {
+            return Ok(None);
+        }
+    }
+    let held = finder.finish(&session.recording).held;
+    Ok((held.held > 0).then_some(held))
+}
+
 /// Replays a recording; returns what it is in a line.
 fn recording(
     path: &Path,
@@ -216,6 +233,9 @@ fn recording(
         notes: fidelity.gaps.iter().map(words::gap).collect(),
         history: None,
     };
+    if compared && let Some(held) = held(&session, watch)? {
+        pictured.holders.push(PageHolders { name: in_line(&name), held });
+    }
     let void = session.recording.requests_only || fidelity.is_void();
     let history = if void { None } else { recorded(&session)? };
     pictured.subjects.push(Subject { history, ..subject.clone() });

@@ -193,6 +193,7 @@ pub(crate) fn report(
             command: command(&sources.sources, &out),
             subjects: pictured.subjects,
             comparisons: pictured.comparisons,
+            holders: pictured.holders,
         };
         pageblock_measure::value::file::save_bytes(&out, page.html().as_bytes())?;
         Ok(out)

@@ -16,11 +16,13 @@ const NEEDED: [&str; 2] = ["mm_page_alloc", "mm_page_free"];
 /// The event of a stack.
 pub(crate) const STACK: &str = "ftrace/kernel_stack";
 
-/// The tracepoints that a stack follows, and when: every fallback, and requests that may cause one. Most requests are for
-/// single movable pages; a stack for each would cost more than all else.
-const STACKS: [(&str, &str); 2] = [
-    ("mm_page_alloc_extfrag", "stacktrace"),
-    ("mm_page_alloc", "stacktrace if order > 0 || migratetype != 1"),
+/// The tracepoints that a stack follows, and when: every fallback, requests that may cause one, and tasks that compact or
+/// reclaim memory themselves. Most requests are for single movable pages; a stack for each would cost more than all else.
+const STACKS: [(&str, &str); 4] = [
+    ("kmem/mm_page_alloc_extfrag", "stacktrace"),
+    ("kmem/mm_page_alloc", "stacktrace if order > 0 || migratetype != 1"),
+    ("compaction/mm_compaction_try_to_compact_pages", "stacktrace"),
+    ("vmscan/mm_vmscan_direct_reclaim_begin", "stacktrace"),
 ];
 
 /// Tracepoints of a group that the replay reads.
@@ -247,13 +249,13 @@ impl Tracefs {
 
     /// Takes the call site of the events that matter from now on.
     pub(crate) fn take_stacks(&self) -> Result<(), Error> {
-        STACKS.into_iter().try_for_each(|(event, trigger)| {
-            self.set(&format!("events/kmem/{event}/trigger"), trigger).map_err(
-                |error| match error {
-                    Error::Io { path, .. } => Error::NoStacks(path),
-                    error => error,
-                },
-            )
+        // A tracepoint that this kernel lacks has no stacks either.
+        let has = |event: &str| self.dir.join("events").join(event).is_dir();
+        STACKS.into_iter().filter(|(event, _)| has(event)).try_for_each(|(event, trigger)| {
+            self.set(&format!("events/{event}/trigger"), trigger).map_err(|error| match error {
+                Error::Io { path, .. } => Error::NoStacks(path),
+                error => error,
+            })
         })
     }
 

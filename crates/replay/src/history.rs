@@ -1,7 +1,6 @@
 //! The history of a recorded machine's memory: of the recorded kernel by guided replay, and of a free replay.
 
 use std::cell::Cell;
-use std::collections::BTreeMap;
 
 use pageblock::alloc::Allocator;
 use pageblock::event::Extfrag;
@@ -11,7 +10,7 @@ use pageblock_measure::value::uninitialised::{Uninitialised, frames};
 use pageblock_measure::{Counters, History, HistoryBuilder};
 use pageblock_recording::{Columnar, MemInfo, Other, Record, Recording, STACK, Snapshot, What};
 
-use crate::call_sites::{PENDING, site};
+use crate::call_sites::{Stacks, may_have_stack, site};
 use crate::demand::assumed_type;
 use crate::error::Error;
 use crate::infer;
@@ -127,7 +126,7 @@ struct RecordedWatch<'r> {
     requested: Vec<u8>,
     counters: Counters,
     /// By CPU: the last requests and fallbacks, whose stacks may follow.
-    pending: BTreeMap<u16, Vec<Option<(u32, Extfrag)>>>,
+    pending: Stacks<Option<(u32, Extfrag)>>,
 }
 
 impl<'r> RecordedWatch<'r> {
@@ -135,7 +134,7 @@ impl<'r> RecordedWatch<'r> {
         let builder = builder(allocator, &recording.start);
         let moments = Moments::of(columnar, builder.samples());
         let end = allocator.zones().iter().map(|z| z.span().end.0).max().unwrap_or(0) as usize;
-        let (counters, pending) = (Counters::new(), BTreeMap::new());
+        let (counters, pending) = (Counters::new(), Stacks::default());
         Self { builder, moments, recording, requested: vec![0; end], counters, pending }
     }
 
@@ -176,13 +175,17 @@ impl<'r> RecordedWatch<'r> {
                 self.wait_for_stack(record.cpu, Some((record.pid, *fallback)));
             }
             What::Other(other) if &*other.name == STACK => {
-                let last = self.pending.get_mut(&record.cpu).and_then(Vec::pop).flatten();
-                if let Some((pid, fallback)) = last {
+                if let Some((pid, fallback)) = self.pending.take(record.cpu).flatten() {
                     let functions = site(&other.args).join(" < ");
                     self.fallback(pid, &fallback, Some(&functions));
                 }
             }
-            What::Other(other) => self.count(record.pid, other),
+            What::Other(other) => {
+                self.count(record.pid, other);
+                if may_have_stack(&record.what) {
+                    self.wait_for_stack(record.cpu, None);
+                }
+            }
             _ => {}
         }
     }
@@ -194,9 +197,7 @@ impl<'r> RecordedWatch<'r> {
     }
 
     fn wait_for_stack(&mut self, cpu: u16, fallback: Option<(u32, Extfrag)>) {
-        let pending = self.pending.entry(cpu).or_default();
-        pending.push(fallback);
-        let oldest = if pending.len() > PENDING { pending.remove(0) } else { None };
+        let oldest = self.pending.wait(cpu, fallback).flatten();
         if let Some((pid, fallback)) = oldest {
             self.fallback(pid, &fallback, None);
         }
@@ -243,7 +244,8 @@ impl<'r> RecordedWatch<'r> {
     }
 
     fn finish(mut self, allocator: &Allocator<'_>) -> History {
-        for (pid, fallback) in std::mem::take(&mut self.pending).into_values().flatten().flatten() {
+        let rest: Vec<(u32, Extfrag)> = self.pending.rest().flatten().collect();
+        for (pid, fallback) in rest {
             self.fallback(pid, &fallback, None);
         }
         while let Some(at) = self.moments.rest() {

@@ -1,9 +1,12 @@
 //! What is wrong with a machine's memory, as text.
 
-use pageblock_doctor::checkup::{Checkup, Finding, Fragmented, Hurts, Rates, Severity, ZoneHealth};
-use pageblock_doctor::class::Confidence;
+use pageblock_doctor::checkup::{
+    Checkup, Failures, Finding, Fragmented, Hurts, Rates, Severity, ZoneHealth,
+};
+use pageblock_doctor::class::{Class, Confidence};
 
 use crate::table::Table;
+use crate::text::cell;
 
 /// Prints an examination: the answer and the findings, and with `details` everything that they stand on.
 #[must_use]
@@ -80,6 +83,9 @@ fn answer(of: &Checkup) -> String {
         }
         Hurts::Unknown => format!("Does it hurt?  not known: {why}\n"),
     };
+    for event in recent(of) {
+        text += &format!("Recently:      {event}\n");
+    }
     let first = of.findings.iter().find_map(|finding| Some((finding, finding.commands.first()?)));
     text + &match first {
         Some((finding, command)) => {
@@ -88,6 +94,43 @@ fn answer(of: &Checkup) -> String {
         None if of.findings.is_empty() => format!("First:         {}\n", nothing_found(of)),
         None => format!("First:         {}\n", of.findings[0].symptom),
     }
+}
+
+/// The events of the log that are among the first lines.
+const RECENT: usize = 3;
+
+/// Returns a class in the words of docs/explain.md.
+fn word(class: Class) -> String {
+    let json = serde_json::to_value(class).unwrap_or_default();
+    json.as_str().unwrap_or_default().replace('_', " ")
+}
+
+/// Returns the last OOM kill and the last failures that the log has, with their times.
+fn recent(of: &Checkup) -> Vec<String> {
+    let Some(log) = &of.log else { return Vec::new() };
+    let mut events = Vec::new();
+    if let Some(kill) = &log.last_kill {
+        let whose = if kill.of_cgroup { ", of a cgroup at its limit," } else { "" };
+        let task = cell(&kill.task);
+        let when = kill.ago(of.uptime);
+        events.push(format!("the OOM killer ended {task}{whose} {when} ({} in all)", log.kills));
+    }
+    let failures = log.failures.iter().filter(|failures| {
+        // A kill's own report says no more than the kill.
+        log.last_kill.is_none() || !matches!(failures.class, Class::Shortage | Class::Cgroup)
+    });
+    for own in failures {
+        let (Failures { class, order, count, .. }, when) = (own, own.last_ago(of.uptime));
+        let reports = if *count == 1 { "report" } else { "reports" };
+        let last = if *count == 1 { "" } else { "the last " };
+        events.push(format!("{count} {reports} of order {order} ({}), {last}{when}", word(*class)));
+    }
+    let more = events.len().saturating_sub(RECENT);
+    events.truncate(RECENT);
+    if more > 0 {
+        events.push(format!("{more} more kinds of failures: pageblock explain"));
+    }
+    events
 }
 
 /// Returns what to do where nothing was found.

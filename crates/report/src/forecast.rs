@@ -35,7 +35,8 @@ pub fn print(of: &Forecast) -> String {
 }
 
 /// Returns a number with commas.
-pub(crate) fn grouped(number: u64) -> String {
+#[must_use]
+pub fn grouped(number: u64) -> String {
     let digits = number.to_string();
     let mut text = String::new();
     for (at, digit) in digits.chars().enumerate() {

@@ -148,8 +148,8 @@ impl State {
         let preset = preset_of(version);
         let kernel = Named::parse(preset.name)?.kernel;
         let sysctls = Sysctls::of(&source);
-        let failures =
-            Signs::of_machine(&source.tree).map_or_else(|_| Vec::new(), |signs| signs.failures);
+        let failures = Signs::of_machine(&source.tree)
+            .map_or_else(|_| Vec::new(), |(signs, _)| signs.failures);
         let mut failed: Vec<(u32, u64)> = failures.iter().map(|f| (f.order, f.count)).collect();
         failed.sort_by_key(|&(order, count)| (std::cmp::Reverse(count), order));
         Ok(Self {

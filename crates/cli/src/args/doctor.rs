@@ -38,6 +38,11 @@ pub(crate) struct DoctorArgs {
     /// The time between the two samples, such as 10s, 500ms or 2m; 0 takes one sample and gives no rates
     #[arg(long, value_name = "TIME", default_value = "5s", value_parser = pageblock_plan::doctor::interval, conflicts_with = "root")]
     pub(crate) interval: Duration,
+    /// Trace this machine for this time, such as 10s (root): who waited for compaction or reclaim, how long, for which order, from
+    /// where, and who took pages that do not move and still holds them. Tracing is off again afterwards
+    #[arg(long, value_name = "TIME", value_parser = pageblock_plan::doctor::interval,
+          conflicts_with_all = ["root", "later", "interval", "flight"])]
+    pub(crate) trace: Option<Duration>,
     /// Examine a machine that a flight file recorded, between two moments; the log is that of all its failures
     #[arg(long, value_name = "FILE", conflicts_with_all = ["root", "later", "interval"])]
     pub(crate) flight: Option<PathBuf>,

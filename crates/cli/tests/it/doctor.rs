@@ -160,7 +160,7 @@ fn a_forecast_is_text_a_map_and_json() {
     assert_eq!(json["held"]["bins"][0]["pages"][0]["kind"], "slab");
     refuses(
         &format!("forecast --verify {}", folder.path().display()),
-        "error: the argument '--verify' cannot be used with",
+        "error: the argument '--verify[=<HOW>]' cannot be used with",
     );
 }
 

@@ -10,17 +10,20 @@ use serde::Serialize;
 
 use super::sample::gone;
 use crate::class::Class;
+use crate::log::{About, Kind, Stamp};
 use crate::proc::tree::{Missing, Tree};
+use crate::{Explained, Explanation, explain_log, unite};
 
-/// Possible paths of a log in a copied tree; the first that exists is used.
-const LOGS: [&str; 6] = [
-    "/sos_commands/kernel/dmesg",
-    "/sos_commands/kernel/dmesg_-T",
-    "/var/log/dmesg",
-    "/dmesg",
-    "/var/log/kern.log",
-    "/var/log/messages",
+/// Where a copied tree has logs of its kernel: the folder, and how the names of the files begin, with whatever rotation and
+/// compression add. What the kernel's own buffer had comes first.
+const LOGS: [(&str, &[&str]); 4] = [
+    ("/sos_commands/kernel", &["dmesg"]),
+    ("/", &["dmesg", "kern.log", "messages", "syslog", "journal"]),
+    ("/var/log", &["dmesg", "kern.log", "messages", "syslog"]),
+    ("/sos_commands/logs", &["journalctl"]),
 ];
+/// The most files of one tree.
+const FILES: usize = 200;
 /// The largest record of `/dev/kmsg`.
 const RECORD: usize = 8192;
 /// The largest number of records that are read. The largest log buffer of a kernel has fewer.
@@ -45,47 +48,44 @@ pub struct Signs {
     pub kills: u64,
     /// The last kill.
     pub last_kill: Option<Kill>,
+    /// The files that were read, where there is more than one.
+    pub files: Vec<String>,
 }
 
 /// A task that the OOM killer killed.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct Kill {
-    /// Seconds since boot, if the line has a time.
+    /// Seconds since boot, if the line has a time of this boot.
     pub at_s: Option<f64>,
+    /// The time of day, if the line has it.
+    pub at: Option<Stamp>,
     /// The task.
     pub task: String,
     /// A memory cgroup was at its limit, not the machine.
     pub of_cgroup: bool,
+    /// The file of the log, where several were read.
+    pub file: Option<String>,
     /// The line of the log.
     pub line: usize,
 }
 
 impl Kill {
-    /// Parses the line that reports a kill.
-    fn read(text: &str, line: usize) -> Option<Self> {
-        let (before, rest) = text.split_once("Killed process ")?;
-        // `4242 (name) total-vm:...`, and a name may hold brackets.
-        let name = rest.split_once('(')?.1;
-        let task = name.split_once(") ").or_else(|| name.split_once("),")).map(|(name, _)| name);
-        let task = task.or_else(|| name.strip_suffix(')'))?;
-        let of_cgroup = before.to_ascii_lowercase().contains("memory cgroup");
-        Some(Self { at_s: seconds(text), task: task.to_owned(), of_cgroup, line })
-    }
-
     /// Describes how long before an uptime it happened.
     #[must_use]
     pub fn ago(&self, uptime: Option<f64>) -> String {
-        match uptime.zip(self.at_s).map(|(now, at)| now - at) {
-            Some(ago) if ago >= 0.0 => format!("{} ago", length(ago)),
-            _ => "at a time that the log does not tell".to_owned(),
-        }
+        ago(self.at_s, self.at, uptime)
     }
 }
 
-/// Returns the time at which a line was logged, in seconds since boot: `[  123.456789] `.
-fn seconds(line: &str) -> Option<f64> {
-    let (inside, _) = line.split_once('[')?.1.split_once(']')?;
-    inside.trim().parse().ok().filter(|seconds: &f64| seconds.is_finite() && *seconds >= 0.0)
+/// Describes a time: how long before an uptime it was, the time of day, or both.
+fn ago(at_s: Option<f64>, at: Option<Stamp>, uptime: Option<f64>) -> String {
+    let ago = uptime.zip(at_s).map(|(now, at)| now - at).filter(|ago| *ago >= 0.0);
+    match (ago, at) {
+        (Some(ago), Some(at)) => format!("{} ago, at {at}", length(ago)),
+        (Some(ago), None) => format!("{} ago", length(ago)),
+        (None, Some(at)) => format!("at {at}"),
+        (None, None) => "at a time that the log does not tell".to_owned(),
+    }
 }
 
 /// Formats a length of time.
@@ -99,7 +99,7 @@ pub(crate) fn length(seconds: f64) -> String {
 }
 
 /// Failures of one kind.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+#[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct Failures {
     /// The kind.
     pub class: Class,
@@ -107,65 +107,149 @@ pub struct Failures {
     pub order: u32,
     /// How often.
     pub count: u64,
+    /// The file of the first, where several were read.
+    pub file: Option<String>,
     /// The line of the first.
     pub line: usize,
     /// The task of the first failure.
     pub task: Option<String>,
+    /// When the last was, in seconds since boot, if its line has a time of this boot.
+    pub last_at_s: Option<f64>,
+    /// The time of day of the last, if its line has it.
+    pub last_at: Option<Stamp>,
+}
+
+impl Failures {
+    /// Describes when the last of them was.
+    #[must_use]
+    pub fn last_ago(&self, uptime: Option<f64>) -> String {
+        ago(self.last_at_s, self.last_at, uptime)
+    }
+}
+
+/// Returns the time of a report in seconds since boot; none where it may be of another boot: files other than that of the
+/// kernel's own buffer have many.
+fn since_boot(of: &Explanation) -> Option<f64> {
+    let of_buffer = of.file.as_ref().is_none_or(|file| file.contains("dmesg"));
+    let at = of.report.at_us.filter(|_| of_buffer || of.report.at.is_none())?;
+    Some(at as f64 / 1e6)
+}
+
+/// Returns the order of two times: by the day where both have one, else since boot; as they stand in the logs otherwise.
+fn is_later(new: (Option<f64>, Option<Stamp>), old: (Option<f64>, Option<Stamp>)) -> bool {
+    let of_day = |at: Stamp| (at.date.year, at.date.month, at.date.day, at.second);
+    match (new.1.zip(old.1), new.0.zip(old.0)) {
+        (Some((new, old)), _) => of_day(new) >= of_day(old),
+        (None, Some((new, old))) => new >= old,
+        (None, None) => true,
+    }
 }
 
 impl Signs {
-    /// Finds the signs in the log of a machine.
+    /// Finds the signs in the logs of a machine, and what of them could not be read.
     ///
     /// # Errors
     /// If there is no log, or this user may not read it.
-    pub fn of_machine(tree: &Tree) -> Result<Self, Missing> {
-        Ok(Self::find(&read(tree)?))
+    pub fn of_machine(tree: &Tree) -> Result<(Self, Vec<Missing>), Missing> {
+        if tree.is_live() {
+            return Ok((Self::find(&read_buffer()?), Vec::new()));
+        }
+        let files = files(tree);
+        if files.is_empty() {
+            return Err(gone("dmesg", "no log in the tree: failures of the past are not known"));
+        }
+        let (mut found, mut lines, mut read, mut missing) = (Vec::new(), 0, Vec::new(), Vec::new());
+        for file in files {
+            match explain_file(tree, &file) {
+                Ok(explained) => {
+                    lines += explained.lines;
+                    let named = |of| Explanation { file: Some(file.clone()), ..of };
+                    found.extend(explained.found.into_iter().map(named));
+                    read.push(file);
+                }
+                Err(why) => missing.push(why),
+            }
+        }
+        match read.as_slice() {
+            [] => return Err(missing.remove(0)),
+            [_] => {
+                found.iter_mut().for_each(|of| of.file = None);
+                read.clear();
+            }
+            _ => unite(&mut found),
+        }
+        Ok((Self { files: read, ..Self::of_reports(&found, lines) }, missing))
     }
 
     /// Finds the signs in a log.
     #[must_use]
     pub fn find(log: &str) -> Self {
-        let mut signs = Self { lines: log.lines().count(), ..Self::default() };
-        for found in crate::explain(log) {
-            let (class, order) = (found.class, found.report.order.unwrap_or(0));
-            match signs.failures.iter_mut().find(|f| (f.class, f.order) == (class, order)) {
-                Some(failures) => failures.count += 1,
-                None if matches!(class, Class::NoRequest | Class::Notice | Class::Vmalloc) => {}
-                None => signs.failures.push(Failures {
-                    class,
-                    order,
-                    count: 1,
-                    line: found.report.line,
-                    task: found.report.task,
-                }),
-            }
-        }
-        for (number, line) in (1..).zip(log.lines()) {
-            if let Some(kill) = Kill::read(line, number) {
+        Self::of_reports(&crate::explain(log), log.lines().count())
+    }
+
+    fn of_reports(found: &[Explanation], lines: usize) -> Self {
+        let mut signs = Self { lines, ..Self::default() };
+        for of in found {
+            signs.add(of);
+            if let Some(victim) = &of.report.victim {
                 signs.kills += 1;
-                signs.last_kill = Some(kill);
+                let kill = Kill {
+                    at_s: since_boot(of),
+                    at: of.report.at,
+                    task: victim.task.clone(),
+                    of_cgroup: of.report.kind == Kind::MemcgOom,
+                    file: of.file.clone(),
+                    line: victim.line,
+                };
+                let later = |old: &Kill| is_later((kill.at_s, kill.at), (old.at_s, old.at));
+                if signs.last_kill.as_ref().is_none_or(later) {
+                    signs.last_kill = Some(kill);
+                }
             }
-            if line.contains("cma_alloc:") && line.contains("alloc failed") {
-                signs.add_cma(line);
-            }
-            if line.contains("possible memory allocation deadlock") {
-                signs.xfs_deadlock += 1;
+            if let Some(notice) = &of.report.notice {
+                match notice.about {
+                    About::Cma(pages, error) => signs.add_cma(pages, error, notice.count),
+                    About::Xfs(_) => signs.xfs_deadlock += notice.count,
+                    _ => {}
+                }
             }
         }
         signs
     }
 
-    fn add_cma(&mut self, line: &str) {
-        let after = |key: &str| -> Option<i64> {
-            let rest = line.split_once(key)?.1.trim_start();
-            rest.split(|c: char| c != '-' && !c.is_ascii_digit()).next()?.parse().ok()
-        };
-        match after("ret:") {
-            Some(-12) => self.cma_no_room += 1,
-            Some(-16) => self.cma_busy += 1,
+    /// Adds a failure to those of its class and order.
+    fn add(&mut self, of: &Explanation) {
+        let (class, order) = (of.class, of.report.order.unwrap_or(0));
+        if matches!(class, Class::NoRequest | Class::Notice | Class::Vmalloc) {
+            return;
+        }
+        let (at_s, at) = (since_boot(of), of.report.at);
+        match self.failures.iter_mut().find(|f| (f.class, f.order) == (class, order)) {
+            Some(failures) => {
+                failures.count += 1;
+                if is_later((at_s, at), (failures.last_at_s, failures.last_at)) {
+                    (failures.last_at_s, failures.last_at) = (at_s, at);
+                }
+            }
+            None => self.failures.push(Failures {
+                class,
+                order,
+                count: 1,
+                file: of.file.clone(),
+                line: of.report.line,
+                task: of.report.task.clone(),
+                last_at_s: at_s,
+                last_at: at,
+            }),
+        }
+    }
+
+    fn add_cma(&mut self, pages: u64, error: i64, count: u64) {
+        match error {
+            -12 => self.cma_no_room += count,
+            -16 => self.cma_busy += count,
             _ => return,
         }
-        let pages = after("req-size:").unwrap_or(0).unsigned_abs();
         self.cma_pages = self.cma_pages.max(pages);
     }
 
@@ -179,13 +263,43 @@ impl Signs {
     }
 }
 
-/// Returns the log of a tree, that of this machine from `/dev/kmsg`.
-pub(super) fn read(tree: &Tree) -> Result<String, Missing> {
-    if !tree.is_live() {
-        let found = LOGS.iter().find(|file| tree.has(file));
-        let why = "no log in the tree: failures of the past are not known";
-        return tree.read(found.ok_or_else(|| gone("dmesg", why))?);
+/// Returns the files with logs of a tree, rotated and compressed ones too.
+fn files(tree: &Tree) -> Vec<String> {
+    let mut files = Vec::new();
+    for (folder, stems) in LOGS {
+        for name in tree.names(folder) {
+            let begins = |stem: &&str| {
+                let rest = name.strip_prefix(*stem);
+                rest.is_some_and(|rest| !rest.starts_with(|c: char| c.is_alphanumeric()))
+            };
+            if stems.iter().any(begins) {
+                files.push(format!("{}/{name}", folder.trim_end_matches('/')));
+            }
+        }
     }
+    files.retain(|file| tree.is_file(file));
+    files.truncate(FILES);
+    files
+}
+
+/// Explains the reports of a file of a tree, compressed or not.
+fn explain_file(tree: &Tree, file: &str) -> Result<Explained, Missing> {
+    let missing = |why: String| Missing { file: file.to_owned(), why };
+    match tree.path_of(file) {
+        Some(path) => {
+            let log =
+                std::fs::File::open(path).map_err(|error| missing(error.kind().to_string()))?;
+            explain_log(log).map_err(|error| missing(error.to_string()))
+        }
+        None => {
+            let text = tree.read(file)?;
+            explain_log(text.as_bytes()).map_err(|error| missing(error.to_string()))
+        }
+    }
+}
+
+/// Returns the log of this machine, from `/dev/kmsg`.
+fn read_buffer() -> Result<String, Missing> {
     let file = "/dev/kmsg";
     let refused = |error: std::io::Error| {
         gone(
@@ -232,6 +346,40 @@ pub(crate) fn line_of_record(record: &str) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Rotated and compressed files count too; what two files have of one event is one; a damaged file costs itself only.
+    #[test]
+    fn every_log_of_a_tree_is_read() {
+        let folder = tempfile::tempdir().unwrap();
+        let logs = folder.path().join("var/log");
+        std::fs::create_dir_all(&logs).unwrap();
+        let kill = |stamp: &str, seconds: &str, task: &str| {
+            format!(
+                "{stamp} h kernel: [{seconds}] Out of memory: Killed process 7 ({task}) total-vm:9kB, anon-rss:1kB\n"
+            )
+        };
+        let last = kill("Nov 20 10:00:00", " 400.250000", "java");
+        std::fs::write(logs.join("kern.log"), &last).unwrap();
+        let old = kill("Nov 18 09:00:00", "9000.500000", "mysqld");
+        let packed = zstd::encode_all(old.as_bytes(), 1).unwrap();
+        std::fs::write(logs.join("kern.log.2.zst"), packed).unwrap();
+        std::fs::write(logs.join("kern.log.3.gz"), b"\x1f\x8b\x08 damaged").unwrap();
+        std::fs::write(logs.join("messages-20261120"), "nothing of memory\n").unwrap();
+        std::fs::write(logs.join("dmesg"), last.split_once("kernel: ").unwrap().1).unwrap();
+        // It is no log of the kernel.
+        std::fs::write(logs.join("messagesbus"), &old).unwrap();
+        let (signs, missing) = Signs::of_machine(&Tree::new(folder.path())).unwrap();
+        assert_eq!((signs.kills, signs.files.len()), (2, 4), "{:?}", signs.files);
+        let last = signs.last_kill.unwrap();
+        assert_eq!(
+            (last.task.as_str(), last.at.unwrap().to_string()),
+            ("java", "11-20 10:00:00".to_owned())
+        );
+        let damaged: Vec<&str> = missing.iter().map(|missing| missing.file.as_str()).collect();
+        assert_eq!(damaged, ["/var/log/kern.log.3.gz"]);
+        // A time since another boot is no time of this one.
+        assert_eq!(last.ago(Some(1000.0)), "at 11-20 10:00:00");
+    }
 
     #[test]
     fn kills_are_told_with_their_time() {

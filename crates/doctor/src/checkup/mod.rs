@@ -8,6 +8,7 @@ mod rates;
 mod sample;
 mod settings;
 
+use pageblock_measure::value::call_sites::Wait;
 use serde::Serialize;
 
 pub use self::finding::{Command, Finding, Severity};
@@ -83,6 +84,8 @@ pub struct Checkup {
     pub huge: HugePages,
     /// hugetlb pages.
     pub hugetlb: Hugetlb,
+    /// The time since boot in seconds.
+    pub uptime: Option<f64>,
     /// The signs in the log.
     pub log: Option<Signs>,
     /// What could not be read.
@@ -127,6 +130,7 @@ pub fn checkup(first: &Sample, second: Option<&Sample>) -> Checkup {
         pressure: sample.pressure,
         huge: sample.huge.clone(),
         hugetlb: sample.hugetlb.clone(),
+        uptime: sample.uptime,
         log: sample.log.clone(),
         missing,
     }
@@ -202,6 +206,14 @@ fn killed(sample: &Sample, log: Option<&Signs>) -> Vec<String> {
 }
 
 impl Checkup {
+    /// Names who compacts memory by what was traced between the samples.
+    pub fn attribute(&mut self, waits: &[Wait]) {
+        let found = self.findings.iter_mut().find(|finding| finding.name == "direct_compaction");
+        if let Some(finding) = found {
+            patterns::attribute(finding, waits);
+        }
+    }
+
     /// Returns the severity of the worst finding.
     #[must_use]
     pub fn severity(&self) -> Option<Severity> {

@@ -140,8 +140,11 @@ impl Sample {
             .filter(|uptime: &f64| uptime.is_finite());
         super::settings::tasks(tree, &mut sample.daemons, &mut sample.exporter);
         if with_log {
-            match super::klog::read(tree) {
-                Ok(log) => sample.log = Some(Signs::find(&log)),
+            match Signs::of_machine(tree) {
+                Ok((log, unread)) => {
+                    sample.log = Some(log);
+                    missing.extend(unread);
+                }
                 Err(why) => missing.push(why),
             }
         }

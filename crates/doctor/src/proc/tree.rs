@@ -74,6 +74,21 @@ impl Tree {
             .find(|path| path.is_file())
     }
 
+    /// Reports whether there is a file of exactly this name.
+    #[must_use]
+    pub fn is_file(&self, file: &str) -> bool {
+        match self.path_of(file) {
+            Some(path) => path.is_file(),
+            None => self.has(file),
+        }
+    }
+
+    /// Returns where a file of exactly this name would be; `None` if the tree is in memory.
+    #[must_use]
+    pub fn path_of(&self, file: &str) -> Option<PathBuf> {
+        self.texts.is_none().then(|| self.root.join(file.trim_start_matches('/')))
+    }
+
     /// Reads a file as text.
     ///
     /// # Errors

@@ -201,7 +201,7 @@ fn p5_hugetlb_pages_that_compact_beside_faults() {
     let checkup = two(&machine, &later);
     let finding = only(&checkup, "direct_compaction");
     assert!(finding.cause.starts_with("not known"), "{}", finding.cause);
-    runs(finding, "mm_compaction_try_to_compact_pages", None);
+    runs(finding, "pageblock doctor --trace 10s", None);
 }
 
 #[test]

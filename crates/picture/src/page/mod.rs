@@ -4,6 +4,7 @@
 //! (`web/src`, built into `page.js` by `web/build.mjs`) opens and draws.
 
 mod comparison;
+mod holders;
 
 use std::io::Write;
 
@@ -15,6 +16,7 @@ use pageblock_measure::compare::summary::Summary;
 use pageblock_report::text::is_obeyed;
 use serde::Serialize;
 
+pub use self::holders::PageHolders;
 use crate::subject::Subject;
 
 const TEMPLATE: &str = include_str!("page.html");
@@ -32,6 +34,8 @@ pub struct Page {
     pub subjects: Vec<Subject>,
     /// The comparisons.
     pub comparisons: Vec<PageComparison>,
+    /// Who still holds pages at the end of each recording that says so.
+    pub holders: Vec<PageHolders>,
 }
 
 /// A comparison of runs or of replays.
@@ -59,6 +63,9 @@ impl Page {
         let mut main = String::new();
         for comparison in &self.comparisons {
             main += &comparison::html(comparison);
+        }
+        for holders in &self.holders {
+            main += &holders::html(holders);
         }
         let parts = [
             ("{{title}}", escape(&self.title)),

@@ -1,4 +1,5 @@
 use pageblock_measure::History;
+use pageblock_measure::value::call_sites::{HeldBlock, PageHolder, StillHeld};
 
 use super::*;
 use crate::subject::Kind;
@@ -19,7 +20,37 @@ fn subject(name: &str) -> Subject {
 
 fn page(name: &str) -> String {
     let (title, command) = ("thpfioscale & more".to_owned(), "pageblock report r.json".to_owned());
-    Page { title, command, subjects: vec![subject(name)], comparisons: Vec::new() }.html()
+    let (subjects, holders) = (vec![subject(name)], vec![holders(name)]);
+    Page { title, command, subjects, comparisons: Vec::new(), holders }.html()
+}
+
+fn holders(name: &str) -> PageHolders {
+    let holder = PageHolder {
+        process: name.into(),
+        functions: vec!["pipe_write".into()],
+        slab: None,
+        migratetype: "Unmovable",
+        asked: 394_226,
+        held: 3_060,
+        blocks: 1,
+        alone: 1,
+    };
+    let map = vec![HeldBlock { block: 513, holder: 0, pages: 3_060 }];
+    let holders = vec![holder];
+    let held =
+        StillHeld { asked: 394_226, held: 3_060, blocks: 1, pageblock_order: 9, holders, map };
+    PageHolders { name: name.into(), held }
+}
+
+/// Both numbers are there, and a cell for the pageblock in the second row of 512.
+#[test]
+fn holders_are_a_table_and_a_picture() {
+    let html = page("fio");
+    assert!(html.contains("394,226 pages were asked for while it was recorded, 3,060 are held"));
+    assert!(html.contains("<code>pipe_write</code>"));
+    assert!(
+        html.contains("fill=\"#d55e00\"><title>pageblock 513: 3060 pages, most of fio</title>")
+    );
 }
 
 /// Whatever a recording calls itself, it is text on the page.

@@ -179,7 +179,7 @@ impl Live {
         }
         if due(self.log_ms, LOG_MS) {
             self.log_ms = Some(now_ms);
-            self.log = Signs::of_machine(&self.tree).ok();
+            self.log = Signs::of_machine(&self.tree).ok().map(|(log, _)| log);
         }
         let tree = Tree::of_texts(&self.plan.root, self.texts.clone());
         let mut sample = Sample::read(&tree, false);

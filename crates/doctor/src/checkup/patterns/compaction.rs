@@ -1,5 +1,7 @@
 //! Direct compaction, and the source of such requests as far as counters show it.
 
+use pageblock_measure::value::call_sites::{Wait, WaitFor};
+
 use super::{Facts, nothing};
 use crate::checkup::finding::{Command, Finding, Severity};
 use crate::checkup::rates::Rates;
@@ -155,12 +157,36 @@ fn of_hugetlb() -> Command {
     }
 }
 
+/// The command that shows who compacts and reclaims.
+const TRACE: &str =
+    "pageblock doctor --trace 10s (as root): who waits, how long, for which order, from where";
+
+/// Names the source of compaction by a trace: who made at least half of what was traced.
+pub(in crate::checkup) fn attribute(finding: &mut Finding, waits: &[Wait]) {
+    let compacted = || waits.iter().filter(|wait| wait.waited_for == WaitFor::Compaction);
+    let all: u64 = compacted().map(|wait| wait.times).sum();
+    let Some(most) = compacted().max_by_key(|wait| wait.times) else {
+        finding.evidence.push("traced: nobody compacted memory meanwhile".to_owned());
+        return;
+    };
+    let from = most.functions.first().map_or(String::new(), |function| format!(" in {function}"));
+    let Wait { process, times, order, .. } = most;
+    finding.evidence.push(format!(
+        "traced: {times} of {all} requests that compact were of {process}, order {order}{from}"
+    ));
+    if times * 2 >= all {
+        finding.cause = format!("{process} asks for blocks of order {order}{from}");
+        finding.confidence = Confidence::High;
+        finding.commands.retain(|command| command.run != TRACE);
+    }
+}
+
 /// Returns the command that shows the source if no counter does.
 fn trace() -> Command {
     Command {
-        run: "perf record -a -g -e compaction:mm_compaction_try_to_compact_pages -- sleep 10 (as root); perf script: order, flags and stack of each".to_owned(),
+        run: TRACE.to_owned(),
         undo: None,
-        risk: "none: it reads",
+        risk: "a few percent of a CPU meanwhile; tracing is off again afterwards",
     }
 }
 
@@ -255,6 +281,38 @@ mod tests {
             Who::Several => "several",
             Who::Unknown => "unknown",
         }
+    }
+
+    /// A trace names who compacts where counters do not.
+    #[test]
+    fn a_trace_names_the_source() {
+        let wait = |process: &str, times| Wait {
+            process: process.to_owned(),
+            waited_for: WaitFor::Compaction,
+            order: 3,
+            functions: vec!["alloc_skb_with_frags".to_owned()],
+            times,
+            in_vain: 0,
+            total_us: 5,
+            longest_us: 5,
+        };
+        let finding = || Finding {
+            name: "direct_compaction",
+            severity: Severity::Warning,
+            confidence: Confidence::Low,
+            symptom: String::new(),
+            evidence: Vec::new(),
+            cause: "not known".to_owned(),
+            commands: vec![trace()],
+            does_nothing: Vec::new(),
+        };
+        let mut told = finding();
+        attribute(&mut told, &[wait("nginx", 9), wait("java", 2)]);
+        assert_eq!(told.cause, "nginx asks for blocks of order 3 in alloc_skb_with_frags");
+        assert!(told.commands.is_empty() && told.confidence == Confidence::High);
+        let mut open = finding();
+        attribute(&mut open, &[wait("a", 4), wait("b", 3), wait("c", 3)]);
+        assert_eq!((open.cause.as_str(), open.evidence.len()), ("not known", 1));
     }
 
     #[test]

@@ -9,10 +9,19 @@ use crate::class::{Class, Confidence};
 const USUAL_ORDER: u32 = 5;
 const ANY_ORDER: u32 = 63;
 
+/// Returns where a log says something.
+fn place(file: Option<&str>, line: usize) -> String {
+    match file {
+        Some(file) => format!("{file} line {line}"),
+        None => format!("log line {line}"),
+    }
+}
+
 fn evidence<'a>(failures: impl Iterator<Item = &'a Failures>) -> Vec<String> {
     let line = |f: &Failures| {
         let task = f.task.as_deref().map_or(String::new(), |task| format!(", first for {task}"));
-        format!("log line {}: {} reports of order {}{task}", f.line, f.count, f.order)
+        let place = place(f.file.as_deref(), f.line);
+        format!("{place}: {} reports of order {}{task}", f.count, f.order)
     };
     failures.map(line).collect()
 }
@@ -240,8 +249,8 @@ pub(super) fn killed(facts: &Facts<'_>) -> Option<Finding> {
     let ago = facts.sample.uptime.zip(kill.at_s).map(|(now, at)| now - at);
     let recent = ago.is_none_or(|ago| ago <= RECENT_S);
     let evidence = vec![format!(
-        "log line {}: {} was ended {}, the last of {}",
-        kill.line,
+        "{}: {} was ended {}, the last of {}",
+        place(kill.file.as_deref(), kill.line),
         kill.task,
         kill.ago(facts.sample.uptime),
         log.kills

@@ -8,6 +8,8 @@ mod settings;
 
 use pageblock::policy::DefragBlocks;
 
+pub(super) use self::compaction::attribute;
+
 use super::finding::{Command, Finding};
 use super::health::{self, ZoneHealth};
 use super::rates::Rates;

@@ -265,7 +265,8 @@ pub(in crate::log) fn is_of_oom(text: &str) -> bool {
 }
 
 fn is_kill(text: &str) -> bool {
-    text.contains("ut of memory") && killed(text).is_some()
+    // Up to 4.18 the line of the kill itself does not say why.
+    (text.contains("ut of memory") || text.contains(" total-vm:")) && killed(text).is_some()
 }
 
 /// Returns the number of the task that a line reports as killed.
