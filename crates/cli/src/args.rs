@@ -4,6 +4,8 @@
 pub(crate) mod bisect;
 pub(crate) mod doctor;
 #[cfg(feature = "full")]
+pub(crate) mod fleet;
+#[cfg(feature = "full")]
 pub(crate) mod guest;
 pub(crate) mod recording;
 #[cfg(feature = "full")]
@@ -129,6 +131,10 @@ pub(crate) enum Command {
     /// Tell how many large blocks compaction could make, and what holds the others; needs root on a live machine
     #[command(after_help = FORECAST_HELP)]
     Forecast(ForecastArgs),
+    /// Examine many machines at once: a summary on one screen, and a table with a row a host
+    #[cfg(feature = "full")]
+    #[command(after_help = fleet::FLEET_HELP)]
+    Fleet(fleet::FleetArgs),
     /// Watch this machine's memory in the terminal, or play back a recording, a flight file or a run
     #[cfg(feature = "full")]
     #[command(after_help = watch::WATCH_HELP)]

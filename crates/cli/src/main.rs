@@ -19,6 +19,8 @@ mod bisect;
 mod compare;
 mod doctor;
 mod explain;
+#[cfg(feature = "full")]
+mod fleet;
 mod flight;
 mod forecast;
 #[cfg(feature = "full")]
@@ -103,6 +105,8 @@ fn run(args: Args) -> anyhow::Result<Verdict> {
         Command::Repeat(args) => repeat::run(args),
         #[cfg(feature = "full")]
         Command::Bisect(args) => bisect::run(&args),
+        #[cfg(feature = "full")]
+        Command::Fleet(args) => fleet::run(&args),
         #[cfg(feature = "full")]
         Command::Sweep(args) => sweep::run(&args),
         #[cfg(feature = "full")]

@@ -11,6 +11,7 @@ pub mod checkup;
 pub mod class;
 mod error;
 pub mod explain;
+pub mod fleet;
 pub mod flight;
 pub mod forecast;
 pub mod gfp;

@@ -11,6 +11,8 @@ mod cache;
 pub mod compare;
 pub mod doctor;
 pub mod error;
+#[cfg(feature = "full")]
+pub mod fleet;
 pub mod grade;
 #[cfg(feature = "full")]
 pub mod guest;

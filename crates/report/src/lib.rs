@@ -13,6 +13,7 @@ pub mod chosen;
 pub mod contents;
 pub mod error_rates;
 pub mod explain;
+pub mod fleet;
 pub mod flight;
 pub mod forecast;
 pub mod full;

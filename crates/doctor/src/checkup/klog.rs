@@ -187,7 +187,9 @@ impl Signs {
         Self::of_reports(&crate::explain(log), log.lines().count())
     }
 
-    fn of_reports(found: &[Explanation], lines: usize) -> Self {
+    /// Finds the signs in the reports of a log of so many lines.
+    #[must_use]
+    pub fn of_reports(found: &[Explanation], lines: usize) -> Self {
         let mut signs = Self { lines, ..Self::default() };
         for of in found {
             signs.add(of);

@@ -1,0 +1,238 @@
+//! A machine among many: its examination as a row of a table.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use crate::checkup::{Checkup, Sample};
+use crate::explain::Explanation;
+
+/// What is known of a machine. Null: not known.
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
+pub struct Row {
+    /// The machine.
+    pub host: String,
+    /// What it was read from: `tree`, `flight`, `metrics`, `log`.
+    pub source: String,
+    /// The file or folder.
+    pub path: String,
+    /// Why it cannot be examined.
+    pub error: Option<String>,
+    /// What of it could not be read, though the rest was.
+    pub missing: Option<String>,
+    /// The kernel's release.
+    pub kernel: Option<String>,
+    /// Seconds since boot.
+    pub uptime_s: Option<f64>,
+    /// Memory in MiB.
+    pub total_mib: Option<u64>,
+    /// Free memory in MiB.
+    pub free_mib: Option<u64>,
+    /// Whether it is fragmented: `unknown`, `no`, `partly`, `yes`, `badly`.
+    pub fragmented: Option<String>,
+    /// Whether that hurts: `unknown`, `no`, `did`, `yes`.
+    pub hurts: Option<String>,
+    /// The severity of the worst finding.
+    pub severity: Option<String>,
+    /// The findings, the worst first.
+    pub findings: Vec<String>,
+    /// The first command of the worst finding.
+    pub first: Option<String>,
+    /// The class of most failures in the log.
+    pub class: Option<String>,
+    /// Failed allocations and OOM reports in the log.
+    pub failures: u64,
+    /// The order of most of them.
+    pub order: Option<u32>,
+    /// When the last was.
+    pub last_failure: Option<String>,
+    /// Tasks that the OOM killer ended, by the log.
+    pub oom_kills: u64,
+    /// The last of them, and when.
+    pub last_kill: Option<String>,
+    /// Who holds memory, in MiB.
+    pub held_mib: BTreeMap<String, u64>,
+    /// The share of free memory in blocks below order 3, 0 to 1.
+    pub unusable_order_3: Option<f64>,
+    /// The share of free memory in blocks below a pageblock, 0 to 1.
+    pub unusable_pageblock: Option<f64>,
+    /// The largest fragmentation index of the large zones for the order of a pageblock, 0 to 1; null where such a block is free.
+    pub index_pageblock: Option<f64>,
+    /// Figures a second between two samples, and an hour since boot.
+    pub rates: BTreeMap<String, f64>,
+}
+
+/// The holders that `/proc/meminfo` tells, and its lines for them.
+const HELD: [(&str, &[&str]); 9] = [
+    ("anonymous", &["AnonPages"]),
+    ("page_cache", &["Cached", "Buffers"]),
+    ("shmem", &["Shmem"]),
+    ("slab_reclaimable", &["SReclaimable"]),
+    ("slab_unreclaimable", &["SUnreclaim"]),
+    ("kernel_stacks", &["KernelStack"]),
+    ("page_tables", &["PageTables"]),
+    ("percpu", &["Percpu"]),
+    ("hugetlb", &["Hugetlb"]),
+];
+
+/// Counters of `/proc/vmstat` that are rates since boot: the column, and the names that add up to it, or begin so (`*`).
+const SINCE_BOOT: [(&str, &str); 6] = [
+    ("direct_compaction_per_hour", "compact_stall"),
+    ("compaction_in_vain_per_hour", "compact_fail"),
+    ("direct_reclaim_per_hour", "allocstall*"),
+    ("huge_faults_per_hour", "thp_fault_alloc"),
+    ("huge_faults_failed_per_hour", "thp_fault_fallback"),
+    ("oom_kills_per_hour", "oom_kill"),
+];
+
+impl Row {
+    /// Returns the row of a machine that cannot be examined.
+    #[must_use]
+    pub fn failed(host: &str, source: &str, path: &str, why: String) -> Self {
+        let (host, source, path) = (host.to_owned(), source.to_owned(), path.to_owned());
+        Self { host, source, path, error: Some(why), ..Self::default() }
+    }
+
+    /// Returns the row of a machine that was examined: by its last sample, and the examination.
+    #[must_use]
+    pub fn of(host: &str, source: &str, path: &str, sample: &Sample, of: &Checkup) -> Self {
+        let mib = |pages: u64| pages * of.page_kb / 1024;
+        let managed: Option<u64> = of.zones.iter().map(super::checkup::ZoneHealth::managed).sum();
+        let total = sample.kb("MemTotal").map(|kb| kb / 1024);
+        let share = |order: usize| of.unusable.get(order).map(|&share| share as f64 / 1000.0);
+        let pageblock = usize::from(of.pageblock_order);
+        let index =
+            of.zones.iter().filter_map(|zone| zone.fragmentation.get(pageblock).copied().flatten());
+        let missing: Vec<String> =
+            of.missing.iter().map(|m| format!("{}: {}", m.file, m.why)).collect();
+        let mut row = Self {
+            kernel: of.version.clone(),
+            uptime_s: of.uptime,
+            total_mib: total.or(managed.filter(|_| !of.zones.is_empty()).map(mib)),
+            free_mib: of.free.map(mib),
+            fragmented: word(&of.fragmented),
+            hurts: word(&of.hurts),
+            severity: of.severity().as_ref().and_then(word),
+            findings: of.findings.iter().map(|finding| finding.name.to_owned()).collect(),
+            first: of
+                .findings
+                .iter()
+                .find_map(|finding| Some(finding.commands.first()?.run.clone())),
+            missing: (!missing.is_empty()).then(|| missing.join("; ")),
+            held_mib: held(sample),
+            unusable_order_3: share(3),
+            unusable_pageblock: share(pageblock),
+            index_pageblock: index.max().map(|index| index as f64 / 1000.0),
+            rates: rates(sample, of),
+            ..Self::failed(host, source, path, String::new())
+        };
+        row.error = None;
+        row.log(of);
+        row
+    }
+
+    fn log(&mut self, of: &Checkup) {
+        let Some(log) = &of.log else { return };
+        let most = log.failures.iter().max_by_key(|failures| failures.count);
+        self.failures = log.failures.iter().map(|failures| failures.count).sum();
+        self.class = most.and_then(|failures| word(&failures.class));
+        self.order = most.map(|failures| failures.order);
+        self.last_failure = most.map(|failures| failures.last_ago(of.uptime));
+        self.oom_kills = log.kills;
+        let kill = log.last_kill.as_ref();
+        self.last_kill = kill.map(|kill| format!("{} {}", kill.task, kill.ago(of.uptime)));
+    }
+
+    /// Takes the holders and the kernel of the last report of a log that has them.
+    pub fn take_report(&mut self, found: &[Explanation]) {
+        let version = found.iter().rev().find_map(|of| of.report.version.clone());
+        self.kernel = self.kernel.take().or(version);
+        if self.held_mib.is_empty()
+            && let Some(of) = found.iter().rev().find(|of| !of.holders.is_empty())
+        {
+            let entry =
+                |holder: &crate::holders::Holder| Some((word(&holder.holding)?, holder.kb / 1024));
+            self.held_mib = of.holders.iter().filter_map(entry).collect();
+        }
+    }
+
+    /// Returns the version of its kernel without what distributions add: `6.1`.
+    #[must_use]
+    pub fn kernel_version(&self) -> Option<String> {
+        let mut parts = self.kernel.as_ref()?.split(['.', '-']);
+        Some(format!("{}.{}", parts.next()?, parts.next()?))
+    }
+
+    /// Returns the largest holder.
+    #[must_use]
+    pub fn holder(&self) -> Option<&str> {
+        self.held_mib.iter().max_by_key(|(_, mib)| **mib).map(|(name, _)| name.as_str())
+    }
+}
+
+/// Returns the name of a variant as JSON has it.
+fn word(value: &impl Serialize) -> Option<String> {
+    Some(serde_json::to_value(value).ok()?.as_str()?.to_owned())
+}
+
+fn held(sample: &Sample) -> BTreeMap<String, u64> {
+    let mut held = BTreeMap::new();
+    for (name, lines) in HELD {
+        let kb: Vec<u64> = lines.iter().filter_map(|line| sample.kb(line)).collect();
+        if !kb.is_empty() {
+            held.insert(name.to_owned(), kb.iter().sum::<u64>());
+        }
+    }
+    let shmem = held.get("shmem").copied().unwrap_or(0);
+    // Shared memory is in Cached too.
+    held.entry("page_cache".to_owned()).and_modify(|kb| *kb = kb.saturating_sub(shmem));
+    if held.get("page_cache") == Some(&0) && sample.kb("Cached").is_none() {
+        held.remove("page_cache");
+    }
+    if let (Some(total), Some(free)) = (sample.kb("MemTotal"), sample.kb("MemFree"))
+        && held.len() > 4
+    {
+        let counted: u64 = held.values().sum();
+        held.insert("uncounted".to_owned(), total.saturating_sub(free).saturating_sub(counted));
+    }
+    held.into_iter().map(|(name, kb)| (name, kb / 1024)).collect()
+}
+
+fn rates(sample: &Sample, of: &Checkup) -> BTreeMap<String, f64> {
+    let mut all = BTreeMap::new();
+    if let Some(rates) = &of.rates {
+        let figures = [
+            ("direct_compaction_per_s", rates.compact_stall),
+            ("compaction_in_vain_per_s", rates.compact_fail),
+            ("direct_reclaim_per_s", rates.direct_reclaim),
+            ("huge_faults_per_s", rates.thp_alloc),
+            ("huge_faults_failed_per_s", rates.thp_fallback),
+        ];
+        all.extend(figures.map(|(name, rate)| (name.to_owned(), rate)));
+    }
+    if let Some(pressure) = &of.pressure {
+        all.insert("pressure_some_percent".to_owned(), pressure.some[2]);
+    }
+    if let Some(hours) = sample.uptime.map(|s| s / 3600.0).filter(|hours| *hours > 0.0) {
+        for (name, counter) in SINCE_BOOT {
+            if let Some(count) = sum(sample, counter) {
+                all.insert(name.to_owned(), count as f64 / hours);
+            }
+        }
+    }
+    all
+}
+
+fn sum(sample: &Sample, counter: &str) -> Option<u64> {
+    let Some(prefix) = counter.strip_suffix('*') else {
+        return sample.vmstat.get(counter).copied();
+    };
+    let mut found = sample
+        .vmstat
+        .iter()
+        .filter(|(name, _)| name.starts_with(prefix))
+        .map(|(_, &n)| n)
+        .peekable();
+    found.peek()?;
+    Some(found.sum())
+}
