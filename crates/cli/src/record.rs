@@ -268,10 +268,11 @@ fn describe(summary: &Summary, why: &str) -> String {
 fn call_sites(recording: &Path) -> anyhow::Result<String> {
     let mut finder = CallSiteFinder::default();
     let recording = Recording::open(recording)?;
-    for record in recording.events()? {
+    let mut events = recording.events()?;
+    for record in &mut events {
         finder.push(&record?);
     }
-    Ok(pageblock_report::call_sites::print(&finder.finish(&recording)))
+    Ok(pageblock_report::call_sites::print(&finder.finish(&recording, events.lost())))
 }
 
 /// Returns the first of recording.pbrec, recording-2.pbrec, ... that is free.

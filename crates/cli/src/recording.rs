@@ -64,7 +64,7 @@ fn stacks(args: &LookArgs) -> anyhow::Result<Verdict> {
         bar.set(number);
     }
     drop(bar);
-    let of = finder.finish(&session.recording);
+    let of = finder.finish(&session.recording, session.columnar.losses.total());
     output::print(&match args.json {
         true => serde_json::to_string_pretty(&of)? + "\n",
         false => pageblock_report::call_sites::print(&of),

@@ -43,13 +43,14 @@ impl Trace {
         };
         let recording = Recording::open(&summary.out)?;
         let mut finder = CallSiteFinder::default();
-        for record in recording.events()? {
+        let mut events = recording.events()?;
+        for record in &mut events {
             finder.push(&record?);
             if interrupt::requested() {
                 return Ok(None);
             }
         }
-        Ok(Some(finder.finish(&recording)))
+        Ok(Some(finder.finish(&recording, events.lost())))
     }
 
     /// Switches tracing off; nothing is kept.

@@ -52,6 +52,7 @@ impl Session {
             bail!("--kernel and --proc are for captures: {} says both itself", path.display());
         }
         let mut session = Self::of(recording, watch)?;
+        session.note_hidden_losses(&path);
         pageblock_replay::infer::complete(&mut session.recording, &session.columnar)?;
         Ok(session)
     }
@@ -61,7 +62,24 @@ impl Session {
     /// # Errors
     /// If it cannot be read.
     pub fn recorded(path: &Path, capture: &CaptureOptions, watch: &Arc<dyn Watch>) -> Result<Self> {
-        Self::of(Recording::open_with(path, capture)?, watch)
+        let session = Self::of(Recording::open_with(path, capture)?, watch)?;
+        session.note_hidden_losses(path);
+        Ok(session)
+    }
+
+    /// Says where losses cannot be seen.
+    fn note_hidden_losses(&self, path: &Path) {
+        let is_capture = !self.recording.start_known && path.is_file();
+        // A file that cannot be read so is no such text.
+        if is_capture
+            && self.columnar.losses.total() == 0
+            && pageblock_recording::is_perf_script(path).unwrap_or(false)
+        {
+            self.watch.warn(&format!(
+                "{}: `perf script` prints lost events only with --show-lost-events: whether some were lost is not known",
+                in_line(&path.display().to_string())
+            ));
+        }
     }
 
     fn of(recording: Recording, watch: &Arc<dyn Watch>) -> Result<Self> {

@@ -200,7 +200,7 @@ fn held(session: &Session, watch: &Arc<dyn Watch>) -> Result<Option<StillHeld>> 
             return Ok(None);
         }
     }
-    let held = finder.finish(&session.recording).held;
+    let held = finder.finish(&session.recording, session.columnar.losses.total()).held;
     Ok((held.held > 0).then_some(held))
 }
 

@@ -10,6 +10,7 @@ mod error;
 mod events;
 mod examine;
 mod files;
+mod fleet;
 mod guest;
 mod import;
 mod kernel;
@@ -39,6 +40,8 @@ mod _pageblock {
     use super::examine::{doctor, explain, forecast, report};
     #[pymodule_export]
     use super::files::write_text;
+    #[pymodule_export]
+    use super::fleet::{fleet_hosts, fleet_report, fleet_run};
     #[pymodule_export]
     use super::guest::guest_run;
     #[pymodule_export]

@@ -81,7 +81,8 @@ impl Ring {
     /// Reports whether the oldest segment is not needed any more.
     fn can_drop(&mut self, bytes: u64) -> bool {
         let Some(second) = self.segments.get(1) else { return false };
-        if second.began.elapsed() >= self.plan.keep {
+        // What is kept begins when its state is taken.
+        if second.began.elapsed() >= self.plan.keep + self.state {
             return true;
         }
         self.shortened |= bytes > self.plan.bytes;

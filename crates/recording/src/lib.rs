@@ -23,7 +23,7 @@ pub use convert::salvage::salvage;
 pub use formats::capture::{Capture, Machine};
 pub use formats::events::Events;
 pub use formats::perf_data::PerfData;
-pub use formats::text::{TextLine, TextParser, TextReader};
+pub use formats::text::{TextLine, TextParser, TextReader, is_perf_script};
 pub use formats::trace_dat::TraceDat;
 pub use formats::tsv::{LineParser, TsvReader, write_line};
 pub use input::bytes::{Input, Line};

@@ -47,6 +47,12 @@ pub fn held(of: &StillHeld) -> String {
         grouped(of.held),
         grouped(of.blocks),
     );
+    if of.lost > 0 {
+        text += &format!(
+            "{} events were lost: frees may be among them, and then fewer pages are held\n",
+            grouped(of.lost)
+        );
+    }
     if of.held == 0 {
         return text;
     }

@@ -230,20 +230,28 @@ fn outliers(rows: &[&Row]) -> String {
         return String::new();
     }
     found.sort_by(|a, b| b.0.total_cmp(&a.0).then_with(|| a.1.cmp(&b.1)));
-    let mut table =
-        Table::new().text("far above the others").text("figure").number("it").number("median");
-    let more = found.len().saturating_sub(ROWS);
-    for (_, name, row, value, middle) in found.into_iter().take(ROWS) {
-        let number = |value: f64| format!("{value:.2}");
+    let mut figures: Vec<&str> = Vec::new();
+    for (_, name, ..) in &found {
+        if !figures.contains(&name.as_str()) {
+            figures.push(name);
+        }
+    }
+    let mut table = Table::new().text("far above the others in").number("hosts");
+    table = table.number("the farthest").number("median").text("such as");
+    let more = figures.len().saturating_sub(ROWS);
+    for figure in figures.into_iter().take(ROWS) {
+        let own: Vec<_> = found.iter().filter(|(_, name, ..)| name == figure).collect();
+        let hosts: Vec<_> = own.iter().take(2).map(|(_, _, row, ..)| cell(&row.host)).collect();
         table.row([
-            cell(&row.host).into_owned(),
-            cell(&name).into_owned(),
-            number(value),
-            number(middle),
+            cell(figure).into_owned(),
+            grouped(own.len() as u64),
+            format!("{:.2}", own[0].3),
+            format!("{:.2}", own[0].4),
+            hosts.join(", "),
         ]);
     }
     let more = if more > 0 {
-        format!("and {more} more: the table has them (-o)\n")
+        format!("and {more} more figures: the table has them (-o)\n")
     } else {
         String::new()
     };
@@ -294,7 +302,7 @@ mod tests {
         };
         assert_eq!(row("burst  "), "burst 3 6.1: 2, 5.15: 1 h02, h03");
         assert_eq!(row("6.1"), "6.1 6 0 2 20.3 ?");
-        assert_eq!(row("h03"), "h03 unusable_pageblock 0.90 0.21");
+        assert_eq!(row("unusable_pageblock"), "unusable_pageblock 1 0.90 0.21 h03");
         assert!(text.lines().count() <= 24, "{text}");
     }
 }

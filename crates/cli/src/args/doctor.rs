@@ -9,7 +9,7 @@ use pageblock_doctor::flight::When;
 pub(crate) const DOCTOR_HELP: &str = "\
 Reads files of /proc and /sys twice, and changes nothing; what is missing or not permitted is said. DIR is a copied tree
 with proc and sys, such as a sosreport, or a folder with the files of /proc themselves. A moment of a flight file is a
-time in UTC (2026-11-23T18:40:00Z, 18:40:00 of its last day) or -10m before its last sample.
+local time (03:12 of its last day, 2026-11-23 03:12:05), one in UTC (the same with a Z), or -10m before its last sample.
 Exit status: 0 where nothing is wrong or only notices, 1 for warnings, 3 where it hurts now, 2 for wrong usage or input.";
 
 pub(crate) const FLIGHT_HELP: &str = "\
@@ -20,7 +20,7 @@ pageblock doctor --flight FILE              the examination of a minute of it
 Reads files of /proc and /sys and writes FILE alone: at most 1 MB an hour, under 0.5 % of a CPU. docs/flight.md has more.";
 
 const SHOW_HELP: &str = "\
-A TIME is in UTC (2026-11-23T18:40:00Z, 18:40:00 of the last day) or before the last sample (-10m).
+A TIME is local (03:12 of the last day, 2026-11-23 03:12:05), in UTC (the same with a Z), or before the last sample (-10m).
 Exit status: 0 where nothing happened, 1 for stalls and for parts that cannot be read, 3 for failed allocations and OOM, 2 for wrong usage or input.";
 
 const BUNDLE_HELP: &str = "\

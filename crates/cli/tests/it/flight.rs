@@ -120,7 +120,7 @@ fn wrong_files_sizes_and_times_are_refused() {
     refuses("flight --size 0", "error: invalid value '0' for '--size <MIB>'");
     refuses(
         "flight show a --from yesterday",
-        "error: invalid value 'yesterday' for '--from <TIME>': a time in UTC",
+        "error: invalid value 'yesterday' for '--from <TIME>': a local time such as 03:12",
     );
     let empty = folder.path().join("empty.ring");
     let root = folder.path().join("root");

@@ -88,6 +88,35 @@ fn huge_pages_that_could_be_had_are_metrics() {
     assert!(names(&text).is_subset(&names(&documented)));
 }
 
+/// The unit writes to the first folder that exists of those that distributions use, and says so where none does.
+#[test]
+fn the_unit_finds_the_folder_of_the_collector() {
+    let unit = fs::read_to_string(contrib("systemd/pageblock-metrics.service")).unwrap();
+    let start = unit.lines().find_map(|line| line.strip_prefix("ExecStart=/bin/sh -c '")).unwrap();
+    let writable = unit.lines().find_map(|line| line.strip_prefix("ReadWritePaths=")).unwrap();
+    let root = tempfile::tempdir().expect("a folder");
+    let below = |path: &str| format!("{}{path}", root.path().display());
+    // systemd passes $$ as $.
+    let script = start.strip_suffix('\'').unwrap().replace("$$", "$");
+    let script =
+        script.replace("/var/lib", &below("/var/lib")).replace("/usr/local/bin/pageblock", "echo");
+    let run = || ran(Command::new("sh").args(["-c", &script]));
+    let none = run();
+    assert_eq!(none.status, 2);
+    assert!(none.stderr.starts_with("no folder of the textfile collector"), "{}", none.stderr);
+    // Debian's, then one that was made by hand.
+    for folder in ["/var/lib/prometheus/node-exporter", "/var/lib/node_exporter/textfile"] {
+        fs::create_dir_all(below(folder)).unwrap();
+        let out = run();
+        assert_eq!(
+            out.stdout.trim_end(),
+            format!("metrics --out {}/pageblock.prom", below(folder))
+        );
+        let mut paths = writable.split(' ').map(|path| path.trim_start_matches('-'));
+        assert!(paths.any(|path| folder.starts_with(path)), "{folder} is not writable");
+    }
+}
+
 #[test]
 fn alerts_and_the_dashboard_name_only_metrics_that_exist() {
     let text = metrics();

@@ -1,6 +1,6 @@
 //! Moments as users write them.
 
-use std::time::{Duration, UNIX_EPOCH};
+use chrono::{DateTime, Local, NaiveDate, NaiveTime, TimeZone, Timelike};
 
 use super::read::Flight;
 use crate::error::Error;
@@ -13,37 +13,31 @@ const DAY_MS: u64 = 86_400_000;
 pub enum When {
     /// A time: milliseconds since 1970.
     At(u64),
-    /// A time of the last day: milliseconds since midnight.
+    /// A time of the last day in UTC: milliseconds since midnight.
     OfDay(u64),
+    /// A time of the last day in the local time of this machine: seconds since midnight.
+    OfLocalDay(u32),
     /// Milliseconds before the last sample.
     Before(u64),
 }
 
 impl When {
-    /// Reads a time in UTC (`2026-11-23T18:40:05Z`, `18:40:05`) or before the last sample (`-10m`, `-1h30m`).
+    /// Reads a time in the local time of this machine (`03:12`, `03:12:05`, `2026-11-23 03:12`), in UTC or another zone
+    /// (`03:12Z`, `2026-11-23T18:40:05Z`, `2026-11-23T18:40:05+02:00`), or before the last sample (`-10m`, `-1h30m`).
     ///
     /// # Errors
     /// Which forms are allowed, if the text has none of them.
     pub fn new(text: &str) -> Result<Self, String> {
-        let refused = || {
-            format!("a time in UTC such as 2026-11-23T18:40:05Z or 18:40:05, or -10m; not '{text}'")
+        let found = match text.strip_prefix('-') {
+            Some(before) => before_last(before),
+            None if text.contains('-') => of_date(text),
+            None => of_day(text),
         };
-        let ms = |time: Duration| u64::try_from(time.as_millis()).ok();
-        let found = if let Some(before) = text.strip_prefix('-') {
-            humantime::parse_duration(before).ok().and_then(ms).map(Self::Before)
-        } else if text.contains('-') {
-            let time = humantime::parse_rfc3339_weak(text).ok();
-            time.and_then(|time| ms(time.duration_since(UNIX_EPOCH).ok()?)).map(Self::At)
-        } else {
-            // The rest of the form is that of a time.
-            let time = humantime::parse_rfc3339_weak(&format!(
-                "1970-01-01T{}",
-                text.trim_end_matches('Z')
-            ))
-            .ok();
-            time.and_then(|time| ms(time.duration_since(UNIX_EPOCH).ok()?)).map(Self::OfDay)
-        };
-        found.ok_or_else(refused)
+        found.ok_or_else(|| {
+            format!(
+                "a local time such as 03:12 or 2026-11-23 03:12:05, the same in UTC with a Z at its end, or -10m; not '{text}'"
+            )
+        })
     }
 
     /// Returns the milliseconds since 1970, by the time of the last sample.
@@ -52,6 +46,7 @@ impl When {
         match self {
             Self::At(ms) => ms,
             Self::Before(ms) => last_ms.saturating_sub(ms),
+            Self::OfLocalDay(second) => local_day(last_ms, second).unwrap_or(last_ms),
             Self::OfDay(ms) => {
                 let today = last_ms - last_ms % DAY_MS + ms;
                 // Later than the last sample: the day before.
@@ -59,6 +54,53 @@ impl When {
             }
         }
     }
+}
+
+fn before_last(text: &str) -> Option<When> {
+    let before = humantime::parse_duration(text).ok()?;
+    u64::try_from(before.as_millis()).ok().map(When::Before)
+}
+
+/// Reads a time of day, with seconds or without.
+fn time_of_day(text: &str) -> Option<NaiveTime> {
+    let of = |form| NaiveTime::parse_from_str(text, form).ok();
+    of("%H:%M:%S").or_else(|| of("%H:%M"))
+}
+
+fn of_day(text: &str) -> Option<When> {
+    let utc = text.strip_suffix('Z');
+    let second = time_of_day(utc.unwrap_or(text))?.num_seconds_from_midnight();
+    Some(match utc {
+        Some(_) => When::OfDay(u64::from(second) * 1000),
+        None => When::OfLocalDay(second),
+    })
+}
+
+fn of_date(text: &str) -> Option<When> {
+    let at = |ms: i64| u64::try_from(ms).ok().map(When::At);
+    if let Ok(zoned) = DateTime::parse_from_rfc3339(&text.replacen(' ', "T", 1)) {
+        return at(zoned.timestamp_millis());
+    }
+    let utc = text.strip_suffix('Z');
+    let (date, time) = utc.unwrap_or(text).split_once(['T', ' '])?;
+    let date = NaiveDate::parse_from_str(date, "%Y-%m-%d").ok()?.and_time(time_of_day(time)?);
+    match utc {
+        Some(_) => at(date.and_utc().timestamp_millis()),
+        // An hour that is there twice is its first; one that is left out does not exist.
+        None => at(Local.from_local_datetime(&date).earliest()?.timestamp_millis()),
+    }
+}
+
+/// Returns the last such time of a local day up to a moment.
+fn local_day(last_ms: u64, second: u32) -> Option<u64> {
+    let last = Local.timestamp_millis_opt(i64::try_from(last_ms).ok()?).single()?;
+    let time = NaiveTime::from_num_seconds_from_midnight_opt(second, 0)?;
+    let days = [last.date_naive(), last.date_naive().pred_opt()?];
+    let found = days.into_iter().find_map(|day| {
+        let at = Local.from_local_datetime(&day.and_time(time)).earliest()?;
+        (at <= last).then_some(at)
+    });
+    u64::try_from(found?.timestamp_millis()).ok()
 }
 
 /// Returns the times of the first and the last sample, milliseconds since 1970.
@@ -109,10 +151,26 @@ mod tests {
         let last = When::new("2026-11-23T18:40:05Z").unwrap().ms(0);
         assert_eq!(super::super::time(last), "2026-11-23T18:40:05Z");
         let text = |when: &str| super::super::time(When::new(when).unwrap().ms(last));
-        assert_eq!(text("18:39:00"), "2026-11-23T18:39:00Z");
+        assert_eq!(text("18:39:00Z"), "2026-11-23T18:39:00Z");
+        assert_eq!(text("03:12Z"), "2026-11-23T03:12:00Z");
         assert_eq!(text("19:00:00Z"), "2026-11-22T19:00:00Z");
         assert_eq!(text("-1h 30m"), "2026-11-23T17:10:05Z");
-        assert_eq!(text("2026-11-20 01:02:03"), "2026-11-20T01:02:03Z");
+        assert_eq!(text("2026-11-20 01:02:03Z"), "2026-11-20T01:02:03Z");
+        assert_eq!(text("2026-11-20T01:02:03+02:00"), "2026-11-19T23:02:03Z");
+        // Without a zone it is local time: what the clock of this machine shows.
+        let local = |when: &str| {
+            let ms = When::new(when).unwrap().ms(last);
+            let at = Local.timestamp_millis_opt(ms as i64).unwrap();
+            assert!(ms <= last && last - ms <= DAY_MS);
+            at.format("%H:%M:%S").to_string()
+        };
+        assert_eq!(
+            (local("18:39:00"), local("03:12")),
+            ("18:39:00".to_owned(), "03:12:00".to_owned())
+        );
+        let dated = When::new("2026-11-20 01:02:03").unwrap().ms(last);
+        let dated = Local.timestamp_millis_opt(dated as i64).unwrap();
+        assert_eq!(dated.format("%Y-%m-%d %H:%M:%S").to_string(), "2026-11-20 01:02:03");
         for wrong in ["", "-", "yesterday", "25:00:00", "-5x", "2026-13-01T00:00:00Z"] {
             assert!(When::new(wrong).is_err(), "{wrong}");
         }

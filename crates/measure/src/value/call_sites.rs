@@ -37,6 +37,8 @@ pub struct StillHeld {
     pub asked: u64,
     /// Those that are still held at the end.
     pub held: u64,
+    /// Events that were lost: frees may be among them, and then fewer pages are held.
+    pub lost: u64,
     /// The pageblocks that they are in.
     pub blocks: u64,
     /// The order of a pageblock.

@@ -40,6 +40,12 @@ pub(super) fn html(of: &PageHolders) -> String {
         grouped(*held),
         grouped(*blocks),
     );
+    if of.held.lost > 0 {
+        html += &format!(
+            "<p class=\"warning\">{} events were lost: frees may be among them, and then fewer pages are held.</p>\n",
+            grouped(of.held.lost)
+        );
+    }
     html += "<div class=\"scroll\"><table><thead><tr>";
     for column in
         ["", "command", "slab", "call site", "type", "asked", "held", "pageblocks", "alone"]

@@ -37,8 +37,15 @@ fn holders(name: &str) -> PageHolders {
     };
     let map = vec![HeldBlock { block: 513, holder: 0, pages: 3_060 }];
     let holders = vec![holder];
-    let held =
-        StillHeld { asked: 394_226, held: 3_060, blocks: 1, pageblock_order: 9, holders, map };
+    let held = StillHeld {
+        asked: 394_226,
+        held: 3_060,
+        lost: 7,
+        blocks: 1,
+        pageblock_order: 9,
+        holders,
+        map,
+    };
     PageHolders { name: name.into(), held }
 }
 

@@ -38,6 +38,7 @@ from ._pageblock import (
 )
 from ._answer import Tuned
 from ._bisect import bisect
+from ._fleet import fleet
 from ._sweep import sweep
 from ._tune import tune
 
@@ -55,6 +56,7 @@ __all__ = [
     "compare",
     "doctor",
     "explain",
+    "fleet",
     "forecast",
     "guest_run",
     "kernels",

@@ -373,6 +373,26 @@ impl TextReader {
     }
 }
 
+/// Reports whether a file looks as `perf script` prints events: with their group. It prints lost events only if it is told to
+/// (`--show-lost-events`).
+///
+/// # Errors
+/// If the file cannot be read.
+pub fn is_perf_script(path: &Path) -> Result<bool, Error> {
+    let mut input = Input::open(path)?;
+    for _ in 0..HEADING {
+        let Some(line) = input.next_line()? else { return Ok(false) };
+        let has = |text: &[u8]| line.bytes.windows(text.len()).any(|own| own == text);
+        if has(b" kmem:mm_page_") && has(b": page=") {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+/// The lines in which an event of `perf script` must stand: its heading has fewer.
+const HEADING: usize = 200;
+
 impl Capture for TextReader {
     /// Takes every file: a line that is no event says so.
     fn recognizes(_: &[u8]) -> bool {

@@ -189,6 +189,7 @@ impl HolderFinder {
         StillHeld {
             asked: holders.iter().map(|holder| holder.asked).sum(),
             held: holders.iter().map(|holder| holder.held).sum(),
+            lost: 0,
             blocks: blocks.len() as u64,
             pageblock_order: pageblock,
             holders,

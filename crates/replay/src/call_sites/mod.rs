@@ -99,14 +99,16 @@ impl CallSiteFinder {
         }
     }
 
-    /// Returns the call sites, after the last event of a recording.
+    /// Returns the call sites, after the last event of a recording that lost so many.
     #[must_use]
-    pub fn finish(self, of: &Recording) -> CallSites {
+    pub fn finish(self, of: &Recording, lost: u64) -> CallSites {
         let mut names = of.comms.clone();
         for pid in recorder(of) {
             names.insert(pid, RECORDER.to_owned());
         }
-        self.named(&names, of.pageblock_order)
+        let mut sites = self.named(&names, of.pageblock_order);
+        sites.held.lost = lost;
+        sites
     }
 
     fn named(self, names: &BTreeMap<u32, String>, pageblock: Order) -> CallSites {

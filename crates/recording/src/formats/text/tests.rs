@@ -85,3 +85,21 @@ fn other_lines_are_recognised() {
     check("hello", "allowed: an event as ftrace,");
     check("wl-1 [001] 1.5: mm_page_free: pfn=0xzz order=0", "allowed: a number after pfn=,");
 }
+
+/// `perf script` prints the group of an event; tracefs and trace-cmd do not.
+#[test]
+fn text_of_perf_script_is_told_from_that_of_others() {
+    let folder = tempfile::tempdir().unwrap();
+    let is = |text: &str| {
+        let path = folder.path().join("trace.txt");
+        std::fs::write(&path, text).unwrap();
+        is_perf_script(&path).unwrap()
+    };
+    assert!(is(
+        "# captured on: x\n   wl 26389 [000]  9386.850200:     kmem:mm_page_free: page=0x1 pfn=0x5fb1d6 order=0\n"
+    ));
+    assert!(!is(
+        "   wl-26389 [000] ..... 9386.850200: mm_page_free: page=0x1 pfn=0x5fb1d6 order=0\n"
+    ));
+    assert!(!is(""));
+}
