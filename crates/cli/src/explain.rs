@@ -2,6 +2,7 @@
 
 use std::io::{IsTerminal, Read};
 
+use pageblock_doctor::group::grouped;
 use pageblock_doctor::window::Window;
 use pageblock_plan::logs::{Logs, explain_all};
 use pageblock_report::explain as print;
@@ -16,7 +17,7 @@ pub(crate) fn run(args: &ExplainArgs) -> anyhow::Result<Verdict> {
         output::note(&format!("explain: {note}\n"));
     }
     output::print(&match args.json {
-        true => serde_json::to_string_pretty(&found)? + "\n",
+        true => serde_json::to_string_pretty(&grouped(&found))? + "\n",
         false => print::print(&found, lines),
     })?;
     Ok(if found.is_empty() { Verdict::No } else { Verdict::Yes })

@@ -32,7 +32,7 @@ pub(crate) struct TrialArgs {
 }
 
 /// The remedies, for a bar.
-const TRIALS: u64 = 8;
+const TRIALS: u64 = 11;
 
 pub(crate) fn run(
     args: &ForecastArgs,

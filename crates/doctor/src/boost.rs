@@ -2,7 +2,8 @@
 //!
 //! `low` and `high` are above `min` by the same distance, which is at least a quarter of `min` without the boost (1.8.4 and
 //! 1.8.5 of the rules of watermarks): what of `min` is more than four distances is a boost. Where the distance is larger,
-//! a `min` that rises from report to report while the distance stays shows it.
+//! a `min` that rises from report to report while the distance stays may be one, or a larger `vm.min_free_kbytes`: a boost
+//! grows by whole pageblocks up to 1.5 times `high` (`boost_watermark`), and a setting raises every zone.
 
 use std::collections::BTreeMap;
 
@@ -31,13 +32,32 @@ pub(crate) fn infer(reports: &mut [Report]) {
             continue;
         }
         let rounding = ROUNDING_PAGES * report.memory.page_kb();
+        let rose = |zone: &Zone| {
+            let (key, min) = (key(zone)?, zone.min?);
+            Some(min > least.get(&key)? + rounding)
+        };
+        let rises: Vec<bool> = report.memory.zones.iter().filter_map(rose).collect();
+        let all_rose = rises.len() > 1 && rises.iter().all(|rose| *rose);
         for zone in report.memory.zones.iter_mut().filter(|zone| zone.boost.is_none()) {
             let (Some(key), Some(min)) = (key(zone), zone.min) else { continue };
             let own = min.saturating_sub(4 * key.3);
-            let risen = min - least.get(&key).copied().unwrap_or(min).min(min);
+            let before = least.get(&key).copied().unwrap_or(min).min(min);
+            let risen =
+                if is_step(min - before, before + 2 * key.3, rounding) { min - before } else { 0 };
+            let risen = if all_rose { 0 } else { risen };
             zone.inferred_boost = Some(own.max(risen)).filter(|boost| *boost > rounding);
         }
     }
+}
+
+/// The size of a pageblock, or a part of it, on every machine, in kB.
+const PAGEBLOCK_KB: u64 = 2048;
+
+/// Returns whether a rise of `min` can be a boost: whole pageblocks, or 1.5 times `high`, both in kB.
+const fn is_step(risen: u64, high: u64, rounding: u64) -> bool {
+    let over = risen % PAGEBLOCK_KB;
+    let is_whole = over <= rounding || PAGEBLOCK_KB - over <= rounding;
+    is_whole || risen.abs_diff(high / 2 * 3) <= rounding
 }
 
 /// Returns what stays of a zone while it is boosted; `None` where marks were not printed, or are no kernel's.
@@ -65,6 +85,32 @@ mod tests {
         explain(&log).iter().map(|found| found.report.memory.zones[0].inferred_boost).collect()
     }
 
+    /// Two zones that rise together: the setting did it, though one rises by whole pageblocks.
+    #[test]
+    fn a_setting_raises_every_zone() {
+        let report = |mins: [u64; 2]| {
+            let zone = |name: &str, min: u64, managed: u64| {
+                let (low, high) = (min + 9000, min + 18_000);
+                format!(
+                    "Node 0 {name} free:90000kB min:{min}kB low:{low}kB high:{high}kB managed:{managed}kB\n"
+                )
+            };
+            format!(
+                "app: page allocation failure: order:0, mode:0x0(GFP_KERNEL)\nCPU: 0 PID: 1 Comm: app Not tainted 5.4.1 #1\n\
+                 Mem-Info:\n{}{}",
+                zone("DMA32", mins[0], 800_000),
+                zone("Normal", mins[1], 1_600_000)
+            )
+        };
+        let of = |second: [u64; 2]| {
+            let log = report([2000, 4000]) + &report(second);
+            let found = explain(&log);
+            found[1].report.memory.zones.iter().map(|zone| zone.inferred_boost).collect::<Vec<_>>()
+        };
+        assert_eq!(of([4048, 8096]), [None, None]);
+        assert_eq!(of([2000, 8096]), [None, Some(4096)]);
+    }
+
     #[test]
     fn marks_tell_the_boost_that_is_not_printed() {
         for (version, mins, distance, expected) in [
@@ -72,8 +118,12 @@ mod tests {
             ("5.4.1", &[4000][..], 1000, &[None][..]),
             ("5.4.1", &[16_260 + 36_580], 4065, &[Some(36_580)]),
             // The distance is that of vm.watermark_scale_factor: a second report shows it.
-            ("5.4.1", &[4000, 8000], 9000, &[None, Some(4000)]),
-            ("4.19.1", &[4000, 8000], 1000, &[None, None]),
+            ("5.4.1", &[4000, 8096], 9000, &[None, Some(4096)]),
+            // The most that there is: 1.5 times `high`.
+            ("5.4.1", &[4000, 37_000], 9000, &[None, Some(33_000)]),
+            // No pageblock is 4000 kB: somebody raised vm.min_free_kbytes.
+            ("5.4.1", &[4000, 8000], 9000, &[None, None]),
+            ("4.19.1", &[4000, 8096], 1000, &[None, None]),
         ] {
             assert_eq!(boosts(version, mins, distance), expected, "{version} {mins:?}");
         }

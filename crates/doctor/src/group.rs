@@ -2,9 +2,11 @@
 
 use std::collections::BTreeMap;
 
+use serde::Serialize;
+
 use crate::Explanation;
 use crate::class::Class;
-use crate::log::Kind;
+use crate::log::{Kind, Stamp};
 
 /// The most names of a kind of difference.
 const NAMES: usize = 5;
@@ -19,7 +21,7 @@ pub struct Group {
 }
 
 /// How the reports of a group differ: names with their counts, the most frequent first.
-#[derive(Clone, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize)]
 pub struct Differences {
     /// The tasks that asked.
     pub tasks: Vec<(String, usize)>,
@@ -31,6 +33,59 @@ pub struct Differences {
     pub free: Option<(String, u64, u64)>,
     /// How many reports the kernel left out.
     pub suppressed: u64,
+}
+
+/// Where a report stands.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+pub struct Seen {
+    /// The file, where several were read.
+    pub file: Option<String>,
+    /// The line.
+    pub line: usize,
+    /// Microseconds since boot.
+    pub at_us: Option<u64>,
+    /// The time of day.
+    pub at: Option<Stamp>,
+}
+
+/// The reports that have one answer, as they are written: that which says most, and how often, when and how they differ.
+#[derive(Debug, Serialize)]
+pub struct Grouped<'e> {
+    /// How many reports there are; of a notice, how many lines.
+    pub count: u64,
+    /// The first.
+    pub first: Seen,
+    /// The last.
+    pub last: Seen,
+    /// How they differ.
+    pub differences: Differences,
+    /// The one that says most.
+    #[serde(flatten)]
+    pub shown: &'e Explanation,
+}
+
+/// Returns the groups of explanations as they are written.
+#[must_use]
+pub fn grouped(found: &[Explanation]) -> Vec<Grouped<'_>> {
+    let seen = |of: &Explanation| Seen {
+        file: of.file.clone(),
+        line: of.report.line,
+        at_us: of.report.at_us,
+        at: of.report.at,
+    };
+    let of = |group: &Group| {
+        let shown = &found[group.shown];
+        let at = |member: Option<&usize>| seen(member.map_or(shown, |&at| &found[at]));
+        let (first, mut last) = (at(group.members.first()), at(group.members.last()));
+        let mut count = group.members.len() as u64;
+        if let Some(notice) = &shown.report.notice {
+            count = notice.count;
+            (last.line, last.at_us, last.at) =
+                (notice.last_line, notice.last_at_us, notice.last_at);
+        }
+        Grouped { count, first, last, differences: group.differences(found), shown }
+    };
+    groups(found).iter().map(of).collect()
 }
 
 /// What equal reports have in common.
@@ -137,5 +192,12 @@ mod tests {
         let differ = groups[0].differences(&found);
         assert_eq!(differ.tasks, [("app/0".to_owned(), 500), ("app/1".to_owned(), 500)]);
         assert_eq!(differ.free, Some(("node 0 Normal".to_owned(), 400, 1399)));
+        let written = serde_json::to_value(grouped(&found)).unwrap();
+        assert_eq!((&written[0]["count"], &written[1]["count"]), (&1000.into(), &1.into()));
+        assert_eq!(
+            (&written[0]["first"]["line"], &written[0]["last"]["line"]),
+            (&1.into(), &4996.into())
+        );
+        assert_eq!(written[0]["report"]["order"], 0);
     }
 }

@@ -28,6 +28,14 @@ pub fn has_sysctl(version: Option<&KernelVersion>, name: &str) -> bool {
     SYSCTLS.iter().any(|&(known, since, _)| known == name && is_since(version, since))
 }
 
+/// Tells whether a kernel can compact memory: from 2.6.35 (748446bb6b5a), and those of RHEL 6; true if its version is unknown.
+pub(crate) fn has_compaction(version: Option<&KernelVersion>) -> bool {
+    version.is_none_or(|version| {
+        let is_old = (version.major, version.minor) == (2, 6) && version.patch < 35;
+        !is_old || version.text.contains(".el6")
+    })
+}
+
 /// Tells whether a kernel boosts watermarks; true if its version is unknown.
 pub(crate) fn has_boost(version: Option<&str>) -> bool {
     is_since(version.and_then(KernelVersion::parse).as_ref(), (5, 0))

@@ -63,6 +63,9 @@ pub fn remedies(
     let (compact, compaction) = judge.compact()?;
     add(compact)?;
     add(judge.request()?)?;
+    for remedy in judge.huge_page_faults()? {
+        add(remedy)?;
+    }
     for remedy in judge.drop_caches()? {
         add(remedy)?;
     }
@@ -211,7 +214,42 @@ impl Judge<'_> {
 
     /// Returns the row for what a request of the order does by itself.
     fn request(&self) -> Result<Remedy, Error> {
-        let order = self.order;
+        let name = format!("let a request of order {} compact", self.order);
+        self.request_of(self.order, name)
+    }
+
+    /// Returns the rows for the settings by which a fault for a huge page compacts itself, or leaves it to kcompactd.
+    fn huge_page_faults(&self) -> Result<Vec<Remedy>, Error> {
+        let file = "/sys/kernel/mm/transparent_hugepage/defrag";
+        let name = |mode: &str| format!("transparent_hugepage/defrag={mode}");
+        let Some(now) = &self.state.thp_defrag else {
+            let why = "this kernel has no transparent huge pages, or their settings were not read";
+            return Ok(vec![not_here("transparent_hugepage/defrag", why)]);
+        };
+        let tried = self.request_of(self.state.pageblock_order(), name("always"))?;
+        let modes = [
+            ("always", "; each such fault stalls for it"),
+            ("defer", "; kcompactd does it, later: the fault itself gets small pages"),
+        ];
+        let row = |(mode, what): (&str, &str)| match now == mode {
+            true => Remedy {
+                verdict: Verdict::GainsNothing,
+                name: name(mode),
+                why: format!("it is set so: {}{what}", tried.why),
+                ..tried.clone()
+            },
+            false => Remedy {
+                name: name(mode),
+                command: Some(format!("echo {mode} > {file}")),
+                why: format!("{}{what}", tried.why),
+                ..tried.clone()
+            },
+        };
+        Ok(modes.map(row).to_vec())
+    }
+
+    /// Returns the row for what a request of an order does by itself.
+    fn request_of(&self, order: Order, name: String) -> Result<Remedy, Error> {
         let served = self.state.try_both(|trial| {
             let before = trial.free_blocks(order);
             (before > 0 || trial.compact_for(order), trial.moved, before)
@@ -234,7 +272,6 @@ impl Judge<'_> {
         };
         let cost = Cost { moved: Span::of(moved, most), ..Cost::default() };
         let sure = if worst == best { Confidence::Medium } else { Confidence::Low };
-        let name = format!("let a request of order {order} compact");
         Ok(Remedy { name, command: None, verdict, effect: None, cost, confidence: Some(sure), why })
     }
 

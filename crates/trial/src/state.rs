@@ -71,6 +71,8 @@ pub struct State {
     pub version: String,
     /// The preset whose rules are used for it.
     pub preset: &'static str,
+    /// The setting of `transparent_hugepage/defrag`, where it was read.
+    pub(crate) thp_defrag: Option<String>,
     /// The orders of the failures in the kernel's log, with their counts, most frequent first.
     pub failed: Vec<(u32, u64)>,
     /// The share of free memory in blocks below a pageblock that is where `pagetypeinfo` says, in percent; `None`
@@ -121,6 +123,13 @@ impl Sink for Writer {
     }
 }
 
+/// Returns the setting of `transparent_hugepage/defrag`: `always defer [madvise] never`.
+fn thp_defrag(source: &Source) -> Option<String> {
+    let text = source.tree.setting("/sys/kernel/mm/transparent_hugepage/defrag")?;
+    let (_, rest) = text.split_once('[')?;
+    rest.split_once(']').map(|(mode, _)| mode.to_owned())
+}
+
 impl State {
     /// Reads the state of the machine below a root: `/`, a copied tree, or a recording (its start). `begin` is
     /// called with the number of frames to read. `watch` is called with the number read so far, and returns whether
@@ -155,6 +164,7 @@ impl State {
         Ok(Self {
             version: version.to_string(),
             preset: preset.name,
+            thp_defrag: thp_defrag(&source),
             failed,
             agreement,
             on_cpu_lists: source.zones.iter().map(Zone::on_cpu_lists).sum(),

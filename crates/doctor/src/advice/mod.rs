@@ -9,7 +9,7 @@ use serde::Serialize;
 use crate::class::{COSTLY_ORDER, Class};
 use crate::gfp::is_optional;
 use crate::holders::Holding;
-use crate::interfaces::has_sysctl;
+use crate::interfaces::{has_compaction, has_sysctl};
 use crate::log::{Cgroup, Lack, Purpose, Share};
 
 pub(crate) use self::notice::of_notice;
@@ -206,7 +206,12 @@ fn of_fragmentation(case: &Case<'_>, has: &dyn Fn(&str) -> bool) -> Vec<Advice> 
         )];
     }
     let mut all = Vec::new();
-    if flags.has(Gfp::DIRECT_RECLAIM) {
+    if !has_compaction(case.version) {
+        all.push(advice(
+            "a kernel from 2.6.35 on, or single pages in the driver that asks",
+            "this kernel cannot move pages: large blocks come back only as processes and caches go",
+        ));
+    } else if flags.has(Gfp::DIRECT_RECLAIM) {
         all.push(advice(
             "echo 1 > /proc/sys/vm/compact_memory, once, and look again",
             "compaction joins free memory where the pages between are movable; if it does not help, unmovable \

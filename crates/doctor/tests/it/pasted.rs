@@ -285,3 +285,22 @@ fn lines_without_a_report_are_explained_once() {
         assert_eq!(notice.task.as_deref(), task, "{name}");
     }
 }
+
+/// Before 2.6.35 nothing compacts, but for kernels of RHEL 6, which have it from later ones.
+#[test]
+fn kernels_without_compaction_are_not_told_to_compact() {
+    let log = |version: &str| {
+        format!(
+            "app: page allocation failure. order:3, mode:0xd0\nPid: 9, comm: app Not tainted {version} #1\nMem-Info:\n\
+             Node 0 Normal free:900000kB min:11000kB low:13000kB high:16000kB present:8000000kB\n\
+             lowmem_reserve[]: 0 0 0 0\nNode 0 Normal: 200000*4kB 12000*8kB 250*16kB 0*32kB 0*64kB = 900000kB\n"
+        )
+    };
+    for (version, compacts) in [("2.6.32", false), ("2.6.32-754.el6.x86_64", true), ("3.2.0", true)]
+    {
+        let found = pageblock_doctor::explain(&log(version));
+        assert_eq!(found[0].class, pageblock_doctor::class::Class::Fragmentation, "{version}");
+        let told = found[0].helps.iter().any(|advice| advice.what.contains("compact_memory"));
+        assert_eq!(told, compacts, "{version}: {:?}", found[0].helps);
+    }
+}

@@ -139,3 +139,26 @@ fn the_order_that_failed_in_the_log_is_the_one_that_matters() {
     fs::remove_file(folder.path().join("proc/version")).unwrap();
     assert!(matches!(State::read(folder.path(), &|_| (), &|_| false), Err(Error::NoVersion)));
 }
+
+/// A fault compacts as a request of a pageblock's order does; the setting that is on needs no command.
+#[test]
+fn modes_of_huge_pages_are_tried() {
+    let folder = guest("dust", "612");
+    let none = trials(folder.path(), Some(9));
+    assert_eq!(row(&none, "transparent_hugepage/defrag").verdict, Verdict::NotHere);
+    let huge = folder.path().join("sys/kernel/mm/transparent_hugepage");
+    fs::create_dir_all(&huge).unwrap();
+    fs::write(huge.join("defrag"), "always defer defer+madvise [madvise] never\n").unwrap();
+    let tried = trials(folder.path(), Some(9));
+    let request = row(&tried, "let a request of order 9 compact");
+    for mode in ["always", "defer"] {
+        let own = row(&tried, &format!("transparent_hugepage/defrag={mode}"));
+        assert_eq!((own.verdict, own.cost), (request.verdict, request.cost));
+        let command = format!("echo {mode} > /sys/kernel/mm/transparent_hugepage/defrag");
+        assert_eq!(own.command.as_deref(), Some(command.as_str()));
+    }
+    fs::write(huge.join("defrag"), "[always] defer defer+madvise madvise never\n").unwrap();
+    let tried = trials(folder.path(), Some(9));
+    let own = row(&tried, "transparent_hugepage/defrag=always");
+    assert_eq!((own.verdict, own.command.as_ref()), (Verdict::GainsNothing, None));
+}
