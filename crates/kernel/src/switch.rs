@@ -84,6 +84,13 @@ impl Switch {
         self.0.about()
     }
 
+    /// Reports whether it is on or off.
+    #[must_use]
+    pub fn is_flag(self) -> bool {
+        let names = || self.about().values.names();
+        names().count() == 2 && names().all(|name| matches!(name, "on" | "off"))
+    }
+
     /// Returns its value in a kernel.
     #[must_use]
     pub fn get(self, kernel: &Kernel) -> Value {

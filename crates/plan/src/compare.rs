@@ -16,11 +16,15 @@ use crate::error::{Result, bail};
 use crate::policy::NamedPolicy;
 use crate::published;
 
-/// Returns the runs of a file, with what older versions did not save.
+/// Returns the runs of a file: of saved runs, with what older versions did not save, or of a table, such as the folder of a sweep.
 ///
 /// # Errors
 /// If the file cannot be read, or has no runs.
 pub fn load_file(file: &Path) -> Result<Vec<Run>> {
+    #[cfg(feature = "full")]
+    if crate::sweep::is_table(file) {
+        return crate::sweep::runs_of_file(file);
+    }
     let mut loaded = pageblock_measure::run::saved::load(file)?;
     if loaded.is_empty() {
         bail!("{}: the file contains no runs", file.display());

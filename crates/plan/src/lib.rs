@@ -20,6 +20,7 @@ pub mod jobs;
 pub mod log;
 pub mod logs;
 pub mod machines;
+pub mod own;
 pub mod policy;
 pub mod program;
 pub mod published;

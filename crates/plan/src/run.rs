@@ -17,13 +17,15 @@ use crate::policy::{NamedPolicy, given_once};
 use crate::{machines, published};
 
 /// The maximum number of seeds of a run.
-const MAX_SEEDS: u64 = 1000;
+pub const MAX_SEEDS: u64 = 1000;
 
 /// How many seeds a comparison has.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Seeds {
     /// So many.
     Fixed(u64),
+    /// These.
+    These(Vec<u64>),
     /// As many as the primary measures need to be decided, at most so many.
     Auto {
         /// The most.
@@ -35,16 +37,22 @@ pub enum Seeds {
 const MOST_BY_DEFAULT: u64 = 40;
 
 impl Seeds {
-    /// Reads a number, `auto`, or `auto:N`.
+    /// Reads a number, `auto`, `auto:N`, or seeds with commas between them: `1,3,`.
     ///
     /// # Errors
     /// Says what is allowed.
     pub fn parse(text: &str) -> std::result::Result<Self, String> {
-        let allowed = || format!("a number from 1 to {MAX_SEEDS}, auto, or auto:N; not '{text}'");
+        let allowed = || {
+            format!("a number from 1 to {MAX_SEEDS}, auto, auto:N, or which: 1,3,4; not '{text}'")
+        };
         let number = |text: &str| text.parse().map_err(|_| allowed());
         match text.split_once(':') {
             _ if text == "auto" => Ok(Self::Auto { most: MOST_BY_DEFAULT }),
             Some(("auto", most)) => Ok(Self::Auto { most: number(most)? }),
+            _ if text.contains(',') => {
+                let each = text.split(',').filter(|one| !one.is_empty());
+                Ok(Self::These(each.map(number).collect::<std::result::Result<_, _>>()?))
+            }
             _ => Ok(Self::Fixed(number(text)?)),
         }
     }
@@ -58,9 +66,21 @@ impl Seeds {
         })
     }
 
-    const fn most(self) -> u64 {
+    /// Returns the seeds, of which a comparison without a fixed number needs some.
+    fn list(&self, first: u64) -> Result<Vec<u64>> {
         match self {
-            Self::Fixed(seeds) | Self::Auto { most: seeds } => seeds,
+            Self::Fixed(count) | Self::Auto { most: count } => Ok(seeds(first, *count)?.collect()),
+            Self::These(these) => {
+                seeds(0, these.len() as u64)?;
+                if first != 1 {
+                    bail!("--first-seed {first}: --seeds names every seed");
+                }
+                let again = (1..these.len()).find(|&at| these[..at].contains(&these[at]));
+                match again {
+                    Some(at) => bail!("--seeds: {} is given twice", these[at]),
+                    None => Ok(these.clone()),
+                }
+            }
         }
     }
 }
@@ -168,16 +188,16 @@ impl RunPlan {
             pageblock_measure::run::saved::can_save(path).at(|| "--save")?;
         }
         let wanted = Seeds::or_default(asked.seeds, policies.len());
-        let seeds = seeds(asked.first_seed, wanted.most())?;
+        let seeds = wanted.list(asked.first_seed)?;
         let looks = match wanted {
-            Seeds::Fixed(_) => Looks::Once,
+            Seeds::Fixed(_) | Seeds::These(_) => Looks::Once,
             Seeds::Auto { most } => Looks::At(sequential::looks(most as usize)),
         };
         let primary = workload::tables(workload)?.primary.len();
         let count = policies.len();
         let machine = Arc::new(machine);
         let kernels: Vec<_> = policies.into_iter().map(|named| Arc::new(named.kernel)).collect();
-        let list = seeds.flat_map(|seed| {
+        let list = seeds.into_iter().flat_map(|seed| {
             let (machine, kernels) = (&machine, &kernels);
             kernels.iter().map(move |kernel| Job {
                 machine: Arc::clone(machine),

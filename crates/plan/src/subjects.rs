@@ -166,7 +166,9 @@ fn command(run: &Run) -> String {
     command + " --pictures --save FILE"
 }
 
-fn saved(run: &Run) -> Subject {
+/// Returns what a picture needs of a run.
+#[must_use]
+pub fn saved(run: &Run) -> Subject {
     Subject {
         name: in_line(&run.policy),
         kind: match run.origin {

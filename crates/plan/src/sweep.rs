@@ -1,30 +1,35 @@
 //! Sweeps: simulations of a grid, a row each. What is done stays done: each finished run is a line of a journal, and a sweep
 //! that is begun again goes on after it.
 
+pub mod columns;
 mod grid;
 mod journal;
+mod read;
 mod table;
 mod threads;
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use pageblock_kernel::{Named, Switch};
 use pageblock_measure::Run;
-use pageblock_measure::catalogue::deciding::measures;
 use pageblock_simulate::scaled;
 use pageblock_simulate::sim::machine_file::Scale;
 use pageblock_simulate::simulate::Simulation;
+use pageblock_simulate::workload::requests::Requests;
 use serde::{Deserialize, Serialize};
 
 pub use grid::{Grid, MAX_RUNS};
 pub use journal::{Journal, RESULT};
+pub use read::{is_table, runs_of, runs_of_file};
 pub use table::batch;
 pub use threads::run;
 
 use crate::error::{Place, Result, bail};
+use crate::jobs::Load;
 use crate::machines;
+use crate::own::{Checked, Loads};
 use crate::policy::NamedPolicy;
-use crate::run::find_workload;
 use crate::watch::Watch;
 
 /// One run of a sweep, as it is sent to a worker.
@@ -55,10 +60,13 @@ pub struct Row {
     pub event_hash: String,
     /// How it ended, if the workload was not completed.
     pub ended: Option<String>,
-    /// The measures that decide, by name; those that were measured.
+    /// The measures that decide, by their names in the catalogue; those that were measured.
     pub measures: BTreeMap<String, f64>,
     /// Every counter.
     pub counters: BTreeMap<String, u64>,
+    /// A hash of the requests, where they come from outside.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub requests: Option<u64>,
 }
 
 impl Cell {
@@ -66,8 +74,9 @@ impl Cell {
     ///
     /// # Errors
     /// Says what is wrong, and what is allowed.
-    pub fn check(&self) -> Result<()> {
-        let workload = find_workload(&self.workload)?;
+    pub fn check(&self, loads: &Loads) -> Result<()> {
+        let load = loads.find(&self.workload)?;
+        let workload = load.get();
         let machine = machines::load(&self.machine, Scale::parse(&self.scale).at(|| "scale")?)?;
         workload.fits(&machine)?;
         let kernel = NamedPolicy::parse(&self.kernel)?.kernel;
@@ -80,14 +89,26 @@ impl Cell {
     ///
     /// # Errors
     /// Those of [`Cell::check`], a defect of the simulation, or that it was stopped.
-    pub fn run(&self, watch: &dyn Watch) -> Result<String> {
-        let workload = find_workload(&self.workload)?;
+    pub fn run(&self, loads: &Loads, watch: &dyn Watch) -> Result<String> {
+        let load = loads.find(&self.workload)?;
+        let (load, checked) = match &load {
+            Load::Known(_) => (load, None),
+            Load::Own(own) => {
+                let checked = Arc::new(Checked::new(Arc::clone(&own.source)));
+                let source = Arc::<Checked>::clone(&checked);
+                (Load::Own(Arc::new(Requests { source, ..Requests::clone(own) })), Some(checked))
+            }
+        };
+        let workload = load.get();
         let machine = machines::load(&self.machine, Scale::parse(&self.scale).at(|| "scale")?)?;
         let kernel = NamedPolicy::parse(&self.kernel)?.kernel;
         let simulation =
             Simulation { machine: &machine, kernel: &kernel, workload, seed: self.seed };
         match simulation.run(&mut |_| !watch.stopped())? {
-            Some(run) => to_json(&self.row(&run, &kernel)),
+            Some(run) => {
+                let requests = checked.map(|checked| checked.digest(self.seed));
+                to_json(&Row { requests, ..self.row(&run, &kernel) })
+            }
             None => bail!("stopped"),
         }
     }
@@ -102,11 +123,12 @@ impl Cell {
             machine: run.machine.clone(),
             event_hash: run.event_hash.clone(),
             ended: run.ended.as_ref().map(ToString::to_string),
-            measures: measures()
+            measures: columns::measures_of(run.tables.as_slice())
                 .iter()
-                .filter_map(|of| Some((of.label.clone().into_owned(), of.number(run)?)))
+                .filter_map(|of| Some((of.id.clone().into_owned(), of.number(run)?)))
                 .collect(),
             counters: run.counters.iter().map(|(name, count)| (name.to_owned(), count)).collect(),
+            requests: None,
         }
     }
 }

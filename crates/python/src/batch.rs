@@ -7,15 +7,17 @@ use arrow_array::types::{
 };
 use arrow_array::{Array, ArrayRef};
 use arrow_schema::DataType;
+use pageblock::request::Gfp;
 use pageblock_simulate::workload::requests::{Ask, Operation};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyMemoryView};
 
+use crate::arguments;
 use crate::error::asked;
 use crate::import;
 
-/// The columns; the last two may be missing, and are 0 then.
-const NAMES: [&str; 5] = ["time_ns", "op", "id", "amount", "offset"];
+/// The columns; the last three may be missing, and are 0 then.
+const NAMES: [&str; 6] = ["time_ns", "op", "id", "amount", "offset", "flags"];
 const NEEDED: usize = 3;
 
 /// Reads a batch.
@@ -32,7 +34,7 @@ pub(crate) fn read(batch: &Bound<'_, PyAny>) -> PyResult<Vec<Ask>> {
     };
     let given: Vec<String> = dict.keys().extract()?;
     check_names(&given)?;
-    let mut columns: [Vec<u64>; 5] = Default::default();
+    let mut columns: [Vec<u64>; NAMES.len()] = Default::default();
     for (name, column) in NAMES.iter().zip(&mut columns) {
         if let Some(values) = dict.get_item(name)? {
             *column = of_buffer(name, &values)?;
@@ -54,7 +56,7 @@ fn check_names(given: &[String]) -> PyResult<()> {
     }
 }
 
-fn asks(columns: &[Vec<u64>; 5]) -> PyResult<Vec<Ask>> {
+fn asks(columns: &[Vec<u64>; NAMES.len()]) -> PyResult<Vec<Ask>> {
     let rows = columns[0].len();
     for (number, (name, column)) in NAMES.iter().zip(columns).enumerate() {
         if column.len() != rows && (number < NEEDED || !column.is_empty()) {
@@ -62,7 +64,7 @@ fn asks(columns: &[Vec<u64>; 5]) -> PyResult<Vec<Ask>> {
             return Err(asked(format!("the column '{name}' has {found} rows, time_ns has {rows}")));
         }
     }
-    let [times, operations, ids, amounts, offsets] = columns;
+    let [times, operations, ids, amounts, offsets, flags] = columns;
     let ask = |row: usize| {
         let code = operations[row];
         let Some((_, operation)) = usize::try_from(code).ok().and_then(|at| Operation::ALL.get(at))
@@ -75,12 +77,19 @@ fn asks(columns: &[Vec<u64>; 5]) -> PyResult<Vec<Ask>> {
         let Ok(id) = u32::try_from(ids[row]) else {
             return Err(asked(format!("row {row}: id {} is too large", ids[row])));
         };
+        let bits = flags.get(row).copied().unwrap_or(0);
+        let Ok(bits) = u32::try_from(bits) else {
+            return Err(asked(format!(
+                "row {row}: there are no flags {bits}; pageblock.flags makes them"
+            )));
+        };
         Ok(Ask {
             time_ns: times[row],
             operation: *operation,
             id,
             amount: amounts.get(row).copied().unwrap_or(0),
             offset: offsets.get(row).copied().unwrap_or(0),
+            flags: Gfp(bits),
         })
     };
     (0..rows).map(ask).collect()
@@ -91,8 +100,11 @@ fn operations_by_code() -> String {
     names.collect::<Vec<_>>().join(", ")
 }
 
-/// Returns the code of an operation's name.
-fn code(name: &str) -> PyResult<u64> {
+/// Returns the number that a name stands for: the code of an operation, or the bits of flags.
+fn code(column: &str, name: &str) -> PyResult<u64> {
+    if column == "flags" {
+        return bits(name).map(u64::from);
+    }
     match Operation::ALL.iter().position(|(of, _)| *of == name) {
         Some(at) => Ok(at as u64),
         None => {
@@ -102,16 +114,33 @@ fn code(name: &str) -> PyResult<u64> {
     }
 }
 
+/// Returns the bits of flags that the kernel's tracepoints print, such as `GFP_ATOMIC|__GFP_NOWARN`, for the column `flags` of a
+/// `Workload`'s batches. They are this package's own: kernels number theirs anew.
+#[pyfunction]
+#[pyo3(signature = (names, /))]
+pub(crate) fn flags(#[pyo3(from_py_with = arguments::flag_names)] names: String) -> PyResult<u32> {
+    bits(&names)
+}
+
+fn bits(names: &str) -> PyResult<u32> {
+    match Gfp::parse(names) {
+        Ok(gfp) => Ok(gfp.0),
+        Err(part) => Err(asked(format!(
+            "there is no flag '{part}'; allowed: names as GFP_KERNEL, GFP_ATOMIC, GFP_NOWAIT, __GFP_NORETRY, joined by |"
+        ))),
+    }
+}
+
 /// Reads a column: a buffer of whole numbers, a list of them, or a list of names.
 fn of_buffer(name: &str, values: &Bound<'_, PyAny>) -> PyResult<Vec<u64>> {
     let Ok(view) = PyMemoryView::from(values) else {
         if let Ok(numbers) = values.extract::<Vec<u64>>() {
             return Ok(numbers);
         }
-        if name == "op"
+        if matches!(name, "op" | "flags")
             && let Ok(names) = values.extract::<Vec<String>>()
         {
-            return names.iter().map(|name| code(name)).collect();
+            return names.iter().map(|text| code(name, text)).collect();
         }
         let kind = values.get_type().name()?;
         return Err(asked(format!(
@@ -151,7 +180,7 @@ fn positive(name: &str, values: impl Iterator<Item = i64>) -> PyResult<Vec<u64>>
 }
 
 fn of_arrow(table: &Bound<'_, PyAny>) -> PyResult<Vec<Ask>> {
-    let mut columns: [Vec<u64>; 5] = Default::default();
+    let mut columns: [Vec<u64>; NAMES.len()] = Default::default();
     for batch in import::stream(table)? {
         let batch = batch.map_err(|error| asked(error.to_string()))?;
         let schema = batch.schema();
@@ -179,11 +208,17 @@ fn of_array(name: &str, array: &ArrayRef) -> PyResult<Vec<u64>> {
         DataType::Int16 => numbers::<Int16Type>(name, array),
         DataType::Int32 => numbers::<Int32Type>(name, array),
         DataType::Int64 => numbers::<Int64Type>(name, array),
-        DataType::Utf8 => array.as_string::<i32>().iter().flatten().map(code).collect(),
-        DataType::LargeUtf8 => array.as_string::<i64>().iter().flatten().map(code).collect(),
-        DataType::Utf8View => array.as_string_view().iter().flatten().map(code).collect(),
+        DataType::Utf8 => {
+            array.as_string::<i32>().iter().flatten().map(|text| code(name, text)).collect()
+        }
+        DataType::LargeUtf8 => {
+            array.as_string::<i64>().iter().flatten().map(|text| code(name, text)).collect()
+        }
+        DataType::Utf8View => {
+            array.as_string_view().iter().flatten().map(|text| code(name, text)).collect()
+        }
         other => Err(asked(format!(
-            "the column '{name}' is of type {other}; allowed: whole numbers, and text for op"
+            "the column '{name}' is of type {other}; allowed: whole numbers, and text for op and flags"
         ))),
     }
 }

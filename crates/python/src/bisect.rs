@@ -3,31 +3,36 @@
 use std::path::PathBuf;
 
 use pageblock_measure::compare::bisect::{Answer, Bisection, StepEffect};
+use pageblock_plan::NamedPolicy;
 use pageblock_plan::bisect::{Asked, Draw, Kernels, Measured, answer, of_recording, same_as};
 use pageblock_report::bisect::print;
 use pageblock_report::json::to_json;
 use pyo3::prelude::*;
 
+use crate::arguments;
 use crate::error::{asked, failed};
-use crate::kernel::KernelArgument;
 use crate::report::Report;
 use crate::table::{Columns, Table};
 use crate::work::{watcher, work};
 
-/// Returns the kernels of a bisection as JSON, their texts, and the labels of what is measured.
+/// The kernels of a bisection as JSON, their texts, and the label and the column of each measure.
+type Plan = (String, Vec<String>, Vec<(String, String)>);
+
+/// Returns the kernels of a bisection as JSON, their texts, and the label and the column of each measure.
 #[pyfunction]
 pub(crate) fn bisect_kernels(
     workload: String,
-    kernels: (KernelArgument<'_>, KernelArgument<'_>),
+    kernels: (Bound<'_, PyAny>, Bound<'_, PyAny>),
     machine: Option<String>,
     scale: String,
     measures: Vec<String>,
-) -> PyResult<(String, Vec<String>, Vec<String>)> {
+) -> PyResult<Plan> {
     let of = Asked { workload, machine, scale, seeds: 2, first_seed: 1, jobs: None, measures };
-    let (from, to) = (kernels.0.get()?.policy, kernels.1.get()?.policy);
+    let (from, to) = (kernel("a", &kernels.0)?, kernel("b", &kernels.1)?);
     let kernels = of.kernels(&from, &to).map_err(failed)?;
-    let labels = of.labels(&kernels).map_err(failed)?;
-    Ok((to_json(&kernels), kernels.texts, labels))
+    let measures = of.measures(&kernels).map_err(failed)?;
+    let named = measures.iter().map(|of| (of.label.clone().into_owned(), of.column())).collect();
+    Ok((to_json(&kernels), kernels.texts, named))
 }
 
 /// Returns the kernels that stand for themselves, by the draws of all.
@@ -64,15 +69,19 @@ pub(crate) fn bisect_answer(
 pub(crate) fn bisect_recording(
     py: Python<'_>,
     path: PathBuf,
-    kernels: (KernelArgument<'_>, KernelArgument<'_>),
+    kernels: (Bound<'_, PyAny>, Bound<'_, PyAny>),
     measures: Vec<String>,
     seeds: u64,
 ) -> PyResult<Report> {
-    let (from, to) = (kernels.0.get()?.policy, kernels.1.get()?.policy);
+    let (from, to) = (kernel("a", &kernels.0)?, kernel("b", &kernels.1)?);
     let answer = work(py, move |quiet| {
         Ok(of_recording(&path, (&from, &to), &measures, seeds, &watcher(quiet))?)
     })?;
     reported(py, &answer.ok_or_else(|| asked("stopped"))?)
+}
+
+fn kernel(name: &str, given: &Bound<'_, PyAny>) -> PyResult<NamedPolicy> {
+    Ok(arguments::kernel_of(name, given)?.get()?.policy)
 }
 
 fn parse_kernels(json: &str) -> PyResult<Kernels> {

@@ -29,10 +29,44 @@ impl<E: Into<pageblock_plan::Error>> From<E> for Failure {
 impl From<Failure> for PyErr {
     fn from(failure: Failure) -> Self {
         match failure {
-            Failure::Plan(error) => asked(line(&error)),
+            Failure::Plan(error) => asked(in_python(&line(&error))),
             Failure::Python(error) => error,
         }
     }
+}
+
+/// The options of the program that are arguments here, with their names where these are others.
+const ARGUMENTS: [(&str, &str); 17] = [
+    ("--policy", "kernels"),
+    ("--first-seed", "seeds"),
+    ("--seeds", "seeds"),
+    ("--seed", "seed"),
+    ("--scale", "scale"),
+    ("--machine", "machine"),
+    ("--jobs", "jobs"),
+    ("--save", "save"),
+    ("--published", "published=True"),
+    ("--force", "force=True"),
+    ("--kernel", "kernel"),
+    ("--proc", "proc"),
+    ("--measure", "measures"),
+    ("--interval", "interval"),
+    ("--later", "later"),
+    ("--repeat", "repeat"),
+    ("--sysctl", "sysctls"),
+];
+
+/// Returns words in which options have the names of arguments.
+fn in_python(words: &str) -> String {
+    let parts = words.split_inclusive([' ', '(', ':', ',']);
+    let renamed = parts.map(|part| {
+        let name = part.trim_end_matches([' ', '(', ':', ',', ')', ';']);
+        match ARGUMENTS.iter().find(|(option, _)| *option == name) {
+            Some((_, argument)) => part.replacen(name, argument, 1),
+            None => part.to_owned(),
+        }
+    });
+    renamed.collect()
 }
 
 /// Makes the exception of words.

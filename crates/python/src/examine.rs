@@ -20,8 +20,8 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyString};
 use serde_json::Value;
 
+use crate::arguments;
 use crate::error::{Failure, asked, failed};
-use crate::guest::Paths;
 use crate::kernel::KernelArguments;
 use crate::report::Report;
 use crate::table::Columns;
@@ -39,7 +39,7 @@ pub(crate) fn explain(py: Python<'_>, log: &Bound<'_, PyAny>) -> PyResult<Report
     let given = match (text, log.cast::<PyBytes>()) {
         (Some(text), _) if text.contains('\n') => Ok(text.into_bytes()),
         (_, Ok(bytes)) => Ok(bytes.as_bytes().to_vec()),
-        _ => Err(log.extract::<PathBuf>()?),
+        _ => Err(arguments::log(log)?),
     };
     let (found, lines) = work(py, move |_| {
         let explained = match given {
@@ -80,13 +80,13 @@ fn explained(py: Python<'_>, found: &[Explanation], lines: usize) -> PyResult<Re
 #[expect(clippy::too_many_arguments, reason = "they are keywords in Python")]
 pub(crate) fn doctor(
     py: Python<'_>,
-    root: Option<PathBuf>,
-    later: Option<PathBuf>,
-    interval: f64,
-    flight: Option<PathBuf>,
-    start: Option<&str>,
-    end: Option<&str>,
-    details: bool,
+    #[pyo3(from_py_with = arguments::root)] root: Option<PathBuf>,
+    #[pyo3(from_py_with = arguments::later)] later: Option<PathBuf>,
+    #[pyo3(from_py_with = arguments::interval)] interval: f64,
+    #[pyo3(from_py_with = arguments::flight)] flight: Option<PathBuf>,
+    #[pyo3(from_py_with = arguments::start)] start: Option<String>,
+    #[pyo3(from_py_with = arguments::end)] end: Option<String>,
+    #[pyo3(from_py_with = arguments::details)] details: bool,
 ) -> PyResult<Report> {
     let when = |text: Option<&str>| text.map(When::new).transpose().map_err(asked);
     let request = DoctorRequest {
@@ -94,8 +94,8 @@ pub(crate) fn doctor(
         later,
         interval: parse_interval(&interval.to_string()).map_err(asked)?,
         flight,
-        from: when(start)?,
-        to: when(end)?,
+        from: when(start.as_deref())?,
+        to: when(end.as_deref())?,
     };
     let found = work(py, move |quiet| {
         let taken = samples(&request, &|time| wait(quiet.as_ref(), time))?;
@@ -139,7 +139,10 @@ fn wait(watch: &dyn Watch, time: Duration) -> bool {
 /// `at_most` (blocks after compaction), `held` (those with a page that does not move).
 #[pyfunction]
 #[pyo3(signature = (root = None))]
-pub(crate) fn forecast(py: Python<'_>, root: Option<PathBuf>) -> PyResult<Report> {
+pub(crate) fn forecast(
+    py: Python<'_>,
+    #[pyo3(from_py_with = arguments::root)] root: Option<PathBuf>,
+) -> PyResult<Report> {
     let root = root.unwrap_or_else(|| PathBuf::from("/"));
     let made = work(py, move |quiet| {
         let quiet = Arc::clone(quiet);
@@ -168,19 +171,19 @@ pub(crate) fn forecast(py: Python<'_>, root: Option<PathBuf>) -> PyResult<Report
 #[pyo3(signature = (sources, out, *, kernels = None, seed = None, kernel = None, proc = None))]
 pub(crate) fn report(
     py: Python<'_>,
-    sources: Paths,
-    out: PathBuf,
-    kernels: Option<KernelArguments<'_>>,
-    seed: Option<u64>,
-    kernel: Option<&str>,
-    proc: Option<PathBuf>,
+    #[pyo3(from_py_with = arguments::sources)] sources: Vec<PathBuf>,
+    #[pyo3(from_py_with = arguments::page)] out: PathBuf,
+    #[pyo3(from_py_with = arguments::some_kernels)] kernels: Option<KernelArguments<'_>>,
+    #[pyo3(from_py_with = arguments::seed)] seed: Option<u64>,
+    #[pyo3(from_py_with = arguments::version)] kernel: Option<String>,
+    #[pyo3(from_py_with = arguments::proc)] proc: Option<PathBuf>,
 ) -> PyResult<PathBuf> {
     let policies = kernels.map(|kernels| kernels.policies()).transpose()?.unwrap_or_default();
     let sources = Sources {
-        sources: sources.into(),
+        sources,
         policies,
         seed,
-        capture: recording::capture(kernel, proc).map_err(failed)?,
+        capture: recording::capture(kernel.as_deref(), proc).map_err(failed)?,
     };
     work(py, move |quiet| {
         pageblock_measure::value::file::can_save(&out)?;

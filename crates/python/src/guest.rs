@@ -7,28 +7,10 @@ use pageblock_guest::qemu::Accelerator;
 use pageblock_plan::guest::{self, GuestRequest};
 use pyo3::prelude::*;
 
+use crate::arguments;
 use crate::error::{Failure, asked};
 use crate::runs::Runs;
-use crate::simulate::scale_text;
 use crate::work::{watcher, work};
-
-/// One path or several.
-#[derive(FromPyObject)]
-pub(crate) enum Paths {
-    /// One.
-    One(PathBuf),
-    /// Several.
-    Several(Vec<PathBuf>),
-}
-
-impl From<Paths> for Vec<PathBuf> {
-    fn from(paths: Paths) -> Self {
-        match paths {
-            Paths::One(one) => vec![one],
-            Paths::Several(several) => several,
-        }
-    }
-}
 
 /// Boots real kernels in QEMU, runs a workload that is also simulated, and returns the runs, which `compare` puts beside
 /// simulations. The arguments are those of `pageblock guest run`.
@@ -44,24 +26,24 @@ impl From<Paths> for Vec<PathBuf> {
 #[expect(clippy::too_many_arguments, reason = "they are keywords in Python")]
 pub(crate) fn guest_run(
     py: Python<'_>,
-    workload: String,
-    kernels: Paths,
-    sysctls: Vec<String>,
-    repeat: u64,
-    machine: Option<PathBuf>,
-    scale: Option<&Bound<'_, PyAny>>,
-    memory: Option<u64>,
-    cpus: u64,
-    nodes: u64,
-    record: bool,
-    out: Option<PathBuf>,
-    qemu: Option<PathBuf>,
-    accelerator: Option<&str>,
-    timeout: u64,
-    jobs: Option<u16>,
-    program: Option<PathBuf>,
+    #[pyo3(from_py_with = arguments::workload_name)] workload: String,
+    #[pyo3(from_py_with = arguments::guests)] kernels: Vec<PathBuf>,
+    #[pyo3(from_py_with = arguments::sysctls)] sysctls: Vec<String>,
+    #[pyo3(from_py_with = arguments::repeat)] repeat: u64,
+    #[pyo3(from_py_with = arguments::machine)] machine: Option<String>,
+    #[pyo3(from_py_with = arguments::guest_scale)] scale: Option<String>,
+    #[pyo3(from_py_with = arguments::memory)] memory: Option<u64>,
+    #[pyo3(from_py_with = arguments::cpus)] cpus: u64,
+    #[pyo3(from_py_with = arguments::nodes)] nodes: u64,
+    #[pyo3(from_py_with = arguments::record)] record: bool,
+    #[pyo3(from_py_with = arguments::out)] out: Option<PathBuf>,
+    #[pyo3(from_py_with = arguments::qemu)] qemu: Option<PathBuf>,
+    #[pyo3(from_py_with = arguments::accelerator)] accelerator: Option<String>,
+    #[pyo3(from_py_with = arguments::timeout)] timeout: u64,
+    #[pyo3(from_py_with = arguments::guest_jobs)] jobs: Option<u16>,
+    #[pyo3(from_py_with = arguments::program)] program: Option<PathBuf>,
 ) -> PyResult<Runs> {
-    let accelerator = match accelerator {
+    let accelerator = match accelerator.as_deref() {
         None => None,
         Some("kvm") => Some(Accelerator::Kvm),
         Some("tcg") => Some(Accelerator::Tcg),
@@ -71,11 +53,11 @@ pub(crate) fn guest_run(
     };
     let asked_for = GuestRequest {
         workload,
-        kernels: kernels.into(),
+        kernels,
         sysctls,
         repeat,
-        machine: machine.map(|machine| machine.display().to_string()),
-        scale: scale.map(|scale| scale_text(Some(scale))).transpose()?,
+        machine,
+        scale,
         memory,
         cpus,
         nodes,

@@ -14,7 +14,8 @@ use pyo3::exceptions::PyAttributeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyDict, PyString, PyTuple, PyType};
 
-use crate::error::failed;
+use crate::arguments;
+use crate::error::{asked, failed};
 use crate::table::{Columns, Table};
 
 /// A kernel: a version's preset with each switch's value, as `pageblock policy show` prints it.
@@ -32,7 +33,10 @@ pub(crate) struct Kernel {
 impl Kernel {
     #[new]
     #[pyo3(signature = (kernel, /, **switches))]
-    fn new(kernel: KernelArgument, switches: Option<&Bound<'_, PyDict>>) -> PyResult<Self> {
+    fn new(
+        #[pyo3(from_py_with = arguments::kernel)] kernel: KernelArgument,
+        switches: Option<&Bound<'_, PyDict>>,
+    ) -> PyResult<Self> {
         kernel.get()?.replace(switches)
     }
 
@@ -80,7 +84,10 @@ impl Kernel {
 
     /// Returns the switches in which another kernel differs, a row each: `switch`, `group`, `a`, `b` (the values of this
     /// one and of the other), `decides`, and `since`, the version or commit that brought the value of the other.
-    fn diff(&self, other: KernelArgument) -> PyResult<Table> {
+    fn diff(
+        &self,
+        #[pyo3(from_py_with = arguments::kernel)] other: KernelArgument,
+    ) -> PyResult<Table> {
         let other = other.get()?;
         let rows: Vec<_> = self.policy.kernel.kernel.diff(&other.policy.kernel.kernel).collect();
         let each = || rows.iter();
@@ -100,10 +107,14 @@ impl Kernel {
     }
 
     /// Returns the value of a switch, as its attribute does.
-    fn switch<'py>(&self, py: Python<'py>, name: &str) -> PyResult<Bound<'py, PyAny>> {
-        match Switch::find(name) {
+    fn switch<'py>(
+        &self,
+        py: Python<'py>,
+        #[pyo3(from_py_with = arguments::switch_name)] name: String,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        match Switch::find(&name) {
             Some(switch) => self.value(py, switch),
-            None => Err(PyAttributeError::new_err(unknown(name))),
+            None => Err(asked(unknown(&name))),
         }
     }
 
@@ -111,7 +122,10 @@ impl Kernel {
         if name.starts_with('_') {
             return Err(PyAttributeError::new_err(name.to_owned()));
         }
-        self.switch(py, name)
+        match Switch::find(name) {
+            Some(switch) => self.value(py, switch),
+            None => Err(PyAttributeError::new_err(unknown(name))),
+        }
     }
 
     fn __repr__(&self) -> String {
@@ -163,7 +177,7 @@ impl Kernel {
     fn value<'py>(&self, py: Python<'py>, switch: Switch) -> PyResult<Bound<'py, PyAny>> {
         Ok(match switch.get(&self.policy.kernel.kernel) {
             Value::Number(number) => number.into_pyobject(py)?.into_any(),
-            Value::Name(name) if is_on_or_off(switch) => {
+            Value::Name(name) if switch.is_flag() => {
                 PyBool::new(py, name == "on").to_owned().into_any()
             }
             Value::Name(name) => PyString::new(py, name).into_any(),
@@ -172,7 +186,6 @@ impl Kernel {
 }
 
 /// A kernel, or the text that names one.
-#[derive(FromPyObject)]
 pub(crate) enum KernelArgument<'py> {
     /// A kernel.
     Kernel(Bound<'py, Kernel>),
@@ -195,7 +208,6 @@ impl KernelArgument<'_> {
 }
 
 /// One kernel or several.
-#[derive(FromPyObject)]
 pub(crate) enum KernelArguments<'py> {
     /// One.
     One(KernelArgument<'py>),
@@ -213,11 +225,6 @@ impl KernelArguments<'_> {
             }
         }
     }
-}
-
-fn is_on_or_off(switch: Switch) -> bool {
-    let names = || switch.about().values.names();
-    names().count() == 2 && names().all(|name| matches!(name, "on" | "off"))
 }
 
 /// Returns a value in the notation of kernels.
@@ -283,8 +290,10 @@ pub(crate) fn machines() -> Vec<&'static str> {
 
 /// Returns the memory of a machine in KiB: one of `machines()`, or the path of a TOML file.
 #[pyfunction]
-pub(crate) fn memory_kib(machine: &str) -> PyResult<u64> {
-    let machine = pageblock_plan::machines::load(machine, Scale::WHOLE).map_err(failed)?;
+pub(crate) fn memory_kib(
+    #[pyo3(from_py_with = arguments::machine_name)] machine: String,
+) -> PyResult<u64> {
+    let machine = pageblock_plan::machines::load(&machine, Scale::WHOLE).map_err(failed)?;
     let pages: u64 = machine.memory.iter().map(|range| range.end.0 - range.start.0).sum();
     Ok(pages * pageblock::tuning::KBYTES_PER_PAGE)
 }

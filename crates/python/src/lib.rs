@@ -3,9 +3,11 @@
 //! Plans come from `pageblock-plan`, which the program uses too. Work is done on a thread of its own, without the
 //! interpreter's lock, while the calling thread looks for Ctrl-C. Results are Arrow tables by the PyCapsule interface.
 
+mod arguments;
 mod arrow;
 mod batch;
 mod bisect;
+mod compare;
 mod error;
 mod events;
 mod examine;
@@ -15,6 +17,7 @@ mod guest;
 mod import;
 mod kernel;
 mod measures;
+mod pictures;
 mod recording;
 mod report;
 mod run_tables;
@@ -30,8 +33,21 @@ use pyo3::prelude::*;
 
 #[pymodule]
 mod _pageblock {
+    use pyo3::prelude::*;
+
+    #[pymodule_init]
+    fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
+        module.add("__version__", pageblock_plan::program::version())
+    }
+
+    #[pymodule_export]
+    use super::arguments::{machine_text, own_workload, scale_text, seed_list};
+    #[pymodule_export]
+    use super::batch::flags;
     #[pymodule_export]
     use super::bisect::{bisect_answer, bisect_kernels, bisect_left, bisect_recording};
+    #[pymodule_export]
+    use super::compare::compare;
     #[pymodule_export]
     use super::error::Error;
     #[pymodule_export]
@@ -49,11 +65,13 @@ mod _pageblock {
     #[pymodule_export]
     use super::measures::{measures, objectives};
     #[pymodule_export]
+    use super::pictures::Picture;
+    #[pymodule_export]
     use super::recording::Recording;
     #[pymodule_export]
     use super::report::Report;
     #[pymodule_export]
-    use super::runs::{Runs, compare, load};
+    use super::runs::{Runs, load};
     #[pymodule_export]
     use super::simulate::run;
     #[pymodule_export]

@@ -1,19 +1,20 @@
 //! The catalogue of measures.
 
 use pageblock_measure::catalogue::deciding;
-use pageblock_measure::catalogue::objectives::OBJECTIVES;
-use pageblock_measure::statistics::stats::Direction;
+use pageblock_measure::catalogue::objectives as known;
+use pageblock_plan::sweep::columns::better;
 use pyo3::prelude::*;
 
 use crate::table::{Columns, Table};
 
-/// Returns the measures that decide between kernels, a row each: `measure` (its name), `label` (the column of a table of
-/// runs), `unit`, `better` (`lower` or `higher`), `defined` (where, or of which counters).
+/// Returns the measures that decide between kernels, a row each: `measure` (its name), `column` (its name in a table of runs),
+/// `label` (what is printed), `unit`, `better` (`lower` or `higher`), `defined` (where, or of which counters).
 #[pyfunction]
 pub(crate) fn measures() -> PyResult<Table> {
     let each = || deciding::measures().iter();
     Columns::default()
         .text("measure", each().map(|measure| Some(&measure.id)))
+        .text("column", each().map(|measure| Some(measure.column())))
         .text("label", each().map(|measure| Some(&measure.label)))
         .text("unit", each().map(|measure| Some(measure.unit.name())))
         .text("better", each().map(|measure| Some(better(measure.direction))))
@@ -21,20 +22,23 @@ pub(crate) fn measures() -> PyResult<Table> {
         .table()
 }
 
-/// Returns what tuning can look for: name, text, the columns of a table of runs whose sum it is, and whether more is
-/// better.
-#[pyfunction]
-pub(crate) fn objectives() -> Vec<(&'static str, &'static str, Vec<&'static str>, bool)> {
-    let columns = |of: &pageblock_measure::catalogue::objectives::Objective| {
-        of.measures().map(|measure| &*measure.label).collect()
-    };
-    OBJECTIVES.iter().map(|of| (of.id, of.label(), columns(of), of.more_is_better())).collect()
-}
+/// What tuning can look for: name, text, the columns of a table of runs whose sum it is, whether more is better, what was counted for it
+/// in words, and the columns of these counts.
+type Objective = (&'static str, &'static str, Vec<String>, bool, &'static str, Vec<String>);
 
-const fn better(direction: Direction) -> &'static str {
-    match direction {
-        Direction::Lower => "lower",
-        Direction::Higher => "higher",
-        Direction::Neither => "neither",
-    }
+/// Returns what tuning can look for.
+#[pyfunction]
+pub(crate) fn objectives() -> Vec<Objective> {
+    let columns = |of: &known::Objective| {
+        of.measures().map(pageblock_measure::catalogue::Measure::column).collect()
+    };
+    let counted = |of: &known::Objective| match of.counters {
+        [] if of.events.is_empty() => Vec::new(),
+        [] => columns(of),
+        counters => counters.iter().map(|name| (*name).to_owned()).collect(),
+    };
+    let one = |of: &known::Objective| {
+        (of.id, of.label(), columns(of), of.more_is_better(), of.events, counted(of))
+    };
+    known::OBJECTIVES.iter().map(one).collect()
 }

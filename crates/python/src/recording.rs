@@ -13,13 +13,14 @@ use pageblock_replay::machine::recorded_preset;
 use pageblock_report::{contents as print, verify as words};
 use pyo3::prelude::*;
 
+use crate::arguments;
 use crate::error::{Failure, asked, failed};
 use crate::events::Events;
 use crate::kernel::{KernelArgument, KernelArguments};
 use crate::report::Report;
 use crate::runs::Runs;
 use crate::table::{Columns, Table};
-use crate::work::{watcher, work};
+use crate::work::{Look, watcher, work, work_watched};
 
 /// A recording of a real kernel: a .pbrec, a folder, or a capture of perf, trace-cmd or LLFree.
 ///
@@ -38,12 +39,12 @@ impl Recording {
     #[pyo3(signature = (path, *, kernel = None, proc = None))]
     fn new(
         py: Python<'_>,
-        path: PathBuf,
-        kernel: Option<&str>,
-        proc: Option<PathBuf>,
+        #[pyo3(from_py_with = arguments::path)] path: PathBuf,
+        #[pyo3(from_py_with = arguments::version)] kernel: Option<String>,
+        #[pyo3(from_py_with = arguments::proc)] proc: Option<PathBuf>,
     ) -> PyResult<Self> {
         let path = recording::path(path).map_err(failed)?;
-        let capture = recording::capture(kernel, proc).map_err(failed)?;
+        let capture = recording::capture(kernel.as_deref(), proc).map_err(failed)?;
         let (path, capture, session) = work(py, move |quiet| {
             let session = Session::recorded(&path, &capture, &watcher(quiet))?;
             Ok((path, capture, session))
@@ -56,9 +57,9 @@ impl Recording {
     #[pyo3(signature = (path, *, kernel = None, proc = None))]
     fn open(
         py: Python<'_>,
-        path: PathBuf,
-        kernel: Option<&str>,
-        proc: Option<PathBuf>,
+        #[pyo3(from_py_with = arguments::path)] path: PathBuf,
+        #[pyo3(from_py_with = arguments::version)] kernel: Option<String>,
+        #[pyo3(from_py_with = arguments::proc)] proc: Option<PathBuf>,
     ) -> PyResult<Self> {
         Self::new(py, path, kernel, proc)
     }
@@ -89,7 +90,10 @@ impl Recording {
 
     /// Returns the events, a row each: all columns, or those that are named.
     #[pyo3(signature = (columns = None))]
-    fn events(&self, columns: Option<Vec<String>>) -> PyResult<Events> {
+    fn events(
+        &self,
+        #[pyo3(from_py_with = arguments::columns)] columns: Option<Vec<String>>,
+    ) -> PyResult<Events> {
         Events::new(&self.session, columns)
     }
 
@@ -121,8 +125,8 @@ impl Recording {
     fn verify(
         &self,
         py: Python<'_>,
-        kernel: Option<KernelArgument<'_>>,
-        mismatches: usize,
+        #[pyo3(from_py_with = arguments::some_kernel)] kernel: Option<KernelArgument<'_>>,
+        #[pyo3(from_py_with = arguments::mismatches)] mismatches: usize,
     ) -> PyResult<Report> {
         let kernel = kernel.map(|kernel| kernel.get()).transpose()?;
         let (path, capture) = (self.path.clone(), self.capture.clone());
@@ -146,15 +150,19 @@ impl Recording {
     /// Replays the recorded requests under the recorded kernel's policy and under each of these, as `pageblock replay`
     /// does, and returns a run for each; its `compare()` marks changes that are larger than the replay's own error.
     /// `baseline` is the kernel that the others are compared with; by default the recorded one. `seeds` replays are made
-    /// under each: from the second on the free lists begin rotated, which shows what is chance.
-    #[pyo3(signature = (kernels, *, baseline = None, seeds = 1, pictures = false))]
+    /// under each: from the second on the free lists begin rotated, which shows what is chance. `progress` and `stop` are those
+    /// of `run`.
+    #[pyo3(signature = (kernels, *, baseline = None, seeds = 1, pictures = false, progress = None, stop = None))]
+    #[expect(clippy::too_many_arguments, reason = "they are keywords in Python")]
     fn replay(
         &self,
         py: Python<'_>,
-        kernels: KernelArguments<'_>,
-        baseline: Option<KernelArgument<'_>>,
-        seeds: u64,
-        pictures: bool,
+        #[pyo3(from_py_with = arguments::kernels)] kernels: KernelArguments<'_>,
+        #[pyo3(from_py_with = arguments::baseline)] baseline: Option<KernelArgument<'_>>,
+        #[pyo3(from_py_with = arguments::draws)] seeds: u64,
+        #[pyo3(from_py_with = arguments::pictures)] pictures: bool,
+        #[pyo3(from_py_with = arguments::progress)] progress: Option<Bound<'_, PyAny>>,
+        #[pyo3(from_py_with = arguments::stop)] stop: Option<Bound<'_, PyAny>>,
     ) -> PyResult<Runs> {
         let mut policies = kernels.policies()?;
         let has_baseline = baseline.is_some();
@@ -166,7 +174,9 @@ impl Recording {
         pageblock_plan::policy::given_once(policies.iter().map(|policy| policy.name.as_str()))
             .map_err(failed)?;
         let (path, capture) = (self.path.clone(), self.capture.clone());
-        let runs = work(py, move |quiet| {
+        let total = policies.len().max(1) * usize::try_from(seeds)?;
+        let look = Look::begin(py, progress, total, "replay", stop)?;
+        let runs = work_watched(py, &look, move |quiet| {
             let mut session = Session::open(&path, &capture, &watcher(quiet))?;
             let own = recorded_preset(&session.recording);
             let policies = replays::with_recorded(policies, has_baseline, own);

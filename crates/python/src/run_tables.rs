@@ -1,9 +1,12 @@
 //! The tables of runs.
 
 use pageblock_measure::Run;
-use pageblock_measure::catalogue::deciding;
+use pageblock_measure::certificate::{Certified, Support};
+use pageblock_measure::compare::comparable::parts;
 use pageblock_measure::compare::summary::Summary;
 use pageblock_measure::compare::verdict::Judged;
+use pageblock_measure::run::tables::Tables;
+use pageblock_plan::sweep::columns::{better, measures_of};
 use pyo3::prelude::*;
 
 use crate::table::{Columns, Table};
@@ -12,16 +15,29 @@ use crate::table::{Columns, Table};
 pub(crate) fn wide(runs: &[Run]) -> PyResult<Table> {
     let text = |get: fn(&Run) -> &str| runs.iter().map(move |run| Some(get(run)));
     let mut columns = Columns::default()
-        .text("kernel", text(|run| &run.policy))
         .text("workload", text(|run| &run.workload))
-        .text("machine", text(|run| &run.machine))
+        .text("kernel", text(|run| &run.policy))
+        .text("machine", text(|run| parts(&run.machine).0))
+        .text("scale", text(|run| parts(&run.machine).1))
+        .text("origin", text(|run| run.origin.word()))
         .counts("seed", runs.iter().map(|run| Some(run.seed)))
         .text("event_hash", text(|run| &run.event_hash))
         .text("ended", runs.iter().map(|run| run.ended.as_ref().map(ToString::to_string)));
-    for measure in deciding::measures() {
-        columns = columns.floats(&measure.label, runs.iter().map(|run| measure.number(run)));
+    for measure in measures_of(&tables_of(runs)) {
+        columns = columns.measure(&measure, runs.iter().map(|run| measure.number(run)));
     }
     columns.table()
+}
+
+/// Returns the tables of the runs' workloads, of each once.
+fn tables_of(runs: &[Run]) -> Vec<Tables> {
+    let mut all: Vec<Tables> = Vec::new();
+    for tables in runs.iter().filter_map(|run| run.tables.as_ref()) {
+        if !all.contains(tables) {
+            all.push(tables.clone());
+        }
+    }
+    all
 }
 
 /// A row for each run and counter.
@@ -89,30 +105,57 @@ pub(crate) fn fallbacks(runs: &[Run]) -> PyResult<Table> {
         .table()
 }
 
-/// A row for each measure and kernel.
-pub(crate) fn summary(of: &Summary) -> PyResult<Table> {
-    let rows: Vec<_> = of
-        .measures
-        .iter()
-        .flat_map(|measure| {
-            measure
-                .cells
-                .iter()
-                .zip(&of.policies)
-                .map(move |(cell, kernel)| (measure, kernel, cell))
-        })
-        .collect();
+/// A row for each comparison, measure and kernel; a comparison is of a workload on a machine.
+pub(crate) fn summaries(of: &[((String, String), Summary)]) -> PyResult<Table> {
+    let mut rows = Vec::new();
+    for (place, summary) in of {
+        for measure in &summary.measures {
+            let each = measure.cells.iter().zip(&summary.policies).zip(&summary.runs);
+            rows.extend(
+                each.map(|((cell, kernel), runs)| (place, summary, measure, kernel, *runs, cell)),
+            );
+        }
+    }
     let each = || rows.iter();
-    Columns::default()
-        .text("measure", each().map(|(measure, ..)| Some(&measure.name)))
-        .text("kernel", each().map(|(_, kernel, _)| Some(kernel)))
-        .floats("mean", each().map(|(.., cell)| Some(cell.mean)))
-        .floats("change", each().map(|(.., cell)| cell.change))
-        .floats("low", each().map(|(.., cell)| Some(cell.interval?.0)))
-        .floats("high", each().map(|(.., cell)| Some(cell.interval?.1)))
-        .floats("p", each().map(|(.., cell)| cell.p))
-        .floats("level", each().map(|(.., cell)| cell.level))
-        .text("verdict", each().map(|(.., cell)| Some(verdict(cell.verdict))))
+    let cells = || rows.iter().map(|(.., cell)| *cell);
+    let measures = || rows.iter().map(|(_, _, measure, ..)| *measure);
+    let replayed = measures().any(|measure| measure.support.is_some());
+    let table = Columns::default()
+        .text("workload", each().map(|(place, ..)| Some(&place.0)))
+        .text("machine", each().map(|(place, ..)| Some(parts(&place.1).0)))
+        .text("scale", each().map(|(place, ..)| Some(parts(&place.1).1)))
+        .text("measure", measures().map(|measure| Some(&measure.id)))
+        .text("column", measures().map(|measure| Some(&measure.column)))
+        .text("label", measures().map(|measure| Some(&measure.name)))
+        .text("unit", measures().map(|measure| Some(measure.unit)))
+        .text("direction", measures().map(|measure| Some(better(measure.direction))))
+        .flags("primary", measures().map(|measure| Some(measure.primary)))
+        .text("kernel", each().map(|(_, _, _, kernel, ..)| Some(kernel)))
+        .text("baseline", each().map(|(_, of, ..)| Some(&of.policies[of.baseline])))
+        .counts("runs", each().map(|(.., runs, _)| Some(*runs as u64)))
+        .floats("mean", cells().map(|cell| Some(cell.mean)))
+        .floats("least", cells().map(|cell| Some(cell.range.0)))
+        .floats("most", cells().map(|cell| Some(cell.range.1)))
+        .floats("change", cells().map(|cell| cell.change))
+        .floats("low", cells().map(|cell| Some(cell.interval?.0)))
+        .floats("high", cells().map(|cell| Some(cell.interval?.1)))
+        .floats("p", cells().map(|cell| cell.p))
+        .floats("level", cells().map(|cell| cell.level))
+        .text("verdict", cells().map(|cell| Some(verdict(cell.verdict))));
+    let graded = |of: &Summary| of.certificate.as_ref().and_then(Certified::grade);
+    let table = match replayed {
+        true => table
+            .text("supported", measures().map(|measure| measure.support.map(Support::word)))
+            .floats(
+                "margin",
+                measures().map(|measure| Some(measure.support?.margin_permyriad()? as f64 / 1e4)),
+            ),
+        false => table
+            .text("supported", each().map(|_| None::<&str>))
+            .floats("margin", each().map(|_| None)),
+    };
+    table
+        .text("grade", each().map(|(_, of, ..)| graded(of).map(|grade| format!("{grade:?}"))))
         .table()
 }
 

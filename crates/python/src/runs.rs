@@ -1,19 +1,20 @@
 //! Runs: what simulations, replays and guests give.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use pageblock_measure::Run;
-use pageblock_measure::compare::common::Options;
-use pageblock_measure::statistics::multiops::StarRule;
-use pageblock_plan::compare::{compared, gather, load_file, published_table};
-use pageblock_report::chosen::Tables;
-use pageblock_report::json::to_json;
+use pageblock_plan::compare::load_file;
 use pageblock_report::note::words;
+use pyo3::exceptions::PyIndexError;
 use pyo3::prelude::*;
-use pyo3::types::{PyCapsule, PyList, PyTuple};
+use pyo3::types::{PyCapsule, PyIterator, PyList, PyTuple, PyType};
 
-use crate::error::{asked, failed};
+use crate::arguments;
+use crate::compare::{Wanted, compare_groups};
+use crate::error::failed;
+use crate::kernel::KernelArgument;
+use crate::pictures::{Picture, history_table, plot, series_table};
 use crate::report::Report;
 use crate::run_tables;
 use crate::table::Table;
@@ -70,6 +71,68 @@ impl Runs {
         run_tables::fallbacks(&self.runs)
     }
 
+    /// Returns a row for each run with a history, zone, order and moment: `kernel`, `seed`, `time_us` (of the machine's time), `zone`
+    /// (`0-Normal`: node and zone), `order`, `blocks` (free).
+    fn history(&self) -> PyResult<Table> {
+        history_table(&self.runs)
+    }
+
+    /// Returns a row for each run with a history, curve and moment: `kernel`, `seed`, `series` (what it shows, with its unit), `time_us`,
+    /// `value`.
+    fn series(&self) -> PyResult<Table> {
+        series_table(&self.runs)
+    }
+
+    /// Draws the runs of a seed (by default the first with a history), which `run(..., pictures=True)` keeps: `kind` is `map` (the pageblocks at
+    /// a moment: `at`, from 0 to 1), `series` (free memory, held pageblocks and work over time), `orders` (free memory by order over
+    /// time), `matrix` (claims, pollutions and steals by types), or `frontier` (huge pages against the work for them, of every seed,
+    /// which needs no history). The picture shows itself in a notebook.
+    #[pyo3(signature = (kind = "map".to_owned(), *, seed = None, at = 1.0))]
+    fn plot(
+        &self,
+        py: Python<'_>,
+        #[pyo3(from_py_with = arguments::kind)] kind: String,
+        #[pyo3(from_py_with = arguments::seed)] seed: Option<u64>,
+        #[pyo3(from_py_with = arguments::at)] at: f64,
+    ) -> PyResult<Picture> {
+        plot(py, &self.runs, &kind, seed, at)
+    }
+
+    /// Returns each run as runs of one.
+    fn __iter__(slf: &Bound<'_, Self>) -> PyResult<Py<PyIterator>> {
+        let runs = &slf.get().runs;
+        let each: Vec<Self> = runs.iter().map(|run| Self::new(vec![run.clone()])).collect();
+        Ok(PyList::new(
+            slf.py(),
+            each.into_iter().map(|one| Py::new(slf.py(), one)).collect::<PyResult<Vec<_>>>()?,
+        )?
+        .try_iter()?
+        .unbind())
+    }
+
+    /// Returns the run at a place as runs of one.
+    fn __getitem__(&self, at: isize) -> PyResult<Self> {
+        let count = self.runs.len().cast_signed();
+        let place = if at < 0 { at + count } else { at };
+        match usize::try_from(place).ok().and_then(|place| self.runs.get(place)) {
+            Some(run) => Ok(Self::new(vec![run.clone()])),
+            None => Err(PyIndexError::new_err(format!("run {at} of {count}"))),
+        }
+    }
+
+    fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyTuple>> {
+        let kept = (slf.get().to_json(),);
+        (slf.getattr("_from_kept")?, kept).into_pyobject(slf.py())
+    }
+
+    /// Makes runs again of what a pickle keeps.
+    #[classmethod]
+    fn _from_kept(_class: &Bound<'_, PyType>, json: &str) -> PyResult<Self> {
+        let runs = pageblock_measure::run::saved::parse(Path::new("a pickle"), json.as_bytes())
+            .map_err(failed)?;
+        Ok(Self::new(runs))
+    }
+
     /// The notes that a reader needs to interpret the numbers, each once.
     #[getter]
     fn notes(&self) -> Vec<String> {
@@ -83,15 +146,17 @@ impl Runs {
     }
 
     /// Compares the kernels of these runs with the first one, as `pageblock.compare` does.
-    #[pyo3(signature = (*, published = false, stars = "classic", tables = "summary"))]
+    #[pyo3(signature = (*, baseline = None, published = false, stars = "classic".to_owned(), tables = "summary".to_owned()))]
     fn compare(
         &self,
         py: Python<'_>,
-        published: bool,
-        stars: &str,
-        tables: &str,
+        #[pyo3(from_py_with = arguments::baseline)] baseline: Option<KernelArgument<'_>>,
+        #[pyo3(from_py_with = arguments::published)] published: bool,
+        #[pyo3(from_py_with = arguments::stars)] stars: String,
+        #[pyo3(from_py_with = arguments::tables)] tables: String,
     ) -> PyResult<Report> {
-        compare_runs(py, Arc::clone(&self.runs), published, stars, tables)
+        let wanted = Wanted::new(baseline, published, &stars, &tables)?;
+        compare_groups(py, vec![Vec::clone(&self.runs)], wanted)
     }
 
     /// Returns the JSON that `pageblock run --json` prints.
@@ -100,7 +165,7 @@ impl Runs {
     }
 
     /// Saves the runs, whole or not at all, as `pageblock run --save` does.
-    fn save(&self, path: PathBuf) -> PyResult<()> {
+    fn save(&self, #[pyo3(from_py_with = arguments::path)] path: PathBuf) -> PyResult<()> {
         pageblock_measure::run::saved::save(&path, &self.runs).map_err(failed)
     }
 
@@ -133,77 +198,11 @@ impl Runs {
     }
 }
 
-/// Runs, or a file of saved ones.
-#[derive(FromPyObject)]
-enum Source<'py> {
-    Runs(Bound<'py, Runs>),
-    File(PathBuf),
-}
-
-/// Compares runs: of `Runs`, or of files that `save`, `pageblock run --save` or `pageblock guest run` wrote. The first
-/// kernel is the baseline.
-///
-/// The table has a row for each measure and kernel: `measure` (with its unit in brackets), `kernel`, `mean`, `change` (a
-/// share of the baseline; null for the baseline), `low` and `high` (its interval over seeds), `p` (rank-sum test; adjusted for
-/// measures that are not primary), `level` (the p that decides a primary measure), `verdict` (`better`, `worse`, `unchanged`,
-/// `undecided`, `identical`, `open`). `force` compares what runs of different
-/// workloads, machines or scales have in common; `published` puts the published table beside; `stars` is mmtests' rule. The text has
-/// the `tables` below its summary that `pageblock compare --tables` has: `summary` (none), `all`, those with a text in their title.
-#[pyfunction]
-#[pyo3(signature = (*runs, force = false, published = false, stars = "classic", tables = "summary"))]
-pub(crate) fn compare(
-    py: Python<'_>,
-    runs: &Bound<'_, PyTuple>,
-    force: bool,
-    published: bool,
-    stars: &str,
-    tables: &str,
-) -> PyResult<Report> {
-    let mut sources = Vec::new();
-    for source in runs {
-        sources.push(match source.extract::<Source<'_>>()? {
-            Source::Runs(runs) => ("runs".to_owned(), Vec::clone(&runs.get().runs)),
-            Source::File(path) => {
-                let name = path.display().to_string();
-                (name, work(py, move |_| Ok(load_file(&path)?))?)
-            }
-        });
-    }
-    let runs = gather(sources, force).map_err(failed)?;
-    compare_runs(py, Arc::new(runs), published, stars, tables)
-}
-
 /// Reads saved runs.
 #[pyfunction]
-pub(crate) fn load(py: Python<'_>, path: PathBuf) -> PyResult<Runs> {
-    Ok(Runs::new(work(py, move |_| Ok(load_file(&path)?))?))
-}
-
-fn compare_runs(
+pub(crate) fn load(
     py: Python<'_>,
-    runs: Arc<Vec<Run>>,
-    published: bool,
-    stars: &str,
-    tables: &str,
-) -> PyResult<Report> {
-    let tables = Tables::parse(tables);
-    let options = Options { stars: star_rule(stars)?, ..Options::default() };
-    let (text, json, summary) = work(py, move |_| {
-        let table = match published {
-            true => Some(published_table(&runs)?),
-            false => None,
-        };
-        let comparison = compared(Vec::clone(&runs), &options, table)?;
-        Ok((tables.print(&comparison), to_json(&comparison), comparison.summary))
-    })?;
-    Report::new(py, text, json, run_tables::summary(&summary)?)
-}
-
-fn star_rule(name: &str) -> PyResult<StarRule> {
-    match name {
-        "classic" => Ok(StarRule::Classic),
-        "modern" => Ok(StarRule::Modern),
-        "off" => Ok(StarRule::Off),
-        _ => Err(asked(format!("stars '{name}': allowed: classic, modern, off"))),
-    }
+    #[pyo3(from_py_with = arguments::path)] path: PathBuf,
+) -> PyResult<Runs> {
+    Ok(Runs::new(work(py, move |_| Ok(load_file(&path)?))?))
 }

@@ -4,17 +4,20 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use pageblock_plan::jobs;
+use pageblock_plan::own::Loads;
 use pageblock_plan::sweep::{Cell, Grid, Journal, batch, run};
 use pyo3::prelude::*;
 
 use crate::error::{Failure, asked, failed};
 use crate::table::Table;
-use crate::work::{watcher, work};
+use crate::work::{Look, watcher, work, work_watched};
+use crate::workload::{Raised, Workload, requests, taken};
 
 /// A sweep in a folder; `pageblock.sweep` uses it.
 #[pyclass(frozen, module = "pageblock")]
 pub(crate) struct Sweep {
     journal: Arc<Mutex<Journal>>,
+    raised: Vec<Raised>,
 }
 
 impl Sweep {
@@ -23,14 +26,40 @@ impl Sweep {
     }
 }
 
+/// Returns what names of workloads mean with users' own, and where exceptions of their generators will be.
+fn loads(py: Python<'_>, own: &[Bound<'_, Workload>]) -> PyResult<(Loads, Vec<Raised>)> {
+    let (mut all, mut raised) = (Vec::new(), Vec::new());
+    for workload in own {
+        let (requests, of) = requests(py, workload.get());
+        all.push(Arc::new(requests));
+        raised.push(of);
+    }
+    Ok((Loads::with(all).map_err(failed)?, raised))
+}
+
+/// Returns a result, or what a generator raised: it says more than that a simulation failed.
+fn raised_first<T>(result: PyResult<T>, raised: &[Raised]) -> PyResult<T> {
+    result.map_err(|error| raised.iter().find_map(taken).unwrap_or(error))
+}
+
 #[pymethods]
 impl Sweep {
-    /// Checks a grid, as JSON, and opens the folder.
+    /// Checks a grid, as JSON, with users' own workloads, and opens the folder.
     #[new]
-    fn new(py: Python<'_>, grid: String, folder: PathBuf) -> PyResult<Self> {
-        let journal =
-            work(py, move |_| Ok(Journal::open(&folder, Grid::from_json(&grid)?.cells()?)?))?;
-        Ok(Self { journal: Arc::new(Mutex::new(journal)) })
+    #[pyo3(signature = (grid, folder, own = Vec::new()))]
+    fn new(
+        py: Python<'_>,
+        grid: String,
+        folder: PathBuf,
+        own: Vec<Bound<'_, Workload>>,
+    ) -> PyResult<Self> {
+        let (loads, raised) = loads(py, &own)?;
+        let journal = work(py, move |_| {
+            let grid = Grid::from_json(&grid)?;
+            let cells = grid.cells(&loads)?;
+            Ok(Journal::open(&folder, &grid, cells, loads)?)
+        })?;
+        Ok(Self { journal: Arc::new(Mutex::new(journal)), raised })
     }
 
     /// Returns what is not done: places, and runs as JSON.
@@ -58,17 +87,24 @@ impl Sweep {
     }
 
     /// Runs what is not done on the threads of this machine.
-    #[pyo3(signature = (jobs = None))]
-    fn run(&self, py: Python<'_>, jobs: Option<usize>) -> PyResult<()> {
+    #[pyo3(signature = (jobs = None, bar = None, stop = None))]
+    fn run(
+        &self,
+        py: Python<'_>,
+        jobs: Option<usize>,
+        bar: Option<Bound<'_, PyAny>>,
+        stop: Option<Bound<'_, PyAny>>,
+    ) -> PyResult<()> {
         let journal = Arc::clone(&self.journal);
         let at_a_time = jobs::at_a_time(jobs).map_err(failed)?;
-        work(py, move |quiet| {
+        let done = work_watched(py, &Look::part(bar, stop), move |quiet| {
             let mut journal = journal.lock().unwrap_or_else(PoisonError::into_inner);
             match run(&mut journal, at_a_time, watcher(quiet).as_ref())? {
                 true => Ok(()),
                 false => Err(Failure::Python(asked("stopped"))),
             }
-        })
+        });
+        raised_first(done, &self.raised)
     }
 
     /// Writes the table.
@@ -82,11 +118,18 @@ impl Sweep {
     }
 }
 
-/// Does one run of a sweep, from JSON to JSON: what a worker calls.
+/// Does one run of a sweep, from JSON to JSON: what a worker calls, with the user's own workload if it is one.
 #[pyfunction]
-pub(crate) fn sweep_run(py: Python<'_>, cell: &str) -> PyResult<String> {
+#[pyo3(signature = (cell, own = None))]
+pub(crate) fn sweep_run(
+    py: Python<'_>,
+    cell: &str,
+    own: Option<Bound<'_, Workload>>,
+) -> PyResult<String> {
     let cell: Cell = serde_json::from_str(cell).map_err(|error| asked(error.to_string()))?;
-    work(py, move |quiet| Ok(cell.run(watcher(quiet).as_ref())?))
+    let (loads, raised) = loads(py, own.as_slice())?;
+    let done = work(py, move |quiet| Ok(cell.run(&loads, watcher(quiet).as_ref())?));
+    raised_first(done, &raised)
 }
 
 /// Reads a grid from a TOML file, and returns it as JSON.

@@ -9,6 +9,8 @@ use arrow_array::{
     StringArray, UInt64Array,
 };
 use arrow_schema::{DataType, Field, Schema};
+use pageblock_measure::catalogue::Measure;
+use pageblock_plan::sweep::columns::measure_field;
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyCapsule, PyDict, PyList};
@@ -17,11 +19,28 @@ use crate::arrow;
 
 /// Columns that become a table.
 #[derive(Default)]
-pub(crate) struct Columns(Vec<(String, ArrayRef)>);
+pub(crate) struct Columns(Vec<(Field, ArrayRef)>);
 
 impl Columns {
     fn push(mut self, name: &str, array: ArrayRef) -> Self {
-        self.0.push((name.to_owned(), array));
+        let field = Field::new(name, array.data_type().clone(), true);
+        self.0.push((field, array));
+        self
+    }
+
+    /// Adds a column of a measure, whose field says what it is: counts are whole numbers.
+    pub(crate) fn measure(
+        mut self,
+        measure: &Measure,
+        values: impl IntoIterator<Item = Option<f64>>,
+    ) -> Self {
+        let array: ArrayRef = if measure.unit.is_whole() {
+            let whole = values.into_iter().map(|value| value.map(|value| value as u64));
+            Arc::new(UInt64Array::from_iter(whole))
+        } else {
+            Arc::new(Float64Array::from_iter(values))
+        };
+        self.0.push((measure_field(measure), array));
         self
     }
 
@@ -56,9 +75,8 @@ impl Columns {
 
     /// Returns the table.
     pub(crate) fn table(self) -> PyResult<Table> {
-        let field =
-            |(name, array): &(String, ArrayRef)| Field::new(name, array.data_type().clone(), true);
-        let schema = Schema::new(self.0.iter().map(field).collect::<Vec<_>>());
+        let fields: Vec<Field> = self.0.iter().map(|(field, _)| field.clone()).collect();
+        let schema = Schema::new(fields);
         let arrays = self.0.into_iter().map(|(_, array)| array).collect();
         let batch = RecordBatch::try_new(Arc::new(schema), arrays);
         Ok(Table { batch: batch.map_err(|error| PyRuntimeError::new_err(error.to_string()))? })

@@ -5,8 +5,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use pageblock_simulate::workload::requests::{Ask, Operation, Requests, Source, Stream};
 use pyo3::prelude::*;
-use pyo3::types::PyIterator;
+use pyo3::types::{PyIterator, PyTuple, PyType};
 
+use crate::arguments;
 use crate::batch;
 use crate::error::asked;
 
@@ -19,10 +20,13 @@ use crate::error::asked;
 /// `time_ns`: when, in nanoseconds of virtual time after boot; a task that is late goes on at once. `op`: a name of
 /// `pageblock.operations()` or its code. `id`: a number below 2**24 by which what is made can be named until it is freed.
 /// `amount`: the order of a block, the bytes of an object, the pages of a file, a mapping or a transfer. `offset`: the first
-/// page of a transfer. `amount` and `offset` may be left out where they are 0.
+/// page of a transfer. `flags`: those of a block or an object instead of `GFP_KERNEL`, as tracepoints print them (`"GFP_ATOMIC|__GFP_NOWARN"`), or
+/// the numbers that `pageblock.flags` makes of them. `amount`, `offset` and `flags` may be left out where they are 0.
 ///
-/// The same `seed` must give the same batches: then the run has the same bytes. An exception of the generator ends the
-/// simulation and is raised by `run`, with its lines.
+/// The same `seed` must give the same batches under every kernel: then the run has the same bytes. Other batches are refused. An exception of
+/// the generator ends the simulation and is raised by `run`, with its lines. `latency` keeps the time of every request: samples
+/// `latency-OPERATION`, nanoseconds of virtual time. Where workers of other processes run it, `generate` must be what a pickle can send: a
+/// function of a module, or any function on Dask.
 #[pyclass(frozen, module = "pageblock")]
 pub(crate) struct Workload {
     #[pyo3(get)]
@@ -31,32 +35,59 @@ pub(crate) struct Workload {
     machine: String,
     #[pyo3(get)]
     tasks: u32,
+    #[pyo3(get)]
+    latency: bool,
     generate: Py<PyAny>,
 }
 
 #[pymethods]
 impl Workload {
     #[new]
-    #[pyo3(signature = (name, generate, *, tasks = 1, machine = "small-4g".to_owned()))]
+    #[pyo3(signature = (name, generate, *, tasks = 1, machine = "small-4g".to_owned(), latency = false))]
     fn new(
-        name: String,
+        #[pyo3(from_py_with = arguments::name)] name: String,
         generate: Bound<'_, PyAny>,
-        tasks: u32,
-        machine: String,
+        #[pyo3(from_py_with = arguments::tasks)] tasks: u32,
+        #[pyo3(from_py_with = arguments::machine_name)] machine: String,
+        #[pyo3(from_py_with = arguments::latency)] latency: bool,
     ) -> PyResult<Self> {
         if !generate.is_callable() {
-            return Err(asked("generate: a function of seed and task that returns batches"));
+            return Err(asked(
+                "generate: allowed: a function of seed and task that returns batches",
+            ));
+        }
+        if name.is_empty() || name.contains(':') {
+            return Err(asked(format!("name '{name}': allowed: a text without a colon")));
         }
         if pageblock_simulate::workload::find(&name).is_some() {
             return Err(asked(format!(
                 "'{name}' is a workload that is included; choose another name"
             )));
         }
-        Ok(Self { name, machine, tasks, generate: generate.unbind() })
+        Ok(Self { name, machine, tasks, latency, generate: generate.unbind() })
     }
 
     fn __repr__(&self) -> String {
         format!("<pageblock.Workload {}>", self.name)
+    }
+
+    fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyTuple>> {
+        let of = slf.get();
+        let kept = (&of.name, of.generate.bind(slf.py()), of.tasks, &of.machine, of.latency);
+        (slf.getattr("_from_kept")?, kept).into_pyobject(slf.py())
+    }
+
+    /// Makes a workload again of what a pickle keeps: the function travels as pickles send functions.
+    #[classmethod]
+    fn _from_kept(
+        _class: &Bound<'_, PyType>,
+        name: String,
+        generate: Bound<'_, PyAny>,
+        tasks: u32,
+        machine: String,
+        latency: bool,
+    ) -> PyResult<Self> {
+        Self::new(name, generate, tasks, machine, latency)
     }
 }
 
@@ -67,7 +98,7 @@ pub(crate) fn operations() -> Vec<&'static str> {
 }
 
 /// What the generator raised first.
-type Raised = Arc<Mutex<Option<PyErr>>>;
+pub(crate) type Raised = Arc<Mutex<Option<PyErr>>>;
 
 /// The workload as the simulation takes it, and where an exception of its generator will be.
 pub(crate) fn requests(py: Python<'_>, workload: &Workload) -> (Requests, Raised) {
@@ -78,6 +109,7 @@ pub(crate) fn requests(py: Python<'_>, workload: &Workload) -> (Requests, Raised
         name: workload.name.clone(),
         machine: workload.machine.clone(),
         tasks: workload.tasks,
+        latency: workload.latency,
         source: Arc::new(source),
     };
     (requests, raised)

@@ -36,5 +36,5 @@ def test_wrong_arguments_are_a_line() -> None:
         pageblock.bisect(WORKLOAD, "linux-6.9", "linux-6.10", seeds=1)
     with pytest.raises(pageblock.Error, match="do not differ in any switch that matters here"):
         pageblock.bisect(WORKLOAD, "linux-6.9", "linux-6.9", scale="1/64")
-    with pytest.raises(pageblock.Error, match="--measure 'speed' is not one of "):
+    with pytest.raises(pageblock.Error, match="measures 'speed' is not one of "):
         pageblock.bisect(WORKLOAD, "linux-6.9", "linux-6.10", measures="speed", scale="1/64")

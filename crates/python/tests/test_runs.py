@@ -37,15 +37,17 @@ def test_a_row_a_run(runs: pageblock.Runs) -> None:
     assert [row["seed"] for row in rows] == [1, 1, 2, 2, 3, 3, 4, 4, 5, 5]
     assert rows[0]["kernel"] == "linux-6.9"
     assert rows[0]["event_hash"] != rows[1]["event_hash"]
-    assert rows[0]["Mixed pageblocks at the end"] >= 0
+    assert rows[0]["mixed_pageblocks"] >= 0 and isinstance(rows[0]["mixed_pageblocks"], int)
+    assert (rows[0]["machine"], rows[0]["scale"], rows[0]["origin"]) == ("weiner-1g8", "1/64", "simulated")
     again = pageblock.run("hugealloc-short", "linux-6.9", scale=Fraction(1, 64), seeds=range(3, 5))
     assert [row["event_hash"] for row in again.to_dicts()] == [rows[4]["event_hash"], rows[6]["event_hash"]]
 
 
 def test_the_measures_are_the_columns_of_a_table(runs: pageblock.Runs) -> None:
     measures = {row["measure"]: row for row in pageblock.measures().to_dicts()}
-    assert all(row["label"] in runs.to_dicts()[0] for row in measures.values())
+    assert all(row["column"] in runs.to_dicts()[0] for row in measures.values())
     assert measures["huge-pages-on-fault"]["better"] == "higher"
+    assert measures["huge-pages-on-fault"]["column"] == "huge_fault_percent"
     assert "thp_fault_fallback" in measures["huge-pages-on-fault"]["defined"]
 
 
@@ -82,12 +84,12 @@ def test_saved_runs_are_compared_with_others(runs: pageblock.Runs, tmp_path: Pat
     ("arguments", "words"),
     [
         ({"workload": "nothing"}, "there is no workload 'nothing'; there are thpfioscale, "),
-        ({"workload": "hugealloc"}, "--policy is missing"),
+        ({"workload": "hugealloc"}, "kernels is missing"),
         ({"workload": "hugealloc", "machine": "big"}, "there is no machine 'big'; there are skylake-1s, "),
-        ({"workload": "hugealloc", "scale": "9"}, "--scale: "),
-        ({"workload": "hugealloc", "kernels": "linux-6.9", "seeds": 0}, "--seeds 0: at least one seed is needed"),
-        ({"workload": "hugealloc", "kernels": ["linux-6.9"] * 2}, "--policy 'linux-6.9' is given twice"),
-        ({"workload": "hugealloc", "kernels": "linux-6.9", "seeds": [1, 3]}, "seeds: a number of seeds, or a range"),
+        ({"workload": "hugealloc", "scale": "9"}, "scale: "),
+        ({"workload": "hugealloc", "kernels": "linux-6.9", "seeds": 0}, "seeds 0: allowed: how many, 1 to 1000, or which: a range, a list, an array"),
+        ({"workload": "hugealloc", "kernels": ["linux-6.9"] * 2}, "kernels 'linux-6.9' is given twice"),
+        ({"workload": "hugealloc", "kernels": "linux-6.9", "seeds": [1, 1]}, "seeds: 1 is given twice"),
     ],
 )
 def test_errors_have_the_words_of_the_program(arguments: "dict[str, object]", words: str) -> None:

@@ -50,7 +50,7 @@ def test_the_answer_is_a_file_for_sysctl_d(expected: "tuple[Path, pageblock.Tune
 def test_the_held_out_seeds_are_judged_as_run_compares_them(expected: "tuple[Path, pageblock.Tuned]") -> None:
     _, tuned = expected
     runs = pageblock.run(WORKLOAD, ["linux-6.12", tuned.tuned], scale="1/64", seeds=range(9, 15))
-    compared = {row["measure"]: row for row in runs.compare().to_dicts() if row["kernel"] == tuned.tuned}
+    compared = {row["label"]: row for row in runs.compare().to_dicts() if row["kernel"] == tuned.tuned}
     mixed, row = compared["Mixed pageblocks at the end"], tuned.to_dicts()[0]
     assert row["tuned"] == pytest.approx(mixed["mean"])
     assert (row["change"], row["low"], row["high"]) == pytest.approx((mixed["change"], mixed["low"], mixed["high"]))
@@ -162,7 +162,7 @@ def test_what_exists_depends_on_the_kernel(tmp_path: Path) -> None:
         ({"kernel": "linux-6.11"}, "unknown policy 'linux-6.11'; 6.11 behaves as"),
         ({"kernel": None}, "a kernel is missing: "),
         ({"over": "all"}, "over 'all': allowed: sysctls, switches"),
-        ({"trials": 0}, "trials 0: at least 1"),
+        ({"trials": 0}, "trials 0: allowed: a whole number from 1 to 100000"),
         ({"machine": "nothing"}, "there is no machine 'nothing'; there are "),
     ],
 )
@@ -194,8 +194,8 @@ def test_the_p_of_several_objectives_are_corrected() -> None:
     from pageblock._objectives import MEASURES, changes
     from pageblock._pageblock import unpaired
 
-    base = [{"Allocation stalls": 100.0 + n, "Mixed pageblocks at the end": 50.0 + n} for n in range(8)]
-    less = [{"Allocation stalls": 50.0 + n, "Mixed pageblocks at the end": 40.0 + n} for n in range(8)]
+    base = [{"allocation_stalls": 100.0 + n, "mixed_pageblocks": 50.0 + n} for n in range(8)]
+    less = [{"allocation_stalls": 50.0 + n, "mixed_pageblocks": 40.0 + n} for n in range(8)]
     found = changes(MEASURES, base, less)
     assert [change.measure.name for change in found] == ["stalls", "spread"]
     # Holm: the smaller of two equal p counts twice, and the other is no smaller.

@@ -3,6 +3,7 @@
 import array
 import traceback
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import numpy
@@ -97,14 +98,14 @@ def test_an_exception_names_its_line() -> None:
     ("batch", "words"),
     [
         ({"time_ns": [0], "op": ["take"], "id": [0]}, "there is no op 'take'; there are alloc, alloc_reclaimable, "),
-        ({"time_ns": [0], "op": [11], "id": [0]}, "row 0: there is no op 11; allowed: 0 alloc, "),
+        ({"time_ns": [0], "op": [12], "id": [0]}, "row 0: there is no op 12; allowed: 0 alloc, "),
         ({"time_ns": [0], "op": [0]}, "the batch lacks the column 'id'"),
         ({"time_ns": [0], "op": [0], "id": [0], "size": [0]}, "a batch has no column 'size'; there are time_ns, op,"),
         ({"time_ns": [0, 1], "op": [0], "id": [0]}, "the column 'op' has 1 rows, time_ns has 2"),
         ({"time_ns": [0], "op": [0], "id": numpy.array([-1])}, "the column 'id' has -1; allowed: 0 and above"),
         ({"time_ns": [0], "op": [0], "id": [0.5]}, "the column 'id' is a list; allowed: an array or a list of whole"),
         ({"time_ns": numpy.array([0.5]), "op": [0], "id": [0]}, "the column 'time_ns' has values of format 'd'"),
-        ([0], "a batch is a dict of columns or a table of Arrow with time_ns, op, id, amount, offset; found list"),
+        ([0], "a batch is a dict of columns or a table of Arrow with time_ns, op, id, amount, offset, flags; found list"),
     ],
 )
 def test_wrong_batches_are_refused(batch: Any, words: str) -> None:
@@ -135,3 +136,86 @@ def test_memory_that_is_not_there_fails_or_kills_and_the_run_goes_on() -> None:
     batch = {"time_ns": [0, 0, 0], "op": ["map", "touch", "free"], "id": [0, 0, 0], "amount": [1 << 19, 1 << 19, 0]}
     run = pageblock.run(one(batch), "linux-6.12", scale="1/8")
     assert any("died" in note or "Out of memory" in note for note in run.notes), run.notes
+
+
+def numbered(seed: int, task: int) -> Iterator[Batch]:
+    """Yields blocks by seed: a function of a module, which processes take."""
+    rng = numpy.random.default_rng([seed, task])
+    count = 300
+    yield {"time_ns": numpy.arange(count) * 1000, "op": ["alloc"] * count, "id": numpy.arange(count), "amount": rng.integers(0, 4, count)}
+
+
+NUMBERED = Workload("numbered", numbered, machine="guest-640m")
+
+
+def test_own_workloads_run_in_sweeps_on_every_engine(tmp_path: Path) -> None:
+    grid: dict[str, Any] = {"workloads": [NUMBERED], "kernels": ["linux-6.9", "linux-6.12"], "scales": "1/8", "seeds": [1, 3]}
+    table = pageblock.sweep(grid, tmp_path / "threads")
+    expected = (tmp_path / "threads/runs.parquet").read_bytes()
+    rows = pageblock.run(NUMBERED, ["linux-6.9", "linux-6.12"], scale="1/8", seeds=[1, 3]).to_dicts()
+    assert {row["event_hash"] for row in table.to_dicts()} == {row["event_hash"] for row in rows}
+    by_name = {**grid, "workloads": f"{__name__}:NUMBERED"}
+    engines: dict[str, Any] = {"processes": "processes", "named": None}
+    for name, executor in engines.items():
+        pageblock.sweep(by_name if name == "named" else grid, tmp_path / name, executor=executor, jobs=2)
+        assert (tmp_path / name / "runs.parquet").read_bytes() == expected, name
+    found = pageblock.tune(
+        NUMBERED, "linux-6.12", "small-blocks", out=tmp_path / "tune", scale="1/8", trials=2, batch=2, seeds=2, held_out=2, knobs=["watermark_scale_factor"], progress=False
+    )
+    assert found.subject == "numbered at 1/8" and len(found.study.trials) == 2
+    with pytest.raises(pageblock.Error, match="at most 0 mixed pageblocks in the 2 runs of a trial, fewer than 20: nothing can be told"):
+        pageblock.tune(NUMBERED, "linux-6.12", "spread", out=tmp_path / "few", scale="1/8", trials=2, batch=2, seeds=2, knobs=["swappiness"], progress=False)
+    with pytest.raises(pageblock.Error, match="workload 'local': its function cannot be sent to a process"):
+        pageblock.sweep({**grid, "workloads": Workload("local", lambda seed, task: [])}, tmp_path / "local", executor="processes", jobs=1)
+
+
+def test_own_workloads_run_on_dask(tmp_path: Path) -> None:
+    distributed: Any = pytest.importorskip("distributed")
+    grid: dict[str, Any] = {"workloads": [NUMBERED], "kernels": ["linux-6.9", "linux-6.12"], "scales": "1/8", "seeds": 2}
+    pageblock.sweep(grid, tmp_path / "threads")
+    with distributed.LocalCluster(n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None) as cluster, distributed.Client(cluster) as client:
+        pageblock.sweep(grid, tmp_path / "dask", executor=client)
+    assert (tmp_path / "dask/runs.parquet").read_bytes() == (tmp_path / "threads/runs.parquet").read_bytes()
+
+
+def test_a_generator_without_its_seed_is_noticed(tmp_path: Path) -> None:
+    rng = numpy.random.default_rng()
+
+    def unseeded(seed: int, task: int) -> Iterator[Batch]:
+        yield {"time_ns": [0], "op": ["alloc"], "id": [0], "amount": [int(rng.integers(0, 4))]}
+        yield {"time_ns": [1] * 50, "op": ["object"] * 50, "id": range(1, 51), "amount": rng.integers(8, 4000, 50)}
+
+    own = Workload("unseeded", unseeded)
+    with pytest.raises(pageblock.Error, match="seed 1, task 0, batch [01]: the generator gave other requests than for another kernel"):
+        pageblock.run(own, ["linux-6.9", "linux-6.12"], scale="1/8")
+    with pytest.raises(pageblock.Error, match="unseeded, seed 1: the generator gave other requests for linux-6.* than for linux-6"):
+        pageblock.sweep({"workloads": own, "kernels": ["linux-6.9", "linux-6.12"], "scales": "1/8"}, tmp_path)
+
+
+def test_requests_have_flags_times_and_parts_of_mappings() -> None:
+    batch: Batch = {
+        "time_ns": [0] * 6, "op": ["alloc", "object", "map", "touch", "unmap", "touch"], "id": [0, 1, 2, 2, 2, 2], "amount": [3, 64, 512, 512, 100, 100],
+        "offset": [0, 0, 0, 0, 50, 50], "flags": ["GFP_ATOMIC|__GFP_NOWARN", "GFP_NOWAIT", "0", "0", "0", "0"],
+    }  # fmt: skip
+    bits = [pageblock.flags(text) for text in batch["flags"]]
+    hashes: set[str] = set()
+    for flags in (batch["flags"], bits, numpy.array(bits)):
+        own = Workload("flags", lambda seed, task, flags=flags: [{**batch, "flags": flags}], latency=True)  # type: ignore[misc]
+        runs = pageblock.run(own, "linux-6.12", scale="1/8")
+        hashes.add(runs.to_dicts()[0]["event_hash"])
+        counters = {row["counter"]: row["count"] for row in runs.counters().to_dicts()}
+        # The pages that were unmapped are faulted again.
+        assert counters["pgfault"] >= 512 + 100
+        times = [row for row in runs.samples().to_dicts() if row["operation"].startswith("latency-")]
+        assert sorted({row["operation"] for row in times}) == ["latency-alloc", "latency-map", "latency-object", "latency-touch", "latency-unmap"]
+        assert len(times) == 6
+    assert len(hashes) == 1
+    # A request that may not reclaim fails, where the usual one reclaims.
+    hungry: Batch = {"time_ns": [0] * 9000, "op": ["alloc"] * 9000, "id": range(9000), "amount": [4] * 9000}
+    failed = [
+        sum(row["value"] for row in pageblock.run(one({**hungry, **more}), "linux-6.12", "guest-640m").samples().to_dicts() if row["operation"] == "requests-failed")
+        for more in ({"flags": ["GFP_NOWAIT"] * 9000},)
+    ]
+    assert failed[0] > 0
+    with pytest.raises(pageblock.Error, match="flags: only blocks and objects have them"):
+        pageblock.run(one({"time_ns": [0], "op": ["map"], "id": [0], "amount": [1], "flags": ["GFP_ATOMIC"]}), "linux-6.12", scale="1/8")

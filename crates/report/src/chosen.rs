@@ -32,7 +32,8 @@ impl Tables {
     /// Prints a comparison: its summary, and the chosen tables. Who asks for the published table has it, whatever else is printed.
     #[must_use]
     pub fn print(&self, comparison: &FullComparison) -> String {
-        let text = self.below(&comparison.summary, &full::print(comparison));
+        let tables = if *self == Self::None { String::new() } else { full::print(comparison) };
+        let text = self.below(&comparison.summary, &tables);
         match (&comparison.published, self) {
             (Some(published), Self::None) => format!("{text}\n{}", published::print(published)),
             _ => text,

@@ -21,7 +21,7 @@ pub(crate) struct RunArgs {
     /// Also print the published table, and run its policies if none is given
     #[arg(long)]
     pub(crate) published: bool,
-    /// Run with N seeds, 1 to 1000, or with as many as the primary measures need to be decided: auto (at most 40), or
+    /// Run with N seeds, 1 to 1000, with these (1,3,4), or with as many as the primary measures need to be decided: auto (at most 40), or
     /// auto:N. By default auto where policies are compared, else 1
     #[arg(long, value_name = "N", value_parser = Seeds::parse)]
     pub(crate) seeds: Option<Seeds>,

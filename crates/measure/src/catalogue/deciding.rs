@@ -185,7 +185,31 @@ mod tests {
             assert!(!measures()[..at].iter().any(same), "{measure:?}");
             assert!(!measure.defined.is_empty(), "{measure:?}");
             assert_eq!(measure.label.ends_with(" [%]"), measure.unit == Unit::Percent);
+            assert!(!measures()[..at].iter().any(|other| other.column() == measure.column()));
         }
+    }
+
+    /// Queries of users have these names.
+    #[test]
+    fn columns_stay_what_queries_have() {
+        let columns: Vec<String> = measures().iter().map(Measure::column).collect();
+        assert_eq!(
+            columns,
+            [
+                "unfinished",
+                "huge_fault_percent",
+                "failed_requests",
+                "unmovable_fallbacks",
+                "reclaimable_fallbacks",
+                "movable_fallbacks",
+                "mismatched_pages",
+                "mixed_pageblocks",
+                "free_in_small_blocks_percent",
+                "allocation_stalls",
+                "pages_reclaimed",
+                "pages_scanned_by_compaction",
+            ]
+        );
     }
 
     /// Saved tables and JSON have these keys.

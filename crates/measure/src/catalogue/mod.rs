@@ -85,6 +85,12 @@ impl Unit {
         }
     }
 
+    /// Reports whether values are whole numbers in every run.
+    #[must_use]
+    pub const fn is_whole(self) -> bool {
+        !matches!(self, Self::Percent | Self::OfSection)
+    }
+
     /// Returns what follows the words of a label; a label without it names a count.
     const fn in_brackets(self) -> &'static str {
         match self {
@@ -159,6 +165,21 @@ impl Measure {
         Self { part: Some(part), ..self }
     }
 
+    /// Returns the name of its column in a table of runs, which SQL takes without quotes: `mixed_pageblocks`, and with its
+    /// unit where it is not a count: `huge_fault_percent`.
+    #[must_use]
+    pub fn column(&self) -> String {
+        let name = if self.id == deciding::id::HUGE_ON_FAULT { "huge_fault" } else { &*self.id };
+        let plain = |letter: char| {
+            if letter.is_ascii_alphanumeric() { letter.to_ascii_lowercase() } else { '_' }
+        };
+        let mut column: String = name.chars().map(plain).collect();
+        if self.unit == Unit::Percent {
+            column += "_percent";
+        }
+        column
+    }
+
     /// Returns the label with the group before it, as a text that stands alone: `Latency p95-ms`.
     #[must_use]
     pub fn full_label(&self) -> String {
@@ -174,7 +195,7 @@ impl Measure {
     /// Returns the value in a run; `None` if it was not measured.
     #[must_use]
     pub fn value(&self, run: &Run) -> Option<Value> {
-        (self.read)(run)
+        run.measured.get(&self.id).map(Value::Real).or_else(|| (self.read)(run))
     }
 
     /// Returns the value in a run as a floating-point number.

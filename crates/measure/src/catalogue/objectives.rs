@@ -15,6 +15,10 @@ pub struct Objective {
     label: Option<&'static str>,
     /// The measures whose sum it is; one that a run lacks is left out. All have the same better direction.
     measures: &'static [&'static str],
+    /// What was counted to measure it, in words: `huge page faults`; empty if it is no count.
+    pub events: &'static str,
+    /// The counters of it where these are not the measures themselves.
+    pub counters: &'static [&'static str],
 }
 
 /// The objectives, in the order in which they are listed.
@@ -24,36 +28,48 @@ pub const OBJECTIVES: [Objective; 6] = [
         help: "Huge pages that page faults get, percent",
         label: None,
         measures: &[id::HUGE_ON_FAULT],
+        events: "huge page faults",
+        counters: &["thp_fault_alloc", "thp_fault_fallback"],
     },
     Objective {
         id: "stalls",
         help: "Allocation stalls",
         label: None,
         measures: &[id::ALLOCATION_STALLS],
+        events: "stalls",
+        counters: &[],
     },
     Objective {
         id: "work",
         help: "Pages reclaimed, and scanned by compaction",
         label: Some("Pages reclaimed and scanned"),
         measures: &[id::PAGES_RECLAIMED, id::PAGES_SCANNED],
+        events: "pages",
+        counters: &[],
     },
     Objective {
         id: "spread",
         help: "Pageblocks that hold pages of another type at the end",
         label: None,
         measures: &[id::MIXED_PAGEBLOCKS],
+        events: "mixed pageblocks",
+        counters: &[],
     },
     Objective {
         id: "unmovable",
         help: "Unmovable requests that are served from blocks of another type and fragment them",
         label: Some("Unmovable fallbacks"),
         measures: &[id::UNMOVABLE_FALLBACKS],
+        events: "fallbacks",
+        counters: &[],
     },
     Objective {
         id: "small-blocks",
         help: "Free memory in blocks below a pageblock at the end, percent",
         label: None,
         measures: &[id::FREE_IN_SMALL_BLOCKS],
+        events: "",
+        counters: &[],
     },
 ];
 

@@ -78,6 +78,17 @@ pub enum Certified {
     Sentence(String),
 }
 
+impl Certified {
+    /// Returns the grade of the recording, if it has one.
+    #[must_use]
+    pub fn grade(&self) -> Option<Grade> {
+        match self {
+            Self::Reproduced(of) => of.grade,
+            Self::Sentence(_) => None,
+        }
+    }
+}
+
 impl Reproduced {
     /// Returns what guided replay and the grade of a loop say.
     #[must_use]

@@ -316,6 +316,30 @@ impl Support {
     pub const fn is_printed(self) -> bool {
         self.is_supported() || matches!(self, Self::Rare)
     }
+
+    /// Returns a word for it: `yes` for changes above the margin.
+    #[must_use]
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Supported { .. } => "yes",
+            Self::LargeChanges { .. } => "large changes",
+            Self::Unsupported { .. } => "no",
+            Self::NoneRecorded => "none recorded",
+            Self::Rare => "rare",
+            Self::Unknown => "unknown",
+        }
+    }
+
+    /// Returns the replay's own error in hundredths of a percent, where there is a ratio.
+    #[must_use]
+    pub const fn margin_permyriad(self) -> Option<u64> {
+        match self {
+            Self::Supported { margin_permyriad }
+            | Self::LargeChanges { margin_permyriad }
+            | Self::Unsupported { margin_permyriad } => Some(margin_permyriad),
+            Self::NoneRecorded | Self::Rare | Self::Unknown => None,
+        }
+    }
 }
 
 /// Returns how many of the parts of a what-if a recording tests: of the others it has too little, or nothing.

@@ -6,7 +6,8 @@ use crate::run::Run;
 use crate::value::counters::Counters;
 
 /// Splits a machine's name from its scale, `1` if the name has none.
-fn parts(machine: &str) -> (&str, &str) {
+#[must_use]
+pub fn parts(machine: &str) -> (&str, &str) {
     machine.rsplit_once(" at ").unwrap_or((machine, "1"))
 }
 
@@ -47,6 +48,7 @@ pub fn keep_common(runs: &mut [Run]) {
     let samples = common(&|run| run.samples.keys().cloned().collect());
     let free = common(&|run| run.free_blocks.keys().cloned().collect());
     let unusable = common(&|run| run.unusable_free_index.keys().cloned().collect());
+    let measured = common(&|run| run.measured.names().map(str::to_owned).collect());
     let blocks = runs.iter().all(|run| run.blocks_by_type.is_some());
     let mixed = runs.iter().all(|run| run.mixed_blocks.is_some());
     label(runs);
@@ -58,6 +60,7 @@ pub fn keep_common(runs: &mut [Run]) {
         run.unusable_free_index.retain(|zone, _| unusable.contains(zone));
         run.blocks_by_type = run.blocks_by_type.filter(|_| blocks);
         run.mixed_blocks = run.mixed_blocks.filter(|_| mixed);
+        run.measured.retain(|measure| measured.contains(measure));
     }
 }
 

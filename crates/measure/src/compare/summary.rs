@@ -55,6 +55,12 @@ pub struct SummaryRow {
     /// The name of the measure in the catalogue.
     #[serde(skip)]
     pub id: String,
+    /// Its column in a table of runs.
+    #[serde(skip)]
+    pub column: String,
+    /// The name of its unit.
+    #[serde(skip)]
+    pub unit: &'static str,
     /// What is measured, with its unit in brackets.
     pub name: String,
     /// Whether the workload names it as one that decides.
@@ -224,6 +230,8 @@ impl SummaryRow {
         };
         Self {
             id: measure.id.to_string(),
+            column: measure.column(),
+            unit: measure.unit.name(),
             name: measure.full_label(),
             primary,
             direction: measure.direction,

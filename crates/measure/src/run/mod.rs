@@ -3,6 +3,7 @@
 pub mod calibration;
 pub mod formula;
 mod limits;
+pub mod measured;
 pub mod policies;
 pub mod saved;
 pub mod tables;
@@ -13,6 +14,7 @@ use pageblock::frame::Order;
 use serde::{Deserialize, Serialize};
 
 use self::calibration::Calibration;
+use self::measured::Measured;
 use self::tables::Tables;
 use crate::certificate::Certified;
 use crate::certificate::note::Note;
@@ -99,6 +101,9 @@ pub struct Run {
     /// The history of its memory, if it was asked for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub history: Option<History>,
+    /// Values that a table of runs kept without what they are computed from; files of runs have none.
+    #[serde(skip)]
+    pub measured: Measured,
 }
 
 /// A kernel as a run stores it: its preset and every switch with its value, so that it can be reproduced

@@ -56,16 +56,12 @@ impl Interval {
     #[must_use]
     pub fn change(&self, base: &[f64], new: &[f64]) -> Option<Change> {
         debug_assert_eq!(self.runs, (base.len(), new.len()));
-        let mut ratios = ratios(base, new);
-        if ratios.is_empty() {
-            return None;
-        }
-        ratios.sort_by(f64::total_cmp);
+        let ratios = Ratios::of(base, new)?;
         let kept = self.kept.clone();
         Some(Change {
             runs: self.runs,
-            ratio: middle(&ratios),
-            interval: kept.map(|kept| (ratios[kept.start], ratios[kept.end - 1])),
+            ratio: ratios.middle(),
+            interval: kept.map(|kept| (ratios.at(kept.start), ratios.at(kept.end - 1))),
             p: p(base, new),
         })
     }
@@ -77,15 +73,62 @@ pub fn ratio(base: f64, new: f64) -> f64 {
     if base == 0.0 && new == 0.0 { 1.0 } else { new / base }
 }
 
-fn ratios(base: &[f64], new: &[f64]) -> Vec<f64> {
-    new.iter().flat_map(|new| base.iter().map(|base| ratio(*base, *new))).collect()
+/// The ratios of all pairs in their order, which are never stored: there are as many as runs of the two sides multiplied.
+struct Ratios {
+    /// Falling, so that a ratio grows with both places.
+    base: Vec<f64>,
+    /// Rising.
+    new: Vec<f64>,
 }
 
-/// Returns the median of sorted ratios: between two, their geometric mean.
-fn middle(sorted: &[f64]) -> f64 {
-    let (low, high) = (sorted[(sorted.len() - 1) / 2], sorted[sorted.len() / 2]);
-    let both = low > 0.0 && high.is_finite();
-    if both { (low * high).sqrt() } else { f64::midpoint(low, high) }
+impl Ratios {
+    /// Returns those of two samples; `None` if a side has no run.
+    fn of(base: &[f64], new: &[f64]) -> Option<Self> {
+        debug_assert!(base.iter().chain(new).all(|&value| value >= 0.0), "{base:?} {new:?}");
+        let (mut base, mut new) = (base.to_vec(), new.to_vec());
+        base.sort_by(|a, b| b.total_cmp(a));
+        new.sort_by(f64::total_cmp);
+        (!base.is_empty() && !new.is_empty()).then_some(Self { base, new })
+    }
+
+    fn count(&self) -> usize {
+        self.base.len() * self.new.len()
+    }
+
+    /// Returns how many are at most this one: a walk along the border, as a row has no more of them than the row before.
+    fn at_most(&self, most: f64) -> usize {
+        let (mut count, mut row) = (0, self.new.len());
+        for &base in &self.base {
+            while row > 0 && ratio(base, self.new[row - 1]) > most {
+                row -= 1;
+            }
+            count += row;
+        }
+        count
+    }
+
+    /// Returns the one with this place in their order.
+    fn at(&self, place: usize) -> f64 {
+        // Numbers from 0 to infinity are in the order of their bits.
+        let (mut below, mut found) = (0, f64::INFINITY.to_bits());
+        while below < found {
+            let middle = below.midpoint(found);
+            if self.at_most(f64::from_bits(middle)) > place {
+                found = middle;
+            } else {
+                below = middle + 1;
+            }
+        }
+        f64::from_bits(found)
+    }
+
+    /// Returns the median: between two, their geometric mean.
+    fn middle(&self) -> f64 {
+        let count = self.count();
+        let (low, high) = (self.at((count - 1) / 2), self.at(count / 2));
+        let both = low > 0.0 && high.is_finite();
+        if both { (low * high).sqrt() } else { f64::midpoint(low, high) }
+    }
 }
 
 /// Returns the p of the two-sided rank-sum test: the probability, if all runs were drawn alike, of a sum of ranks at least
@@ -239,6 +282,23 @@ mod tests {
             let near = p(&base, &[more, vec![base[10] + shift]].concat());
             assert!((exact - near).abs() < 0.02, "{exact} {near}");
         }
+    }
+
+    #[test]
+    fn ratios_have_the_order_of_all_pairs() {
+        for (base, new) in [
+            (&[3.0, 0.0, 7.0, 7.0, 0.1][..], &[0.0, 2.0, 0.0, 9.5, 1e-300, 1e300][..]),
+            (&[0.0, 0.0], &[0.0, 1.0]),
+            (&[5.0], &[2.5]),
+        ] {
+            let mut sorted: Vec<f64> =
+                new.iter().flat_map(|new| base.iter().map(|base| ratio(*base, *new))).collect();
+            sorted.sort_by(f64::total_cmp);
+            let ratios = Ratios::of(base, new).unwrap();
+            let found: Vec<f64> = (0..ratios.count()).map(|place| ratios.at(place)).collect();
+            assert_eq!(found, sorted);
+        }
+        assert!(Ratios::of(&[], &[1.0]).is_none());
     }
 
     /// For 5 and 5 runs 2 P(U <= 2) = 8/252 is below 0.05 and 2 P(U <= 3) = 14/252 above: two ratios go at each end.

@@ -59,9 +59,49 @@ impl fmt::Display for Ended {
     }
 }
 
+impl Ended {
+    /// Reads what [`Display`](fmt::Display) printed; times are then those that were printed. `None` if it is something else.
+    #[must_use]
+    pub fn printed(text: &str) -> Option<Self> {
+        let ms = |seconds: &str| Some((seconds.parse::<f64>().ok()? * 1000.0).round() as u64);
+        let (rest, at) = text.strip_suffix(" s")?.rsplit_once(", ended at ")?;
+        let at_ms = ms(at)?;
+        let (why, rest, since_ms) = match rest.strip_prefix("livelock") {
+            Some(rest) => {
+                let (rest, since) = rest.strip_suffix(" s")?.rsplit_once(", no progress since ")?;
+                (EndReason::Livelock, rest, ms(since)?)
+            }
+            None => (EndReason::OutOfMemory, rest.strip_prefix("out of memory")?, at_ms),
+        };
+        let (task, request) = match rest.strip_suffix(')').and_then(|rest| rest.rsplit_once(" (")) {
+            Some((task, request)) => (task, request),
+            None => (rest, ""),
+        };
+        let task = task.strip_prefix(", ").unwrap_or(task);
+        Some(Self { why, task: task.to_owned(), request: request.to_owned(), since_ms, at_ms })
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_is_printed_is_read_again() {
+        for why in [EndReason::Livelock, EndReason::OutOfMemory] {
+            let whole = ended(why);
+            let alone = Ended { task: String::new(), request: String::new(), ..whole.clone() };
+            for of in [whole, alone] {
+                assert_eq!(
+                    Ended::printed(&of.to_string()).map(|of| of.to_string()),
+                    Some(of.to_string())
+                );
+            }
+        }
+        for other in ["", "livelock", "done", "livelock, no progress since x s, ended at 1.0 s"] {
+            assert_eq!(Ended::printed(other), None);
+        }
+    }
 
     fn ended(why: EndReason) -> Ended {
         let request = "order 2, GFP_KERNEL".into();

@@ -72,12 +72,12 @@ impl Asked {
         Kernels::between(&from.kernel, &to.kernel, resolve)
     }
 
-    /// Returns the labels of what is measured: those that were asked for, or the primary measures among those that decide, and
+    /// Returns what is measured: those that were asked for, or the primary measures among those that decide, and
     /// that mean the same under both kernels.
     ///
     /// # Errors
     /// If there is no such measure, or one that was asked for means something else under one of the kernels.
-    pub fn labels(&self, kernels: &Kernels) -> Result<Vec<String>> {
+    pub fn measures(&self, kernels: &Kernels) -> Result<Vec<Measure>> {
         let measures = match self.measures.is_empty() {
             false => named(&self.measures)?,
             true => {
@@ -85,8 +85,7 @@ impl Asked {
                 primary.iter().filter_map(|of| deciding::by_id(&of.measure).cloned()).collect()
             }
         };
-        let measures = comparable(measures, kernels, !self.measures.is_empty())?;
-        Ok(measures.iter().map(|of| of.label.clone().into_owned()).collect())
+        comparable(measures, kernels, !self.measures.is_empty())
     }
 }
 

@@ -8,8 +8,8 @@ use serde::{Deserialize, Serialize};
 
 use super::{Cell, to_json};
 use crate::error::{Place, Result, bail};
+use crate::own::Loads;
 use crate::policy::NamedPolicy;
-use crate::run::find_workload;
 
 /// The most runs of a sweep.
 pub const MAX_RUNS: u128 = 1_000_000;
@@ -113,12 +113,25 @@ impl Grid {
         }
     }
 
-    /// Returns it as JSON.
+    /// Returns it as JSON. Grids that say the same in other words have the same.
     ///
     /// # Errors
     /// None that a grid could cause.
     pub fn to_json(&self) -> Result<String> {
-        to_json(self)
+        let words = |words: &[Word]| words.iter().map(|word| Word::Text(word.text())).collect();
+        let mut plain = self.clone();
+        plain.scales = words(&self.scales);
+        plain.switches.values_mut().for_each(|values| *values = words(values));
+        for run in &mut plain.runs {
+            run.scale = run.scale.as_ref().map(|scale| Word::Text(scale.text()));
+        }
+        if let Some(Seeds::These(seeds)) = &self.seeds
+            && !seeds.is_empty()
+            && seeds.iter().copied().eq(1..=seeds.len() as u64)
+        {
+            plain.seeds = Some(Seeds::Count(seeds.len() as u64));
+        }
+        to_json(&plain)
     }
 
     fn numbers(&self) -> Vec<u64> {
@@ -155,7 +168,7 @@ impl Grid {
     ///
     /// # Errors
     /// If there are none or more than [`MAX_RUNS`], with their number; and for what is wrong with one.
-    pub fn cells(&self) -> Result<Vec<Cell>> {
+    pub fn cells(&self, loads: &Loads) -> Result<Vec<Cell>> {
         match self.count() {
             0 => bail!("the grid has no runs: it needs workloads, kernels and seeds, or runs"),
             runs if runs > MAX_RUNS => {
@@ -170,7 +183,7 @@ impl Grid {
         };
         let mut cells = Vec::new();
         for name in &self.workloads {
-            let own = [find_workload(name)?.machine().to_owned()];
+            let own = [loads.find(name)?.get().machine().to_owned()];
             let machines = if self.machines.is_empty() { &own[..] } else { &self.machines };
             for machine in machines {
                 for scale in &scales {
@@ -183,14 +196,14 @@ impl Grid {
                             seed,
                         };
                         // A seed cannot be wrong.
-                        cell(1).check()?;
+                        cell(1).check(loads)?;
                         cells.extend(self.numbers().into_iter().map(cell));
                     }
                 }
             }
         }
         for (number, single) in self.runs.iter().enumerate() {
-            cells.push(single.cell().at(|| format!("runs[{number}]"))?);
+            cells.push(single.cell(loads).at(|| format!("runs[{number}]"))?);
         }
         without_twins(&cells)?;
         Ok(cells)
@@ -216,16 +229,16 @@ impl Grid {
 }
 
 impl Single {
-    fn cell(&self) -> Result<Cell> {
-        let workload = find_workload(&self.workload)?;
+    fn cell(&self, loads: &Loads) -> Result<Cell> {
+        let load = loads.find(&self.workload)?;
         let cell = Cell {
             workload: self.workload.clone(),
             kernel: self.kernel.clone(),
-            machine: self.machine.clone().unwrap_or_else(|| workload.machine().to_owned()),
+            machine: self.machine.clone().unwrap_or_else(|| load.get().machine().to_owned()),
             scale: self.scale.as_ref().map_or(WHOLE.to_owned(), Word::text),
             seed: self.seed.unwrap_or(1),
         };
-        cell.check()?;
+        cell.check(loads)?;
         Ok(cell)
     }
 }
@@ -248,7 +261,7 @@ mod tests {
     use super::*;
 
     fn grid(text: &str) -> Result<Vec<Cell>> {
-        Grid::from_toml(text, "grid.toml")?.cells()
+        Grid::from_toml(text, "grid.toml")?.cells(&Loads::default())
     }
 
     #[track_caller]
@@ -267,6 +280,18 @@ mod tests {
         assert_eq!(cells[3].kernel, "linux-6.12,placement=packed");
         assert_eq!((cells[3].machine.as_str(), cells[3].seed), ("weiner-1g8", 1));
         assert_eq!(cells[12].machine, "small-4g");
+    }
+
+    #[test]
+    fn grids_that_say_the_same_have_the_same_json() {
+        let json = |seeds: &str, boost: &str| {
+            let text = format!(
+                "workloads = [\"mixed\"]\nkernels = [\"linux-6.9\"]\nseeds = {seeds}\n[switches]\nboost = [{boost}]\n"
+            );
+            Grid::from_toml(&text, "grid.toml").unwrap().to_json().unwrap()
+        };
+        assert_eq!(json("3", "0, true"), json("[1, 2, 3]", "\"0\", \"on\""));
+        assert_ne!(json("3", "0"), json("[1, 3]", "0"));
     }
 
     #[test]

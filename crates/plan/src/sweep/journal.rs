@@ -6,15 +6,17 @@ use std::io::{BufRead, BufReader, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
 use pageblock_files::Access;
+use pageblock_kernel::Named;
 use serde::{Deserialize, Serialize};
 
-use super::{Cell, Row, table, to_json};
+use super::{Cell, Grid, Row, table, to_json};
 use crate::error::{Place, Result, bail};
+use crate::own::Loads;
 use crate::program::build;
 
 /// The name of the table in the folder.
 pub const RESULT: &str = "runs.parquet";
-const JOURNAL: &str = "runs.jsonl";
+pub(super) const JOURNAL: &str = "runs.jsonl";
 
 /// The first line of a journal: lines of another program, or of other runs, are not gone on with.
 #[derive(PartialEq, Eq, Debug, Serialize, Deserialize)]
@@ -29,7 +31,10 @@ struct Head {
 #[derive(Debug)]
 pub struct Journal {
     folder: PathBuf,
+    /// The grid as JSON.
+    grid: String,
     cells: Vec<Cell>,
+    loads: Loads,
     done: Done,
     file: File,
 }
@@ -43,9 +48,27 @@ struct Done {
     counters: BTreeSet<String>,
     /// The bytes of the whole lines.
     bytes: u64,
+    /// The hash of the requests that came from outside, and the kernel that had them first, by workload and seed.
+    requests: BTreeMap<(String, u64), (u64, String)>,
 }
 
 impl Done {
+    /// Checks that the requests of a run are those of the other kernels. What ended early has not asked for all.
+    fn check(&mut self, row: &Row) -> Result<()> {
+        let Some(hash) = row.requests.filter(|_| row.ended.is_none()) else { return Ok(()) };
+        let Cell { workload, kernel, seed, .. } = &row.cell;
+        let first = self.requests.entry((workload.clone(), *seed));
+        let (expected, other) = first.or_insert_with(|| (hash, kernel.clone()));
+        if *expected != hash {
+            let (kernel, other) = (Named::brief(kernel), Named::brief(other));
+            bail!(
+                "{workload}, seed {seed}: the generator gave other requests for {kernel} than for {other}; \
+                 draw every random number from a generator that is made of seed and task"
+            );
+        }
+        Ok(())
+    }
+
     /// Adds a run whose line begins at a byte.
     fn add(&mut self, at: usize, row: &Row, begins: u64) {
         for name in row.counters.keys() {
@@ -58,11 +81,12 @@ impl Done {
 }
 
 impl Journal {
-    /// Opens the journal of a sweep in a folder, which is made where it does not exist.
+    /// Opens the journal of a sweep in a folder, which is made where it does not exist. The cells are those of the grid with
+    /// these workloads.
     ///
     /// # Errors
     /// If the folder has the journal of another sweep, or a file cannot be read or written.
-    pub fn open(folder: &Path, cells: Vec<Cell>) -> Result<Self> {
+    pub fn open(folder: &Path, grid: &Grid, cells: Vec<Cell>, loads: Loads) -> Result<Self> {
         fs::create_dir_all(folder).at(|| folder.display())?;
         let path = folder.join(JOURNAL);
         let head = Head { program: build(), runs: cells.len(), grid: hash(&cells) };
@@ -76,11 +100,27 @@ impl Journal {
         file.set_len(done.bytes).at(|| path.display())?;
         file.seek(SeekFrom::End(0)).at(|| path.display())?;
         let is_new = done.bytes == 0;
-        let mut journal = Self { folder: folder.to_owned(), cells, done, file };
+        let mut journal =
+            Self { folder: folder.to_owned(), grid: grid.to_json()?, cells, loads, done, file };
         if is_new {
             journal.write(&format!("{}\n", to_json(&head)?))?;
         }
         Ok(journal)
+    }
+
+    /// Returns the grid as JSON.
+    pub(super) fn grid(&self) -> &str {
+        &self.grid
+    }
+
+    /// Returns the runs, in the order of the grid.
+    pub(super) fn cells(&self) -> &[Cell] {
+        &self.cells
+    }
+
+    /// Returns what the names of workloads mean.
+    pub(super) const fn loads(&self) -> &Loads {
+        &self.loads
     }
 
     /// Returns the number of runs.
@@ -124,6 +164,7 @@ impl Journal {
         if self.cells.get(at) != Some(&read.cell) {
             bail!("run {at} of the sweep is another one: a worker answered what it was not asked");
         }
+        self.done.check(&read)?;
         let begins = self.done.bytes;
         self.write(&format!("[{at},{row}]\n"))?;
         self.done.add(at, &read, begins);
@@ -197,7 +238,10 @@ fn read(head: &Head, cells: &[Cell], path: &Path) -> Result<Done> {
             }
         } else {
             match serde_json::from_str::<(usize, Row)>(&line) {
-                Ok((at, row)) if cells.get(at) == Some(&row.cell) => done.add(at, &row, done.bytes),
+                Ok((at, row)) if cells.get(at) == Some(&row.cell) => {
+                    done.check(&row)?;
+                    done.add(at, &row, done.bytes);
+                }
                 _ => bail!("{}", wrong("it is no run of this sweep")),
             }
         }

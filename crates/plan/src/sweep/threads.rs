@@ -23,9 +23,10 @@ pub fn run(journal: &mut Journal, at_a_time: usize, watch: &dyn Watch) -> Result
     for _ in 0..at_a_time.min(to_do.len()) {
         let (to_do, next, stop, done) =
             (Arc::clone(&to_do), Arc::clone(&next), Arc::clone(&stop), done.clone());
+        let loads = journal.loads().clone();
         std::thread::spawn(move || {
             while let Some((at, cell)) = to_do.get(next.fetch_add(1, Relaxed)) {
-                if stop.stopped() || done.send((*at, cell.run(stop.as_ref()))).is_err() {
+                if stop.stopped() || done.send((*at, cell.run(&loads, stop.as_ref()))).is_err() {
                     return;
                 }
             }
@@ -64,13 +65,22 @@ mod tests {
 
     use super::super::Grid;
     use super::*;
+    use crate::own::Loads;
 
     const GRID: &str = "workloads = [\"hugealloc-short\"]\nkernels = [\"linux-6.9\", \"linux-6.10\"]\n\
                         scales = [\"1/64\"]\nseeds = 3\n";
 
+    fn cells(grid: &Grid) -> Vec<Cell> {
+        grid.cells(&Loads::default()).unwrap()
+    }
+
+    fn open(grid: &Grid, folder: &Path, cells: Vec<Cell>) -> Result<Journal> {
+        Journal::open(folder, grid, cells, Loads::default())
+    }
+
     /// Runs what is not done of a grid; returns the table.
     fn whole(grid: &Grid, folder: &Path) -> Vec<u8> {
-        let mut journal = Journal::open(folder, grid.cells().unwrap()).unwrap();
+        let mut journal = open(grid, folder, cells(grid)).unwrap();
         assert!(run(&mut journal, 2, &Quiet::default()).unwrap());
         std::fs::read(journal.finish().unwrap()).unwrap()
     }
@@ -85,7 +95,7 @@ mod tests {
             std::fs::read_to_string(&path).unwrap().lines().map(str::to_owned).collect();
         // The head, three runs, and half of one.
         std::fs::write(&path, format!("{}\n{}", lines[..4].join("\n"), &lines[4][..50])).unwrap();
-        let journal = Journal::open(folder.path(), grid.cells().unwrap()).unwrap();
+        let journal = open(&grid, folder.path(), cells(&grid)).unwrap();
         assert_eq!((journal.done(), journal.to_do().len()), (3, 3));
         drop(journal);
         std::fs::remove_file(folder.path().join("runs.parquet")).unwrap();
@@ -97,9 +107,9 @@ mod tests {
     #[test]
     fn a_folder_of_another_sweep_is_refused() {
         let folder = tempfile::tempdir().unwrap();
-        let cells = Grid::from_toml(GRID, "grid.toml").unwrap().cells().unwrap();
-        drop(Journal::open(folder.path(), cells.clone()).unwrap());
-        let error = Journal::open(folder.path(), cells[1..].to_vec()).unwrap_err().to_string();
+        let grid = Grid::from_toml(GRID, "grid.toml").unwrap();
+        drop(open(&grid, folder.path(), cells(&grid)).unwrap());
+        let error = open(&grid, folder.path(), cells(&grid)[1..].to_vec()).unwrap_err().to_string();
         assert!(error.ends_with("line 1: the folder has another sweep, or that of another version; name another folder"), "{error}");
     }
 }

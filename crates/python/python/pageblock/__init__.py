@@ -15,14 +15,17 @@ from ._pageblock import (
     Error,
     Events,
     Kernel,
+    Picture,
     Recording,
     Report,
     Runs,
     Table,
     Workload,
+    __version__,
     compare,
     doctor,
     explain,
+    flags,
     forecast,
     guest_run,
     kernels,
@@ -39,6 +42,7 @@ from ._pageblock import (
 from ._answer import Tuned
 from ._bisect import bisect
 from ._fleet import fleet
+from ._show import attach
 from ._sweep import sweep
 from ._tune import tune
 
@@ -46,17 +50,20 @@ __all__ = [
     "Error",
     "Events",
     "Kernel",
+    "Picture",
     "Recording",
     "Report",
     "Runs",
     "Table",
     "Tuned",
     "Workload",
+    "__version__",
     "bisect",
     "compare",
     "doctor",
     "explain",
     "fleet",
+    "flags",
     "forecast",
     "guest_run",
     "kernels",
@@ -81,5 +88,6 @@ def _switch(row: "dict[str, Any]") -> property:
     return property(lambda kernel: kernel.switch(name), doc=text.strip())
 
 
+attach()
 for _row in switches().to_dicts():
     setattr(_pageblock.Kernel, _row["switch"], _switch(_row))

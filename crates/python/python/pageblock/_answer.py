@@ -2,16 +2,18 @@
 
 import json
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from html import escape
 from pathlib import Path
 from typing import Any
 
 from ._knobs import THP
-from ._objectives import Change, Measure
+from ._objectives import FEW, Change, Measure
 from ._pageblock import Error, Kernel, Report, guest_run, write_text
+from ._show import COLORS, details, rows_html, text_html
 
-__all__ = ["CONF", "Trial", "Tuned"]
+__all__ = ["CONF", "Trial", "Tuned", "disagreements"]
 
 CONF = "90-pageblock.conf"
 # So many knobs of each objective are printed.
@@ -34,7 +36,8 @@ class Tuned:
 
     `settings` is the answer: knobs and values that differ from the default (empty if nothing is better); `tuned` the kernel with them;
     `front` the trials on the Pareto front and `number` the one that the answer comes from; `importance` the shares of the knobs for each
-    objective; `without` what becomes of the objectives when a setting is taken back; `changes` what the held-out seeds say.
+    objective; `without` what becomes of the objectives when a setting is taken back; `changes` what the held-out seeds say; `refused` settings
+    of which too few events tell anything; `disagreements` where importance and `without` differ, and why; `study` Optuna's study.
     """
 
     subject: str
@@ -50,9 +53,20 @@ class Tuned:
     ended: int
     request: "dict[str, Any]" = field(default_factory=lambda: {})
     folder: Path = Path()
+    refused: "dict[str, str | int]" = field(default_factory=lambda: {})
+    disagreements: "list[str]" = field(default_factory=lambda: [])
+    study: Any = field(default=None, repr=False, compare=False)
 
     def __str__(self) -> str:
         return "\n".join([*self._head(), "", *self._judgement(), "", *self._settings(), "", *self._front(), "", *self._importance()])
+
+    def _repr_html_(self) -> str:
+        head = f"<p><b>{escape(self._head()[0])}</b></p>"
+        judged = rows_html(self.to_dicts(), shade=lambda row: COLORS["better"] if row["p"] < 0.05 and row["measure"] in self._better() else "")
+        return head + judged + details("as the program prints it", text_html(str(self)))
+
+    def _better(self) -> "set[str]":
+        return {one.measure.text for one in self.changes if one.better}
 
     def sysctl_d(self) -> str:
         """Returns the answer as a file for /etc/sysctl.d; what is not a sysctl stands in comments, as lines for /etc/tmpfiles.d."""
@@ -75,6 +89,7 @@ class Tuned:
         return [
             {"measure": one.measure.text, "default": one.default, "tuned": one.tuned, "change": one.ratio - 1}
             | {"low": one.low - 1, "high": one.high - 1, "p": one.p}
+            | dict(zip(("events_default", "events_tuned"), one.events or (None, None)))
             for one in self.changes
         ]
 
@@ -86,6 +101,7 @@ class Tuned:
         answer = {
             "subject": self.subject, "kernel": self.kernel.name, "tuned": self.tuned, "settings": self.settings, "changes": self.to_dicts(),
             "front": [vars(one) for one in self.front], "chosen": self.number, "importance": self.importance,
+            "refused": self.refused, "disagreements": self.disagreements,
         }  # fmt: skip
         write_text(folder / "answer.json", json.dumps(answer, indent=1) + "\n")
 
@@ -129,6 +145,14 @@ class Tuned:
         return lines
 
     def _judgement(self) -> "list[str]":
+        if self.refused:
+            of = self.changes[0]
+            most = max(of.events or (0,))
+            names = ", ".join(f"{name} = {value}" for name, value in self.refused.items())
+            return [
+                f"{of.measure.text}: at most {most} {of.measure.events} in {self.request['held_out']} runs, fewer than {FEW}: whether {names} helps "
+                "cannot be told. A larger scale or more held-out seeds would tell."
+            ]
         if not self.settings:
             return ["No setting is better than the default."]
         rows = [("", "default", "tuned", "change", "95 % interval", "p")]
@@ -137,6 +161,10 @@ class Tuned:
         first = self.changes[0] if self.changes else None
         if first is not None and not first.better:
             lines.append(f"{first.measure.text}: no better than chance.")
+        for one in self.changes:
+            if one.events is not None and any(one.measure == objective for objective in self.objectives):
+                before, after = one.events
+                lines.append(f"{one.measure.text} rests on {before:,} {one.measure.events} of the default and {after:,} of the answer.")
         if self.ended:
             lines.append(f"{self.ended} runs with these settings did not finish.")
         return lines
@@ -167,7 +195,33 @@ class Tuned:
         for name, shares in self.importance.items():
             first = sorted(shares.items(), key=lambda item: (-item[1], item[0]))[:SHOWN]
             lines.append(f"  {name}: " + ", ".join(f"{_short(knob)} {100 * share:.0f} %" for knob, share in first))
-        return lines
+        return lines + self.disagreements
+
+
+def disagreements(
+    tried: "Mapping[str, str | int]", importance: "Mapping[str, Mapping[str, float]]", without: "Mapping[str, Sequence[Change]]"
+) -> "list[str]":
+    """Returns where the importance of knobs and what becomes of the answer without them differ, with the reason."""
+    lines: "list[str]" = []
+    for objective, shares in importance.items():
+        if not shares or sum(shares.values()) == 0:
+            continue
+        even = 1 / len(shares)
+        first = max(shares, key=lambda name: shares[name])
+        if without and first not in without and shares[first] > even:
+            why = "the answer has its default" if first not in tried else "it was taken back without a loss"
+            lines.append(
+                f"  {objective}: {_short(first)} comes first over all trials, and the answer is without it: {why}. Importance says what tells "
+                "good trials from bad ones, not what the best one needs."
+            )
+        for name, changed in without.items():
+            needed = any(change.worse for change in changed if change.measure.name == objective)
+            if needed and shares.get(name, 0.0) < even / 2:
+                lines.append(
+                    f"  {objective}: the answer needs {_short(name)}, which has {100 * shares.get(name, 0.0):.0f} % over all trials: it matters "
+                    "together with the other settings of the answer, which few trials have."
+                )
+    return lines
 
 
 def table(rows: "Sequence[Sequence[str]]") -> "list[str]":

@@ -2,15 +2,18 @@
 
 import json
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from fractions import Fraction
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+from ._arguments import jobs as jobs_of
+from ._arguments import path, texts, workload_name
+from ._arguments import seeds as seeds_of
 from ._engines import Engine, engine
-from ._pageblock import Error, Kernel, Report, bisect_answer, bisect_kernels, bisect_left, bisect_recording
+from ._pageblock import Error, Kernel, Report, bisect_answer, bisect_kernels, bisect_left, bisect_recording, machine_text, scale_text
 from ._trials import Simulations
 
 __all__ = ["bisect"]
@@ -25,9 +28,9 @@ def bisect(
     b: "Kernel | str",
     *,
     measures: "str | Sequence[str]" = (),
-    machine: "str | None" = None,
-    scale: "str | int | Fraction" = 1,
-    seeds: int = 20,
+    machine: "str | os.PathLike[str] | None" = None,
+    scale: "str | float | Fraction" = 1,
+    seeds: "int | Iterable[int]" = 20,
     out: "str | os.PathLike[str] | None" = None,
     executor: "Engine | None" = None,
     jobs: "int | None" = None,
@@ -42,25 +45,32 @@ def bisect(
     The result's table has a row for each measure and switch: what it adds in the order of versions (`added`, with its interval and p), what it
     does `alone`, what is `lost_without` it, and whether it is `decided`, is `inert` (changes no event), `interacts` with the others.
     """
-    wanted = [measures] if isinstance(measures, str) else list(measures)
-    if seeds < PROBES:
+    wanted = texts("measures", measures, "names of measures()")
+    chosen, at_a_time = seeds_of("seeds", seeds), jobs_of(jobs)
+    if len(chosen) < PROBES:
         raise Error(f"seeds {seeds}: one draw cannot tell an effect from chance; at least 2 are needed")
-    path = Path(of)
-    if path.exists():
+    if out is not None:
+        path("out", out)
+    name = workload_name(of) if isinstance(of, str) else path("of", of)
+    if os.path.exists(name):
+        if chosen != list(range(1, len(chosen) + 1)):
+            raise Error(f"seeds {seeds}: replays have the seeds 0, 1, 2 and so on; say how many")
         if machine is not None or scale != 1 or executor is not None or jobs is not None or out is not None:
             raise Error("machine, scale, executor, jobs and out are for workloads: a recording is replayed as it is")
-        return bisect_recording(os.fspath(of), (a, b), wanted, seeds)
-    plan, kernels, labels = bisect_kernels(os.fspath(of), (a, b), machine, str(scale), wanted)
-    cell = {"workload": os.fspath(of), "scale": str(scale), **({} if machine is None else {"machine": machine})}
-    with engine(executor, jobs) as found, _kept(out) as folder:
-        runner = Simulations(cell, Path(folder), seeds, 0, found, jobs)
+        return bisect_recording(name, (a, b), wanted, len(chosen))
+    place = None if machine is None else machine_text(machine)
+    plan, kernels, measured = bisect_kernels(name, (a, b), place, scale_text(scale), wanted)
+    cell = {"workload": name, "scale": scale_text(scale), **({} if place is None else {"machine": place})}
+    labels, columns = [label for label, _ in measured], [column for _, column in measured]
+    with engine(executor, at_a_time) as found, _kept(out) as folder:
+        runner = Simulations(cell, Path(folder), (chosen, []), found, at_a_time)
         probed = runner.search_seeds[:PROBES]
-        probes = _draws(runner.run(kernels, probed), kernels, range(len(kernels)), probed, labels)
+        probes = _draws(runner.run(kernels, probed), kernels, range(len(kernels)), probed, columns)
         left = bisect_left(plan, json.dumps(probes))
         further = runner.search_seeds[PROBES:]
         rows = runner.run([kernels[at] for at in left], further)
-        draws = _draws(rows, kernels, left, further, labels)
-        return bisect_answer(runner.subject, plan, (json.dumps(probes), json.dumps(draws)), labels, seeds)
+        draws = _draws(rows, kernels, left, further, columns)
+        return bisect_answer(runner.subject, plan, (json.dumps(probes), json.dumps(draws)), labels, len(chosen))
 
 
 def _kept(out: "str | os.PathLike[str] | None") -> "AbstractContextManager[str]":
@@ -69,11 +79,11 @@ def _kept(out: "str | os.PathLike[str] | None") -> "AbstractContextManager[str]"
 
 
 def _draws(
-    rows: "Mapping[str, Sequence[Mapping[str, Any]]]", kernels: "Sequence[str]", of: "Sequence[int]", seeds: "Sequence[int]", labels: "Sequence[str]"
+    rows: "Mapping[str, Sequence[Mapping[str, Any]]]", kernels: "Sequence[str]", of: "Sequence[int]", seeds: "Sequence[int]", columns: "Sequence[str]"
 ) -> "list[dict[str, Any]]":
     """Returns rows as draws of numbered kernels."""
     return [
-        {"kernel": at, "seed": seed, "event_hash": row["event_hash"], "unfinished": row["ended"] is not None, "values": [row.get(label) for label in labels]}
+        {"kernel": at, "seed": seed, "event_hash": row["event_hash"], "unfinished": row["ended"] is not None, "values": [row.get(column) for column in columns]}
         for at in of
         for seed, row in zip(seeds, rows[kernels[at]])
     ]

@@ -5,6 +5,8 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import cast
 
+from ._arguments import jobs as jobs_of
+from ._arguments import listed, path
 from ._calls import completed
 from ._engines import Engine, engine
 from ._pageblock import Report, fleet_hosts, fleet_report, fleet_run
@@ -23,12 +25,12 @@ def fleet(
     `executor` is what `sweep` takes: workers on other machines must see the same paths. Without one, `jobs` threads of this process
     read, by default one a CPU.
     """
-    several = [paths] if isinstance(paths, (str, os.PathLike)) else list(paths)
-    hosts = fleet_hosts(several)
+    hosts = fleet_hosts([path("paths", one) for one in listed("paths", paths, "a path, or several")])
+    at_a_time = jobs_of(jobs)
     rows: "list[str]" = [""] * len(hosts)
     cells = ((at, (host,)) for at, host in enumerate(hosts))
     call = cast("Callable[[str], str]", fleet_run)
-    with engine(executor, jobs) as found, ThreadPoolExecutor(jobs or os.cpu_count()) as own:
+    with engine(executor, at_a_time) as found, ThreadPoolExecutor(at_a_time or os.cpu_count()) as own:
         for at, row in completed(found or own, call, cells, lambda: None):
             rows[at] = row
     return fleet_report(rows)

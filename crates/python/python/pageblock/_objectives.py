@@ -6,7 +6,7 @@ from typing import Any
 
 from ._pageblock import Error, holm, objectives, unpaired
 
-__all__ = ["MEASURES", "Change", "Measure", "changes", "measures"]
+__all__ = ["FEW", "MEASURES", "Change", "Measure", "changes", "measures"]
 
 Row = Mapping[str, Any]
 # The level of the intervals and of the tests.
@@ -21,6 +21,15 @@ class Measure:
     text: str
     columns: "tuple[str, ...]"
     more_is_better: bool = False
+    # What was counted to measure it, in words, and the columns of these counts; of what is no count nothing.
+    events: str = ""
+    counts: "tuple[str, ...]" = ()
+
+    def counted(self, rows: "Sequence[Row]") -> "int | None":
+        """Returns how many events the values of these runs rest on; None where they were not counted."""
+        if not self.counts or any(row.get(column) is None for row in rows for column in self.counts):
+            return None
+        return sum(int(row[column]) for row in rows for column in self.counts)
 
     def of(self, row: Row) -> "float | None":
         """Returns the value of a run; None where it was not measured."""
@@ -28,7 +37,9 @@ class Measure:
         return sum(found) if found else None
 
 
-MEASURES = tuple(Measure(name, text, tuple(columns), more) for name, text, columns, more in objectives())
+MEASURES = tuple(Measure(name, text, tuple(columns), more, events, tuple(counts)) for name, text, columns, more, events, counts in objectives())
+# Fewer events than these tell nothing: a difference of a few is chance, as in certificates of recordings.
+FEW = 20
 
 
 @dataclass(frozen=True)
@@ -43,6 +54,13 @@ class Change:
     low: float
     high: float
     p: float
+    # The events that both rest on; None where they are not counted.
+    events: "tuple[int, int] | None" = None
+
+    @property
+    def told(self) -> bool:
+        """Whether there were enough events on a side to tell anything."""
+        return self.events is None or max(self.events) >= FEW
 
     @property
     def worse(self) -> bool:
@@ -89,7 +107,9 @@ def changes(of: "Sequence[Measure]", default: "Sequence[Row]", tuned: "Sequence[
             continue
         before, after = [a for a, _ in pairs], [b for _, b in pairs]
         ratio, low, high, p = unpaired(before, after)
-        found.append(Change(measure, sum(before) / len(before), sum(after) / len(after), ratio, low, high, p))
+        counted = (measure.counted(default), measure.counted(tuned))
+        events = None if counted[0] is None or counted[1] is None else (counted[0], counted[1])
+        found.append(Change(measure, sum(before) / len(before), sum(after) / len(after), ratio, low, high, p, events))
     corrected = holm([one.p for one in found])
     return [replace(one, p=p) for one, p in zip(found, corrected)]
 

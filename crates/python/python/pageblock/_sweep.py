@@ -2,21 +2,20 @@
 
 import json
 import os
-import sys
-import time
+import pickle
 from collections.abc import Callable, Mapping
-from concurrent.futures import Executor
-from fractions import Fraction
+from concurrent.futures import Executor, ProcessPoolExecutor
 from typing import Any, cast
 
+from . import _progress
+from ._arguments import jobs as jobs_of
+from ._arguments import listed, path, plain_grid, wrong
 from ._calls import completed
 from ._engines import Engine, engine
-from ._pageblock import Error, Kernel, Sweep, Table, sweep_grid_of, sweep_run
+from ._pageblock import Error, Sweep, Table, Workload, own_workload, sweep_grid_of, sweep_run
+from ._progress import Progress, Stop
 
-__all__ = ["sweep"]
-
-# The shortest time between two lines of progress, seconds.
-SAY_EVERY = 1.0
+__all__ = ["own_of", "sweep"]
 
 
 def sweep(
@@ -25,80 +24,99 @@ def sweep(
     *,
     executor: "Engine | None" = None,
     jobs: "int | None" = None,
-    progress: "bool | None" = None,
+    progress: Progress = None,
+    stop: "Stop | None" = None,
 ) -> Table:
     """Runs every combination of a grid and returns one table, a row a run, in the order of the grid.
 
-    `grid` has `workloads`, `kernels`, `machines`, `scales` (lists), `seeds` (how many, or a list), `switches` (a dict of lists, sysctls
+    `grid` has `workloads`, `kernels`, `machines`, `scales` (lists, or one), `seeds` (how many, or which), `switches` (a dict of lists, sysctls
     too: every combination is set on every kernel), and `runs` (a list of dicts with `workload`, `kernel`, `machine`, `scale`, `seed`:
-    single runs); or it is the path of a TOML file with these keys. All of it is checked before anything runs, and a grid of more than
-    a million runs is refused with its number.
+    single runs); or it is the path of a TOML file with these keys. Arguments are said as in `run`; a workload may be a `Workload` of your own,
+    or `module:name` of one. All of it is checked before anything runs, and a grid of more than a million runs is refused with its number.
 
     `out` is a folder. Each finished run is there at once (`runs.jsonl`), and a sweep of the same grid goes on after it. At the end
     `runs.parquet` is written, which depends on the grid alone: not on the executor, the number of workers or the order.
 
     `executor` is any of `concurrent.futures`, a Dask client, the module `ray`, or a name: `"processes"` or `"dask"` (on this machine, `jobs`
-    of them), the address of a Dask scheduler, `"ray"`. Without one, `jobs` threads of this process run the simulations, by default one a CPU. With `progress` (by default on a terminal) a line says how far it is, and the time that is left.
+    of them), the address of a Dask scheduler, `"ray"`. Without one, `jobs` threads of this process run the simulations, by default one a CPU.
+    `progress` is True for a line that says how far it is (by default on a terminal), or what makes a bar, such as `tqdm.auto.tqdm`. `stop` is
+    an event (`threading.Event`): when it is set, this sweep ends with an error, and what is done stays.
 
     The columns: `workload`, `kernel`, `machine`, `scale`, `seed`, `event_hash`, `ended`, `resolved_kernel` (JSON: the preset and every
-    switch), the measures that decide, and every counter.
+    switch); each switch that a kernel of the grid sets, as a number, a truth value or text; the measures that decide (`measures()`) and
+    the workload's own primary ones; every counter. Counts are whole numbers. A field's metadata has its label, unit and definition, the
+    table's the version, the grid and the kernels. `compare` takes the table, its file, its folder, and what a query leaves of it.
     """
-    with engine(executor, jobs) as found:
-        work = Sweep(_json(grid), out)
-        if found is None:
-            work.run(jobs)
-        else:
-            _on(work, found, _Progress(work, progress))
+    folder, at_a_time = path("out", out), jobs_of(jobs)
+    _progress.check(progress)
+    if stop is not None and not callable(getattr(stop, "is_set", None)):
+        raise wrong("stop", stop, "an event with is_set, None")
+    text, own = _read(grid)
+    with engine(executor, at_a_time) as found:
+        if isinstance(found, ProcessPoolExecutor):
+            _check_pickles(own)
+        work = Sweep(text, folder, list(own.values()))
+        bar = _progress.begin(progress, len(work), "sweep")
+        bar.update(work.done)
+        try:
+            if found is None:
+                work.run(at_a_time, bar, stop)
+            else:
+                _on(work, found, own, bar, stop)
+        finally:
+            bar.close()
     work.finish()
     return work.table()
 
 
-def _on(work: Sweep, executor: Executor, progress: "_Progress") -> None:
+def _on(work: Sweep, executor: Executor, own: "Mapping[str, Workload]", bar: _progress.Bar, stop: "Stop | None") -> None:
     """Runs what is not done, and takes it as it is done."""
-    cells = ((at, (cell,)) for at, cell in work.to_do())
-    try:
-        for at, row in completed(executor, cast("Callable[[str], str]", sweep_run), cells, progress.say):
-            work.take(at, row)
-    finally:
-        progress.end()
+
+    def call(cell: str) -> "tuple[Any, ...]":
+        of = own.get(json.loads(cell)["workload"]) if own else None
+        return (cell,) if of is None else (cell, of)
+
+    def look() -> None:
+        if stop is not None and stop.is_set():
+            raise Error("stopped, as the event that was given as stop was set")
+
+    cells = ((at, call(cell)) for at, cell in work.to_do())
+    for at, row in completed(executor, cast("Callable[..., str]", sweep_run), cells, look):
+        work.take(at, row)
+        bar.update(1)
 
 
-def _json(grid: "Mapping[str, Any] | str | os.PathLike[str]") -> str:
-    """Returns a grid as JSON."""
+def _read(grid: "Mapping[str, Any] | str | os.PathLike[str]") -> "tuple[str, dict[str, Workload]]":
+    """Returns a grid as JSON, and users' own workloads by their names."""
     if isinstance(grid, (str, os.PathLike)):
-        return sweep_grid_of(grid)
-    return json.dumps(dict(grid), default=_plain)
+        text = sweep_grid_of(path("grid", grid))
+        of: "dict[str, Any]" = json.loads(text)
+        own = own_of(of)
+        return (json.dumps(plain_grid({key: value for key, value in of.items() if value})) if own else text), own
+    if not isinstance(cast(object, grid), Mapping):
+        raise wrong("grid", grid, "a dict with workloads, kernels, seeds and others, or the path of a TOML file")
+    own = own_of(grid)
+    return json.dumps(plain_grid(grid)), own
 
 
-def _plain(value: object) -> object:
-    """Returns what JSON does not have: kernels and fractions by their text, ranges as lists."""
-    if isinstance(value, range):
-        return list(value)
-    if isinstance(value, (Kernel, Fraction)):
-        return str(value)
-    raise Error(f"grid: a {type(value).__name__} is no list, text, number or kernel")
+def own_of(grid: "Mapping[str, Any]") -> "dict[str, Workload]":
+    """Returns the own workloads of a grid by their names."""
+    given: "list[Any]" = listed("workloads", grid.get("workloads", []), "names of workloads(), or Workloads")
+    runs = listed("runs", grid.get("runs", []), "a list of dicts")
+    given += [one["workload"] for one in runs if isinstance(one, Mapping) and "workload" in one]
+    own: "dict[str, Workload]" = {}
+    for one in given:
+        if isinstance(one, Workload) or (isinstance(one, str) and ":" in one):
+            workload = own_workload(one)
+            if workload is not None and own.setdefault(workload.name, workload) is not workload and isinstance(one, Workload):
+                raise Error(f"workload '{workload.name}' is given twice")
+    return own
 
 
-class _Progress:
-    """A line on standard error: how far it is, and the time that is left."""
-
-    def __init__(self, work: Sweep, wanted: "bool | None") -> None:
-        self.work, self.wanted = work, sys.stderr.isatty() if wanted is None else wanted
-        self.start, self.before = time.monotonic(), work.done
-        self.said = self.start
-
-    def say(self) -> None:
-        """Says it, if it was not said just before."""
-        now = time.monotonic()
-        if not self.wanted or now - self.said < SAY_EVERY:
-            return
-        self.said = now
-        done, whole = self.work.done, len(self.work)
-        here = done - self.before
-        left = f", {(whole - done) * (now - self.start) / here:.0f} s left" if here else ""
-        print(f"\r{done} of {whole} runs{left}   ", end="", file=sys.stderr, flush=True)
-
-    def end(self) -> None:
-        """Ends the line."""
-        if self.wanted and self.said > self.start:
-            print(file=sys.stderr)
+def _check_pickles(own: "Mapping[str, Workload]") -> None:
+    """Raises `Error` if a workload cannot be sent to processes."""
+    for name, workload in own.items():
+        try:
+            pickle.dumps(workload)
+        except Exception as error:
+            raise Error(f"workload '{name}': its function cannot be sent to a process ({error}); define it in a module") from error

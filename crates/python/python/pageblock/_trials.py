@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from ._calls import completed
-from ._pageblock import Error, Kernel, write_text
+from ._pageblock import Error, Kernel, Workload, write_text
 from ._recordings import Sent, opened, shared
 from ._sweep import sweep
 
@@ -34,11 +34,18 @@ class Simulations:
     """Simulations of a workload: each batch is a sweep in a folder of its own, so what is done is not run again."""
 
     def __init__(
-        self, cell: "Mapping[str, str]", out: Path, seeds: int, held_out: int, executor: "Executor | None", jobs: "int | None"
+        self,
+        cell: "Mapping[str, str]",
+        out: Path,
+        seeds: "tuple[list[int], list[int]]",
+        executor: "Executor | None",
+        jobs: "int | None",
+        own: "Workload | None" = None,
+        stop: Any = None,
     ) -> None:
-        self.cell, self.out, self.executor, self.jobs = cell, out, executor, jobs
-        self.search_seeds = list(range(1, seeds + 1))
-        self.held_out = list(range(seeds + 1, seeds + held_out + 1))
+        self.cell, self.out, self.executor, self.jobs, self.own, self.stop = cell, out, executor, jobs, own, stop
+        # Those of the search, and those that judge its answer.
+        self.search_seeds, self.held_out = seeds
         machine = f" on {cell['machine']}" if "machine" in cell else ""
         self.subject = f"{cell['workload']}{machine} at {cell['scale']}"
         self.done: "dict[tuple[str, int], Row]" = {}
@@ -48,10 +55,12 @@ class Simulations:
         wanted = [(kernel, seed) for kernel in dict.fromkeys(kernels) for seed in seeds]
         new = [one for one in wanted if one not in self.done]
         if new:
-            runs = [{**self.cell, "kernel": kernel, "seed": seed} for kernel, seed in new]
+            runs: "list[dict[str, Any]]" = [{**self.cell, "kernel": kernel, "seed": seed} for kernel, seed in new]
             # The same runs are found again, however many trials come before them.
             folder = self.out / "runs" / hashlib.sha256(json.dumps(runs).encode()).hexdigest()[:16]
-            table = sweep({"runs": runs}, folder, executor=self.executor, jobs=self.jobs, progress=False)
+            if self.own is not None:
+                runs = [{**run, "workload": self.own} for run in runs]
+            table = sweep({"runs": runs}, folder, executor=self.executor, jobs=self.jobs, progress=False, stop=self.stop)
             for one, row in zip(new, table.to_dicts()):
                 self.done[one] = row
         return {kernel: [self.done[kernel, seed] for seed in seeds] for kernel in kernels}

@@ -4,18 +4,23 @@ import functools
 import importlib
 import json
 import os
-import sys
 import tempfile
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
-from ._answer import Trial, Tuned
+from . import _progress
+from ._answer import Trial, Tuned, disagreements
+from ._arguments import count, path, texts
+from ._arguments import jobs as jobs_of
+from ._arguments import seeds as seeds_of
 from ._engines import Engine, engine
 from ._knobs import DEFAULT, MIN_FREE_PART, Knob, space, with_switches
-from ._objectives import MEASURES, Change, Measure, changes, measures
-from ._pageblock import Error, Kernel, Sweep, build, memory_kib, workloads, write_text
+from ._objectives import FEW, MEASURES, Change, Measure, changes, measures
+from ._pageblock import Error, Kernel, Sweep, Workload, build, machine_text, memory_kib, own_workload, scale_text, workloads, write_text
+from ._progress import Progress, Stop
 from ._recordings import opened
 from ._trials import Replays, Runner, Simulations, recorded_kernel
 
@@ -24,12 +29,14 @@ __all__ = ["tune"]
 HEAD = "tune.json"
 # So many trials are drawn at random before the sampler learns from them.
 STARTUP = 16
+# So many trials are the most.
+MOST = 100_000
 # The share of the trials that count as the best when knobs are weighed.
 BEST = 0.25
 
 
 def tune(
-    of: "str | os.PathLike[str]",
+    of: "str | os.PathLike[str] | Workload",
     kernel: "Kernel | str | None" = None,
     objectives: "str | Sequence[str]" = "huge-pages",
     *,
@@ -37,67 +44,79 @@ def tune(
     over: str = "sysctls",
     knobs: "Sequence[str] | None" = None,
     machine: "str | os.PathLike[str] | None" = None,
-    scale: object = "1",
+    scale: "str | float | Fraction" = "1",
     trials: int = 64,
     batch: int = 8,
-    seeds: int = 8,
-    held_out: int = 16,
+    seeds: "int | Iterable[int]" = 8,
+    held_out: "int | Iterable[int]" = 16,
     seed: int = 1,
     pick: "int | None" = None,
     executor: "Engine | None" = None,
     jobs: "int | None" = None,
-    progress: "bool | None" = None,
+    progress: Progress = None,
+    stop: "Stop | None" = None,
 ) -> Tuned:
     """Searches for the settings of a kernel under which a workload does best, and returns what it found.
 
-    `of` is a name of `workloads()`, or the path of a recording, which is replayed; `kernel` the kernel, for a recording by default the
+    `of` is a name of `workloads()`, a `Workload` of your own or `module:name` of one, or the path of a recording, which is replayed; `kernel` the kernel, for a recording by default the
     recorded one; `objectives` one or several of `huge-pages`, `stalls`, `work`, `spread`, `unmovable`, `small-blocks`: with several the
     answer is from the Pareto front, the best in the first objective that is not worse than the default in another, or trial `pick`.
 
     `over` is `"sysctls"` (those that exist on this kernel, and the settings of huge pages) or `"switches"` (of the allocator's policy);
     `knobs` names those to change instead. `trials` settings are proposed, `batch` at a time, by Optuna's TPE with this `seed`: the same
     history gives the same proposals, whatever the executor and the number of workers; the last batch is a whole one. Each is simulated with the seeds 1 to `seeds`; what
-    does not make an objective worse when it is taken back is left out of the answer, which `held_out` other seeds then judge.
+    does not make an objective worse when it is taken back is left out of the answer, which `held_out` other seeds then judge. An objective of which
+    the first batch counts fewer than 20 events in every trial is refused, and so is an answer that rests on fewer: nothing could be told.
 
-    `machine` and `scale` are those of `run`, `executor` and `jobs` those of `sweep`. `out` is a folder: what is done is there at once, and
-    the same call goes on after it, with more `trials` too.
+    `machine`, `seeds` and `scale` are those of `run`, `executor`, `jobs`, `progress` and `stop` those of `sweep`. `out` is a folder: what is
+    done is there at once, and the same call goes on after it, with more `trials` too. `study` of what is returned is Optuna's.
     """
+    folder = Path(path("out", out))
     optuna = _optuna()
-    wanted = measures([objectives] if isinstance(objectives, str) else list(objectives))
-    for name, value, least in (("trials", trials, 1), ("batch", batch, 1), ("seeds", seeds, 1), ("held_out", held_out, 1)):
-        if value < least:
-            raise Error(f"{name} {value}: at least {least}")
-    folder, replayed = Path(out), _is_recording(of)
+    wanted = measures(texts("objectives", objectives, "names of objectives"))
+    trials, batch = count("trials", trials, most=MOST), count("batch", batch, most=MOST)
+    seed, at_a_time = count("seed", seed, 0, 2**32 - 1), jobs_of(jobs)
+    search = seeds_of("seeds", seeds)
+    judges = seeds_of("held_out", held_out, max(search) + 1)
+    both = [one for one in judges if one in search]
+    if both:
+        raise Error(f"held_out: seed {both[0]} is one of the search; those that judge take no part in it")
+    pick = None if pick is None else count("pick", pick, 0)
+    _progress.check(progress)
+    own = own_workload(of) if isinstance(of, (str, Workload)) and not os.path.exists(of if isinstance(of, str) else "") else None
+    of = own.name if own is not None else path("of", of)
+    replayed = own is None and _is_recording(of)
+    knobs = None if knobs is None else texts("knobs", knobs, "names of knobs")
     if kernel is None and not replayed:
         raise Error("a kernel is missing: linux-6.12, for example")
-    base = recorded_kernel(os.fspath(of)) if kernel is None else Kernel(kernel)
+    base = recorded_kernel(of) if kernel is None else Kernel(kernel)
     chosen = space(base, over, knobs, replayed)
-    cell = {"workload": os.fspath(of), "scale": str(scale)}
+    cell = {"workload": of, "scale": scale_text(scale)}
     if machine is not None:
-        cell["machine"] = os.fspath(machine)
+        cell["machine"] = machine_text(machine)
     if not replayed:
-        _check({**cell, "kernel": base.name})
-        chosen = [_possible(knob, base, cell) for knob in chosen]
+        _check({**cell, "kernel": base.name}, own)
+        chosen = [_possible(knob, base, cell, own) for knob in chosen]
     if not chosen:
         raise Error(f"{base.name} has no knob to change")
     head = {
-        "of": os.fspath(of), "kernel": base.name, "objectives": [one.name for one in wanted], "over": over, "seeds": seeds,
-        "knobs": [knob.name for knob in chosen], "machine": cell.get("machine"), "scale": str(scale), "batch": batch, "seed": seed,
+        "of": of, "kernel": base.name, "objectives": [one.name for one in wanted], "over": over, "seeds": _said(search, 1),
+        "knobs": [knob.name for knob in chosen], "machine": cell.get("machine"), "scale": cell["scale"], "batch": batch, "seed": seed,
         "optuna": optuna.__version__, "program": build(),
     }  # fmt: skip
     if replayed:
         # What was replayed of one recording answers for no other under the same path.
-        head["content"] = opened(os.fspath(of)).key
-    with engine(executor, jobs) as found:
+        head["content"] = opened(of).key
+    with engine(executor, at_a_time) as found:
         _open(folder, head)
         if replayed:
-            runner: Runner = Replays(os.fspath(of), folder, found, jobs)
+            runner: Runner = Replays(of, folder, found, at_a_time)
         else:
-            runner = Simulations(cell, folder, seeds, held_out, found, jobs)
-        search = _Search(optuna, runner, base, chosen, wanted, seed, sys.stderr.isatty() if progress is None else progress)
-        search.run(trials, batch)
-        tuned = search.answer(pick)
-    tuned.request = {**cell, "kernel": base.name, "seeds": seeds, "held_out": held_out, "trials": trials, "over": over}
+            runner = Simulations(cell, folder, (search, judges), found, at_a_time, own, stop)
+        searched = _Search(optuna, runner, base, chosen, wanted, seed)
+        searched.run(trials, batch, progress)
+        tuned = searched.answer(pick)
+    tuned.request = {**cell, "kernel": base.name, "seeds": len(search), "held_out": len(judges), "trials": trials, "over": over}
     tuned.save(folder)
     return tuned
 
@@ -106,9 +125,9 @@ class _Search:
     """The trials of a search, and what comes of them."""
 
     def __init__(
-        self, optuna: Any, runner: Runner, kernel: Kernel, knobs: "list[Knob]", wanted: "list[Measure]", seed: int, progress: bool
+        self, optuna: Any, runner: Runner, kernel: Kernel, knobs: "list[Knob]", wanted: "list[Measure]", seed: int
     ) -> None:
-        self.optuna, self.runner, self.kernel, self.knobs, self.measures, self.progress = optuna, runner, kernel, knobs, wanted, progress
+        self.optuna, self.runner, self.kernel, self.knobs, self.measures = optuna, runner, kernel, knobs, wanted
         optuna.logging.set_verbosity(optuna.logging.WARNING)
         directions = ["maximize" if one.more_is_better else "minimize" for one in wanted]
         sampler = optuna.samplers.TPESampler(seed=seed, n_startup_trials=STARTUP)
@@ -117,8 +136,15 @@ class _Search:
         self.study.enqueue_trial({knob.name: knob.default(kernel) for knob in knobs})
         self.trials: "list[Trial]" = []
 
-    def run(self, count: int, batch: int) -> None:
+    def run(self, count: int, batch: int, progress: Progress) -> None:
         """Asks for batches of proposals and tells what they gave, in the order of their numbers."""
+        bar = _progress.begin(progress, count, "tune", "trial")
+        try:
+            self._run(count, batch, bar)
+        finally:
+            bar.close()
+
+    def _run(self, count: int, batch: int, bar: _progress.Bar) -> None:
         while len(self.trials) < count:
             asked = [self.study.ask() for _ in range(batch)]
             values = [{knob.name: knob.suggest(trial) for knob in self.knobs} for trial in asked]
@@ -126,7 +152,20 @@ class _Search:
             rows = self.runner.run([self._name(each) for each in settings], self.runner.search_seeds)
             for trial, each in zip(asked, settings):
                 self._tell(trial, each, rows[self._name(each)])
-            self._say(count)
+            if len(self.trials) == batch:
+                self._refuse([rows[self._name(each)] for each in settings])
+            bar.update(batch)
+
+    def _refuse(self, first: "list[Sequence[Mapping[str, Any]]]") -> None:
+        """Raises `Error` if the first batch has too few events of an objective in every trial."""
+        for measure in self.measures:
+            counted = [measure.counted(rows) for rows in first]
+            most = max((one for one in counted if one is not None), default=FEW)
+            if most < FEW:
+                raise Error(
+                    f"{measure.text}: at most {most} {measure.events} in the {len(first[0])} runs of a trial, fewer than {FEW}: nothing can be told "
+                    "of it; name a larger scale, more seeds or another objective"
+                )
 
     def _tell(self, trial: Any, settings: "dict[str, str | int]", rows: "Sequence[Mapping[str, Any]]") -> None:
         found: "list[float]" = []
@@ -148,11 +187,6 @@ class _Search:
         switched = {knob.switch: knob.switched(settings[knob.name]) for knob in self.knobs if knob.name in settings}
         return with_switches(self.kernel, switched)
 
-    def _say(self, count: int) -> None:
-        if self.progress:
-            numbers = [one.number for one in self.front()]
-            print(f"{len(self.trials)} of {count} trials; on the front: {', '.join(map(str, numbers))}", file=sys.stderr, flush=True)
-
     def front(self) -> "list[Trial]":
         """Returns the trials that no other one is better than in every objective."""
         if not any(trial.lost == 0 for trial in self.trials):
@@ -163,14 +197,19 @@ class _Search:
         """Chooses from the front, leaves out what does nothing, and lets the held-out seeds judge."""
         front = self.front()
         one = self._chosen(front, pick)
-        settings = self._simplified(one, self._importance())
+        importance = self._importance()
+        settings = self._simplified(one, importance)
         names = [self.kernel.name, self._name(settings)]
         rows = self.runner.run(names, self.runner.held_out)
         judged = changes(_all(self.measures), rows[names[0]], rows[names[1]])
         ended = sum(row.get("ended") is not None for row in rows[names[1]])
+        without = self._without(settings)
+        refused = {}
+        if any(not change.told for change in judged if change.measure == self.measures[0]):
+            refused, settings, without = settings, {}, {}
         return Tuned(
-            self.runner.subject, self.kernel, names[1], settings, self.measures, front, one.number, self._importance(),
-            self._without(settings), judged, ended,
+            self.runner.subject, self.kernel, names[1] if settings else self.kernel.name, settings, self.measures, front, one.number, importance,
+            without, judged, ended, refused=refused, disagreements=disagreements(one.settings, importance, without), study=self.study,
         )  # fmt: skip
 
     def _chosen(self, front: "list[Trial]", pick: "int | None") -> Trial:
@@ -246,27 +285,33 @@ def _is_recording(of: "str | os.PathLike[str]") -> bool:
     return True
 
 
-def _check(cell: "Mapping[str, str]") -> None:
+def _said(seeds: "list[int]", first: int) -> "int | list[int]":
+    """Returns seeds as they are said: how many, or which."""
+    return len(seeds) if seeds == list(range(first, first + len(seeds))) else seeds
+
+
+def _check(cell: "Mapping[str, str]", own: "Workload | None") -> None:
     """Raises `Error` if it cannot be run."""
     grid = {"workloads": [cell["workload"]], "kernels": [cell["kernel"]], "scales": [cell["scale"]]}
     with tempfile.TemporaryDirectory() as folder:
-        Sweep(json.dumps(grid | ({"machines": [cell["machine"]]} if "machine" in cell else {})), folder)
+        Sweep(json.dumps(grid | ({"machines": [cell["machine"]]} if "machine" in cell else {})), folder, [own] if own is not None else [])
 
 
-def _possible(knob: Knob, kernel: Kernel, cell: "Mapping[str, str]") -> Knob:
+def _possible(knob: Knob, kernel: Kernel, cell: "Mapping[str, str]", own: "Workload | None") -> Knob:
     """Returns a knob without the values that this machine cannot have, and with the one that the kernel has."""
     if isinstance(knob.values, range):
         own = int(knob.default(kernel))
         low, high = min(knob.values.start, own), max(knob.values.stop, own)
         return knob.with_values(range(low, high, knob.values.step), knob.log and low > 0)
     values: "list[str | int]" = []
-    most = memory_kib(cell["machine"] if "machine" in cell else _machine_of(cell["workload"])) // MIN_FREE_PART
+    usual = own.machine if own is not None else _machine_of(cell["workload"])
+    most = memory_kib(cell.get("machine", usual)) // MIN_FREE_PART
     for value in knob.values:
         if knob.switch == "min_free_kbytes" and value != DEFAULT and int(value) > most:
             continue
         try:
             if value != DEFAULT:
-                _check({**cell, "kernel": with_switches(kernel, {knob.switch: knob.switched(value)})})
+                _check({**cell, "kernel": with_switches(kernel, {knob.switch: knob.switched(value)})}, own)
             values.append(value)
         except Error:
             continue
@@ -274,8 +319,8 @@ def _possible(knob: Knob, kernel: Kernel, cell: "Mapping[str, str]") -> Knob:
 
 
 def _machine_of(workload: str) -> str:
-    """Returns the machine that a workload was published for."""
-    return next(str(row["machine"]) for row in workloads().to_dicts() if row["workload"] == workload)
+    """Returns the machine that a workload was published for; nothing for one's own."""
+    return next((str(row["machine"]) for row in workloads().to_dicts() if row["workload"] == workload), "")
 
 
 def _open(folder: Path, head: "dict[str, Any]") -> None:

@@ -57,13 +57,15 @@ pub enum Operation {
     MapHuge,
     /// Writes to `amount` pages of the mapping `id` from page `offset` on; they are faulted or swapped in.
     Touch,
+    /// Unmaps `amount` pages of the mapping `id` from page `offset` on, and frees them; it can be written to again.
+    Unmap,
     /// Frees `id`: a block, an object, a file (which is removed) or a mapping.
     Free,
 }
 
 impl Operation {
     /// Every operation with its name, by code.
-    pub const ALL: [(&str, Self); 11] = [
+    pub const ALL: [(&str, Self); 12] = [
         ("alloc", Self::Alloc),
         ("alloc_reclaimable", Self::AllocReclaimable),
         ("object", Self::Object),
@@ -75,6 +77,8 @@ impl Operation {
         ("map_huge", Self::MapHuge),
         ("touch", Self::Touch),
         ("free", Self::Free),
+        // Codes of users stay: what is new comes last.
+        ("unmap", Self::Unmap),
     ];
 }
 
@@ -91,6 +95,8 @@ pub struct Ask {
     pub amount: u64,
     /// The first page.
     pub offset: u64,
+    /// The flags of a block or an object; [`Gfp::NONE`] for those of the operation.
+    pub flags: Gfp,
 }
 
 /// The requests of one task in one run.
@@ -120,6 +126,8 @@ pub struct Requests {
     pub machine: String,
     /// The tasks, 1 to [`TASKS`]; they start on the CPUs in turn.
     pub tasks: u32,
+    /// Whether the time of each request is kept: samples `latency-OPERATION`.
+    pub latency: bool,
     /// Where the requests come from.
     pub source: Arc<dyn Source>,
 }
@@ -164,7 +172,7 @@ impl Workload for Requests {
         for number in 0..self.tasks {
             let stream = self.source.open(seed, number).map_err(Error::Workload)?;
             let place = Place::Near(number as usize % cpus);
-            let body = |ctx| serve(ctx, number, stream);
+            let body = |ctx| serve(ctx, number, stream, self.latency);
             tasks.push(executor.spawn("requests", place, body));
         }
         if !executor.run(&tasks, progress) {
@@ -172,13 +180,15 @@ impl Workload for Requests {
         }
         check(executor, "after the last request")?;
         let requests = executor.with(|w| w.steps);
-        Ok(Some(Outcome {
-            counters: vec![("requests".to_owned(), requests)],
-            notes: vec![
-                "Samples late-N are how late the last request of each batch of task N was, ns."
-                    .to_owned(),
-            ],
-        }))
+        let mut notes = vec![
+            "Samples late-N are how late the last request of each batch of task N was, ns."
+                .to_owned(),
+        ];
+        if self.latency {
+            notes
+                .push("Samples latency-OPERATION are the times of single requests, ns.".to_owned());
+        }
+        Ok(Some(Outcome { counters: vec![("requests".to_owned(), requests)], notes }))
     }
 }
 
@@ -207,7 +217,7 @@ struct Task {
     failed: u64,
 }
 
-async fn serve(ctx: Ctx<'_>, number: u32, mut stream: Box<dyn Stream>) {
+async fn serve(ctx: Ctx<'_>, number: u32, mut stream: Box<dyn Stream>, latency: bool) {
     let start = ctx.now();
     let mut task = Task { held: Vec::new(), caches: Vec::new(), dirtied: 0, failed: 0 };
     let mut served: u64 = 0;
@@ -230,8 +240,12 @@ async fn serve(ctx: Ctx<'_>, number: u32, mut stream: Box<dyn Stream>) {
             if due > now.saturating_add(AHEAD) {
                 ctx.sleep(due - now).await;
             }
+            let begun = ctx.now();
             if let Err(mistake) = task.serve(&ctx, ask).await {
                 return ctx.fail(&place(number, served, &mistake));
+            }
+            if latency {
+                took(&ctx, ask.operation, ctx.now() - begun);
             }
             served += 1;
             ctx.with(|w| w.steps += 1);
@@ -249,6 +263,13 @@ async fn serve(ctx: Ctx<'_>, number: u32, mut stream: Box<dyn Stream>) {
     });
 }
 
+/// Keeps the time of a request.
+fn took(ctx: &Ctx<'_>, operation: Operation, time: Nanos) {
+    let named = Operation::ALL.iter().find(|(_, of)| *of == operation);
+    let name = named.map_or("", |(name, _)| name);
+    ctx.with(|w| w.samples.entry(format!("latency-{name}")).or_default().push(time));
+}
+
 fn place(task: u32, request: u64, what: &str) -> String {
     format!("task {task}, request {request}: {what}")
 }
@@ -256,7 +277,7 @@ fn place(task: u32, request: u64, what: &str) -> String {
 impl Task {
     /// Serves a request; an error is a mistake in it.
     async fn serve(&mut self, ctx: &Ctx<'_>, ask: &Ask) -> Result<(), String> {
-        let Ask { operation, id, amount, offset, .. } = *ask;
+        let Ask { operation, id, amount, offset, flags, .. } = *ask;
         let at = id as usize;
         if id >= IDS {
             return Err(format!(
@@ -266,19 +287,30 @@ impl Task {
         if at >= self.held.len() {
             self.held.resize_with(at + 1, || Held::Nothing);
         }
+        let allocates = matches!(
+            operation,
+            Operation::Alloc
+                | Operation::AllocReclaimable
+                | Operation::Object
+                | Operation::ObjectReclaimable
+        );
+        if flags != Gfp::NONE && !allocates {
+            return Err("flags: only blocks and objects have them".to_owned());
+        }
         match operation {
             Operation::Free => return self.free(ctx, at).await,
             Operation::Read | Operation::Write => return self.transfer(ctx, ask).await,
             Operation::Touch => return self.touch(ctx, ask).await,
+            Operation::Unmap => return self.unmap(ctx, ask).await,
             _ => {}
         }
         if !matches!(self.held[at], Held::Nothing | Held::Failed) {
             return Err(format!("id {id} stands for something else; free it first"));
         }
         if offset != 0 {
-            return Err(format!("offset {offset}: only read, write and touch have one"));
+            return Err(format!("offset {offset}: only read, write, touch and unmap have one"));
         }
-        self.held[at] = match self.make(ctx, operation, amount).await? {
+        self.held[at] = match self.make(ctx, operation, amount, flags).await? {
             Ok(held) => held,
             Err(OutOfMemory) => {
                 self.failed += 1;
@@ -293,16 +325,16 @@ impl Task {
         ctx: &Ctx<'_>,
         operation: Operation,
         amount: u64,
+        flags: Gfp,
     ) -> Result<Result<Held, OutOfMemory>, String> {
+        let own = if flags == Gfp::NONE { Gfp::GFP_KERNEL } else { flags };
         Ok(match operation {
-            Operation::Alloc => block(ctx, amount, Gfp::GFP_KERNEL).await?,
-            Operation::AllocReclaimable => {
-                block(ctx, amount, Gfp::GFP_KERNEL | Gfp::RECLAIMABLE).await?
-            }
+            Operation::Alloc => block(ctx, amount, own).await?,
+            Operation::AllocReclaimable => block(ctx, amount, own | Gfp::RECLAIMABLE).await?,
             Operation::Object | Operation::ObjectReclaimable => {
                 let reclaimable = operation == Operation::ObjectReclaimable;
                 let cache = self.cache(ctx, amount, reclaimable)?;
-                ctx.object(cache, Gfp::GFP_KERNEL).await.map(Held::Object)
+                ctx.object(cache, own).await.map(Held::Object)
             }
             Operation::File => {
                 let pages = within("file", amount, 1, PAGES)?;
@@ -375,6 +407,23 @@ impl Task {
                     break;
                 }
             }
+            ctx.yield_if_ahead().await;
+        }
+        Ok(())
+    }
+
+    async fn unmap(&mut self, ctx: &Ctx<'_>, ask: &Ask) -> Result<(), String> {
+        let (space, pages) = match self.held[ask.id as usize] {
+            Held::Mapping { space, pages, .. } => (space, pages),
+            Held::Failed => return Ok(()),
+            _ => return Err(format!("id {} is no mapping", ask.id)),
+        };
+        let cpu = ctx.cpu();
+        for index in span(ask, pages)? {
+            if ctx.with(|w| w.vm.is_killed(space)) {
+                break;
+            }
+            ctx.with(|w| w.vm.unmap_page(cpu, space, index));
             ctx.yield_if_ahead().await;
         }
         Ok(())

@@ -1,0 +1,139 @@
+//! Workloads by name: those that are included, and users' own, whose requests come from outside.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use pageblock_measure::run::tables::Tables;
+use pageblock_simulate::workload::requests::{Ask, Requests, Source, Stream};
+use pageblock_simulate::workload::{self};
+use xxhash_rust::xxh3::Xxh3;
+
+use crate::error::{Result, bail};
+use crate::jobs::Load;
+
+/// The workloads that a name can mean.
+#[derive(Clone, Debug, Default)]
+pub struct Loads {
+    own: Vec<Arc<Requests>>,
+}
+
+impl Loads {
+    /// Returns those that are included and these.
+    ///
+    /// # Errors
+    /// If two have the same name.
+    pub fn with(own: Vec<Arc<Requests>>) -> Result<Self> {
+        for (at, of) in own.iter().enumerate() {
+            let name = &of.name;
+            if workload::find(name).is_some() || own[..at].iter().any(|other| other.name == *name) {
+                bail!("workload '{name}' exists already; choose another name");
+            }
+        }
+        Ok(Self { own })
+    }
+
+    /// Returns the workload with this name.
+    ///
+    /// # Errors
+    /// If there is none; it lists those that there are.
+    pub fn find(&self, name: &str) -> Result<Load> {
+        if let Some(own) = self.own.iter().find(|own| own.name == name) {
+            return Ok(Load::Own(Arc::clone(own)));
+        }
+        crate::run::find_workload(name).map(Load::Known)
+    }
+
+    /// Returns the tables of a workload.
+    ///
+    /// # Errors
+    /// As [`find`](Self::find).
+    pub fn tables(&self, name: &str) -> Result<Tables> {
+        Ok(workload::tables(self.find(name)?.get())?)
+    }
+}
+
+/// The hashes of the batches, from the first to each, by seed and task.
+type Seen = Arc<Mutex<BTreeMap<(u64, u32), Vec<u64>>>>;
+
+/// Requests that are checked: the same seed and task must have the same requests in every run, whatever the kernel.
+pub struct Checked {
+    source: Arc<dyn Source>,
+    seen: Seen,
+}
+
+impl Checked {
+    /// Checks the requests of a source.
+    #[must_use]
+    pub fn new(source: Arc<dyn Source>) -> Self {
+        Self { source, seen: Arc::default() }
+    }
+
+    /// Returns a hash of all requests of a seed, task by task.
+    #[must_use]
+    pub fn digest(&self, seed: u64) -> u64 {
+        let seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut all = Xxh3::new();
+        for ((_, task), hashes) in seen.range((seed, 0)..=(seed, u32::MAX)) {
+            all.update(&task.to_le_bytes());
+            all.update(&hashes.last().copied().unwrap_or(0).to_le_bytes());
+        }
+        all.digest()
+    }
+}
+
+impl fmt::Debug for Checked {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.source.fmt(f)
+    }
+}
+
+impl Source for Checked {
+    fn open(&self, seed: u64, task: u32) -> std::result::Result<Box<dyn Stream>, String> {
+        Ok(Box::new(CheckedStream {
+            stream: self.source.open(seed, task)?,
+            seen: Arc::clone(&self.seen),
+            of: (seed, task),
+            batches: 0,
+            hash: Xxh3::new(),
+        }))
+    }
+}
+
+struct CheckedStream {
+    stream: Box<dyn Stream>,
+    seen: Seen,
+    of: (u64, u32),
+    batches: usize,
+    hash: Xxh3,
+}
+
+impl Stream for CheckedStream {
+    fn next(&mut self) -> std::result::Result<Option<Vec<Ask>>, String> {
+        let Some(batch) = self.stream.next()? else { return Ok(None) };
+        for Ask { time_ns, operation, id, amount, offset, flags } in &batch {
+            self.hash.update(&time_ns.to_le_bytes());
+            self.hash.update(&[*operation as u8]);
+            self.hash.update(&id.to_le_bytes());
+            self.hash.update(&amount.to_le_bytes());
+            self.hash.update(&offset.to_le_bytes());
+            self.hash.update(&flags.0.to_le_bytes());
+        }
+        let hash = self.hash.digest();
+        let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
+        let before = seen.entry(self.of).or_default();
+        match before.get(self.batches) {
+            Some(first) if *first != hash => {
+                let ((seed, task), batch) = (self.of, self.batches);
+                return Err(format!(
+                    "seed {seed}, task {task}, batch {batch}: the generator gave other requests than for another kernel; \
+                     draw every random number from a generator that is made of seed and task"
+                ));
+            }
+            Some(_) => {}
+            None => before.push(hash),
+        }
+        self.batches += 1;
+        Ok(Some(batch))
+    }
+}
