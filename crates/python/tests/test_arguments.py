@@ -30,6 +30,8 @@ SCALE: list[Any] = [0, 2, -1, "x", "1/x", True, [1], object(), float("nan"), flo
 MACHINE: list[Any] = [5, "", "nothing", "nowhere.toml", [], object()]
 WORKLOAD: list[Any] = [5, None, "", "nothing", "json:dumps", "nowhere:x", "pageblock:nothing", [], object()]
 
+SWITCHES: list[Any] = [5, [], {5: [1]}, {"placement": 5}, {"placement": [None]}, {"x": [1]}, {"swappiness": [0.5]}]
+
 # Each public function with arguments that are right, and for each argument values that are wrong.
 TABLE: "list[tuple[str, dict[str, Any], dict[str, list[Any]]]]" = [
     ("run", SHORT, {
@@ -68,7 +70,7 @@ TABLE: "list[tuple[str, dict[str, Any], dict[str, list[Any]]]]" = [
             *({"workloads": "mixed", "kernels": "linux-6.9", "machines": one} for one in MACHINE if one != []),
             *({"workloads": "mixed", "kernels": "linux-6.9", "scales": one} for one in SCALE if one != [1]),
             *({"workloads": "mixed", "kernels": "linux-6.9", "seeds": one} for one in SEEDS if one is not None and repr(one) not in ("1001", "range(0, 1001)")),
-            *({"workloads": "mixed", "kernels": "linux-6.9", "switches": one} for one in (5, [], {5: [1]}, {"placement": 5}, {"placement": [None]}, {"x": [1]}, {"swappiness": [0.5]})),
+            *({"workloads": "mixed", "kernels": "linux-6.9", "switches": one} for one in SWITCHES),
         ],
         "out": [5, None, "", object()], "executor": [5, "cloud", object()], "jobs": SOME, "progress": [5, "tqdm"], "stop": [5, object()],
     }),
@@ -80,7 +82,7 @@ TABLE: "list[tuple[str, dict[str, Any], dict[str, list[Any]]]]" = [
     }),
     ("Recording", {"path": RECORDING}, {"path": [*PATH, None, "nowhere"], "kernel": [5, "six", object()], "proc": PATH}),
     ("Kernel", {}, {"kernel": [*KERNEL, None]}),
-    ("Workload", {"name": "own", "generate": lambda seed, task: []}, {
+    ("Workload", {"name": "own", "generate": print}, {
         "name": [*TEXT, "", "mixed", "a:b"], "generate": [5, None, "x"], "tasks": COUNT, "machine": [5, None, object()], "latency": FLAG,
     }),
     ("flags", {}, {"names": [5, None, "", "GFP_NOTHING", "GFP_ATOMIC,GFP_DMA"]}),

@@ -73,8 +73,13 @@ pub fn ratio(base: f64, new: f64) -> f64 {
     if base == 0.0 && new == 0.0 { 1.0 } else { new / base }
 }
 
-/// The ratios of all pairs in their order, which are never stored: there are as many as runs of the two sides multiplied.
+/// Up to so many ratios are sorted; of more the few that are asked for are found without storing any.
+const SORTED: usize = 4096;
+
+/// The ratios of all pairs in their order: there are as many as runs of the two sides multiplied.
 struct Ratios {
+    /// All of them where they are few, else none.
+    sorted: Vec<f64>,
     /// Falling, so that a ratio grows with both places.
     base: Vec<f64>,
     /// Rising.
@@ -88,7 +93,15 @@ impl Ratios {
         let (mut base, mut new) = (base.to_vec(), new.to_vec());
         base.sort_by(|a, b| b.total_cmp(a));
         new.sort_by(f64::total_cmp);
-        (!base.is_empty() && !new.is_empty()).then_some(Self { base, new })
+        if base.is_empty() || new.is_empty() {
+            return None;
+        }
+        let mut sorted = Vec::new();
+        if base.len() * new.len() <= SORTED {
+            sorted.extend(new.iter().flat_map(|new| base.iter().map(|base| ratio(*base, *new))));
+            sorted.sort_by(f64::total_cmp);
+        }
+        Some(Self { sorted, base, new })
     }
 
     fn count(&self) -> usize {
@@ -109,6 +122,14 @@ impl Ratios {
 
     /// Returns the one with this place in their order.
     fn at(&self, place: usize) -> f64 {
+        match self.sorted.get(place) {
+            Some(ratio) => *ratio,
+            None => self.found(place),
+        }
+    }
+
+    /// Finds it by bisection: the least ratio of which more than `place` are at most as large.
+    fn found(&self, place: usize) -> f64 {
         // Numbers from 0 to infinity are in the order of their bits.
         let (mut below, mut found) = (0, f64::INFINITY.to_bits());
         while below < found {
@@ -295,8 +316,9 @@ mod tests {
                 new.iter().flat_map(|new| base.iter().map(|base| ratio(*base, *new))).collect();
             sorted.sort_by(f64::total_cmp);
             let ratios = Ratios::of(base, new).unwrap();
-            let found: Vec<f64> = (0..ratios.count()).map(|place| ratios.at(place)).collect();
+            let found: Vec<f64> = (0..ratios.count()).map(|place| ratios.found(place)).collect();
             assert_eq!(found, sorted);
+            assert_eq!(ratios.sorted, sorted);
         }
         assert!(Ratios::of(&[], &[1.0]).is_none());
     }

@@ -74,8 +74,9 @@ def begin(progress: Progress, total: int, desc: str, unit: str = "run") -> Bar:
     return bar
 
 
-def check(progress: Progress) -> Progress:
-    """Returns it, if it can show work."""
-    if progress is None or isinstance(progress, bool) or callable(progress):
-        return progress
-    raise Error(f"progress {progress!r}: allowed: True, False, None, tqdm")
+def check(progress: Progress, stop: "Stop | None") -> None:
+    """Raises `Error` for what cannot show work, or stop it."""
+    if progress is not None and not isinstance(progress, bool) and not callable(progress):
+        raise Error(f"progress {progress!r}: allowed: True, False, None, tqdm")
+    if stop is not None and not callable(getattr(stop, "is_set", None)):
+        raise Error(f"stop {stop!r}: allowed: an event with is_set, None")

@@ -48,9 +48,7 @@ def sweep(
     table's the version, the grid and the kernels. `compare` takes the table, its file, its folder, and what a query leaves of it.
     """
     folder, at_a_time = path("out", out), jobs_of(jobs)
-    _progress.check(progress)
-    if stop is not None and not callable(getattr(stop, "is_set", None)):
-        raise wrong("stop", stop, "an event with is_set, None")
+    _progress.check(progress, stop)
     text, own = _read(grid)
     with engine(executor, at_a_time) as found:
         if isinstance(found, ProcessPoolExecutor):

@@ -82,7 +82,7 @@ def tune(
     if both:
         raise Error(f"held_out: seed {both[0]} is one of the search; those that judge take no part in it")
     pick = None if pick is None else count("pick", pick, 0)
-    _progress.check(progress)
+    _progress.check(progress, stop)
     own = own_workload(of) if isinstance(of, (str, Workload)) and not os.path.exists(of if isinstance(of, str) else "") else None
     of = own.name if own is not None else path("of", of)
     replayed = own is None and _is_recording(of)
