@@ -1,5 +1,12 @@
 //! `pageblock bisect`: which switch did it.
 
+use std::path::Path;
+
+use anyhow::bail;
+use pageblock_measure::compare::bisect::Answer;
+use pageblock_measure::value::file::{can_save, save_bytes};
+use pageblock_picture::page::{Page, PageBisection};
+use pageblock_picture::plot::{self, Format};
 use pageblock_plan::bisect::{Asked, of_recording, of_workload};
 use pageblock_plan::{NamedPolicy, run::find_workload};
 use pageblock_report::bisect::print;
@@ -7,11 +14,45 @@ use pageblock_report::json::to_json;
 
 use crate::args::bisect::BisectArgs;
 use crate::progress::terminal;
+use crate::report::command_line;
 use crate::{Verdict, interrupt, output};
+
+/// The form of the file that `--out` names.
+#[derive(Clone, Copy)]
+enum Form {
+    Page,
+    Picture(Format),
+}
+
+impl Form {
+    fn of(path: &Path) -> anyhow::Result<Self> {
+        match path.extension().and_then(|ending| ending.to_str()) {
+            Some("html") => Ok(Self::Page),
+            Some("svg") => Ok(Self::Picture(Format::Svg)),
+            Some("png") => Ok(Self::Picture(Format::Png)),
+            _ => bail!("--out {}: allowed: .html, .svg, .png", path.display()),
+        }
+    }
+
+    fn bytes(self, answer: &Answer) -> anyhow::Result<Vec<u8>> {
+        let Self::Picture(format) = self else {
+            let (title, command) = (answer.subject.clone(), command_line());
+            let bisections = vec![PageBisection::of(answer)?];
+            let page = Page { title, command, bisections, ..Page::default() };
+            return Ok(page.html().into_bytes());
+        };
+        Ok(plot::waterfall(answer, format)?)
+    }
+}
 
 pub(crate) fn run(args: &BisectArgs) -> anyhow::Result<Verdict> {
     let [from, to] = [&args.from, &args.to].map(|text| NamedPolicy::parse(text));
     let (from, to) = (from?, to?);
+    let file = args.out.as_deref().map(|path| Ok::<_, anyhow::Error>((path, Form::of(path)?)));
+    let file = file.transpose()?;
+    if let Some((path, _)) = file {
+        can_save(path)?;
+    }
     interrupt::watch();
     let watch = terminal();
     let answer = if args.of.exists() {
@@ -42,6 +83,9 @@ pub(crate) fn run(args: &BisectArgs) -> anyhow::Result<Verdict> {
         of_workload(&asked, (&from, &to), watch.as_ref())?
     };
     let Some(answer) = answer else { return Ok(Verdict::Interrupted) };
+    if let Some((path, form)) = file {
+        save_bytes(path, &form.bytes(&answer)?)?;
+    }
     output::print(&match args.json {
         true => to_json(&answer),
         false => print(&answer),

@@ -12,7 +12,8 @@ pub(crate) fn run(args: &ReportArgs) -> anyhow::Result<Verdict> {
     interrupt::watch();
     let Pictured { title, subjects, comparisons, holders, .. } =
         subjects::load(&args.of.sources()?, true, &terminal())?;
-    let page = Page { title, command: command_line(), subjects, comparisons, holders };
+    let command = command_line();
+    let page = Page { title, command, subjects, comparisons, holders, ..Page::default() };
     let html = page.html();
     pageblock_measure::value::file::save_bytes(&args.out, html.as_bytes())?;
     let drawn = page.subjects.iter().filter(|subject| subject.history.is_some()).count();
@@ -31,7 +32,7 @@ pub(crate) fn run(args: &ReportArgs) -> anyhow::Result<Verdict> {
 }
 
 /// Returns this program's command line, as a shell would take it.
-fn command_line() -> String {
+pub(crate) fn command_line() -> String {
     let words = std::env::args_os().skip(1).map(|word| subjects::quoted(&word.to_string_lossy()));
     std::iter::once("pageblock".to_owned()).chain(words).collect::<Vec<_>>().join(" ")
 }

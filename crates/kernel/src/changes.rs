@@ -21,7 +21,7 @@ use crate::rules::kswapd::{
 use crate::rules::reclaim::{
     AnonStart, FileBalance, LruLists, ReclaimUntil, ScanBalance, Workingset,
 };
-use crate::rules::shrinkers::ShrinkPressure;
+use crate::rules::shrinkers::{CachedInodes, ShrinkPressure};
 use crate::rules::writeback::LogLimit;
 
 macro_rules! changes {
@@ -141,11 +141,11 @@ changes! {
         shrinkers { shrink_pressure: ShrinkPressure::Priority, slab_min_scan: true, }
     }
     "linux-4.20" {
-        shrinkers { keeps_inodes_with_pages: true, }
+        shrinkers { cached_inodes: CachedInodes::PassedOver, }
         huge { thp_placement: ThpPlacement::LocalUnlessReclaim, }
     }
     "linux-5.0" {
-        shrinkers { slab_min_scan: false, keeps_inodes_with_pages: false, }
+        shrinkers { slab_min_scan: false, cached_inodes: CachedInodes::Freed, }
         writeback { multi_queue: true, }
         huge { thp_placement: ThpPlacement::Local, }
     }
@@ -177,6 +177,7 @@ changes! {
     }
     "linux-5.17" {
         kswapd { kswapd_waits: KswapdWaits::Pages, }
+        shrinkers { cached_inodes: CachedInodes::Unlisted, }
     }
     "linux-6.1" {
         compaction { compact_counts: CompactCounts::Taken, }

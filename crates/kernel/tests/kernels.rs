@@ -26,7 +26,7 @@ fn neighbours_differ_in_what_changed() {
     check_diff(
         "linux-4.20",
         "linux-5.0",
-        &["boost", "slab_min_scan", "keeps_inodes_with_pages", "multi_queue", "thp_placement"],
+        &["boost", "slab_min_scan", "cached_inodes", "multi_queue", "thp_placement"],
     );
     check_diff("linux-3.12", "linux-3.13", &["fair"]);
     check_diff("linux-5.2", "linux-5.4", &["reclaim_until", "thp_placement", "hugetlb_remembers"]);
@@ -57,7 +57,7 @@ fn switches_change_in_one_direction_along_mainline() {
             "fair"
                 | "anon_counts_twice"
                 | "slab_min_scan"
-                | "keeps_inodes_with_pages"
+                | "cached_inodes"
                 | "thp_placement"
                 | "max_sectors_kb"
         );

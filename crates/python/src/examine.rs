@@ -197,6 +197,7 @@ pub(crate) fn report(
             subjects: pictured.subjects,
             comparisons: pictured.comparisons,
             holders: pictured.holders,
+            bisections: Vec::new(),
         };
         pageblock_measure::value::file::save_bytes(&out, page.html().as_bytes())?;
         Ok(out)

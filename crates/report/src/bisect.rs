@@ -47,7 +47,7 @@ fn sentence(of: &Bisection, draws: usize) -> String {
     let start = format!(
         "{}: {} ({} to {})",
         of.measure,
-        points(&of.whole, base),
+        share(of.whole.difference, base),
         number(base),
         number(of.means.1)
     );
@@ -144,8 +144,10 @@ fn bare_points(effect: &Effect, base: f64) -> String {
     bare(effect.difference, base)
 }
 
-fn points(effect: &Effect, base: f64) -> String {
-    bare_points(effect, base) + if base == 0.0 { "" } else { " %" }
+/// Returns a difference in percent of a base, with the sign; as it is where the base is 0.
+#[must_use]
+pub fn share(difference: f64, base: f64) -> String {
+    bare(difference, base) + if base == 0.0 { "" } else { " %" }
 }
 
 #[cfg(test)]

@@ -40,6 +40,9 @@ pub(crate) struct BisectArgs {
     /// Run this many simulations at a time; by default the number of CPUs
     #[arg(long, value_name = "N")]
     pub(crate) jobs: Option<usize>,
+    /// Write the answer as a waterfall too: a page (.html) or a picture (.svg, .png)
+    #[arg(short, long, value_name = "FILE")]
+    pub(crate) out: Option<PathBuf>,
     /// Print JSON (docs/json.md)
     #[arg(long)]
     pub(crate) json: bool,

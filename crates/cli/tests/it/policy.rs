@@ -41,8 +41,7 @@ fn show_has_a_line_for_every_switch() {
 #[test]
 fn diff_has_a_line_for_every_change() {
     let text = prints("policy diff linux-4.20 linux-5.0");
-    let names =
-        ["boost", "slab_min_scan", "keeps_inodes_with_pages", "multi_queue", "thp_placement"];
+    let names = ["boost", "slab_min_scan", "cached_inodes", "multi_queue", "thp_placement"];
     let lines = || text.lines().filter_map(|line| line.split_whitespace().next());
     assert_eq!(lines().filter(|word| names.contains(word)).collect::<Vec<_>>(), names.repeat(2));
     // A rule of the shrinkers, and the commit that reverted it.

@@ -16,9 +16,15 @@ pageblock::switches! {
         /// A shrinker scans at least a batch of objects, however low the pressure.
         /// 4.19 and 4.20 (172b06c32b94, reverted for 5.0 by a9a238e83fbb).
         slab_min_scan: bool = false,
-        /// An unused inode with more than one page in the page cache is kept.
-        /// 4.20 (a76cf1a474d7, reverted for 5.0 by 69056ee6a8a3).
-        keeps_inodes_with_pages: bool = false,
+        /// What becomes of an unused inode that has pages in the page cache.
+        cached_inodes: CachedInodes {
+            /// It is freed in its turn, and its clean pages with it.
+            Freed = "freed",
+            /// 4.20 (a76cf1a474d7, reverted for 5.0 by 69056ee6a8a3): it is passed over if it has more than one.
+            PassedOver = "passed_over",
+            /// From 5.17 here (51b8c1fe250d: 5.16): it is listed when its last page and index node are gone.
+            Unlisted = "unlisted",
+        } = CachedInodes::Freed,
     }
     number {}
 }

@@ -12,11 +12,14 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use flate2::Compression;
 use flate2::write::ZlibEncoder;
+use pageblock_measure::compare::bisect::Answer;
 use pageblock_measure::compare::summary::Summary;
 use pageblock_report::text::is_obeyed;
 use serde::Serialize;
 
 pub use self::holders::PageHolders;
+use crate::error::Error;
+use crate::plot::{self, Format};
 use crate::subject::Subject;
 
 const TEMPLATE: &str = include_str!("page.html");
@@ -24,7 +27,7 @@ const STYLE: &str = include_str!("page.css");
 const PROGRAM: &str = include_str!("page.js");
 
 /// Everything that a page shows.
-#[derive(Clone, PartialEq, Debug)]
+#[derive(Clone, PartialEq, Debug, Default)]
 pub struct Page {
     /// What was compared or recorded, in a line.
     pub title: String,
@@ -36,6 +39,29 @@ pub struct Page {
     pub comparisons: Vec<PageComparison>,
     /// Who still holds pages at the end of each recording that says so.
     pub holders: Vec<PageHolders>,
+    /// The bisections, each as an SVG and as text.
+    pub bisections: Vec<PageBisection>,
+}
+
+/// A bisection of two kernels.
+#[derive(Clone, PartialEq, Debug)]
+pub struct PageBisection {
+    /// The waterfall, as SVG.
+    pub picture: String,
+    /// The answer as text.
+    pub text: String,
+}
+
+impl PageBisection {
+    /// Returns a bisection as a page shows it.
+    ///
+    /// # Errors
+    /// [`Error::Draw`] where the library fails.
+    pub fn of(answer: &Answer) -> Result<Self, Error> {
+        let picture = plot::waterfall(answer, Format::Svg)?;
+        let picture = String::from_utf8_lossy(&picture).into_owned();
+        Ok(Self { picture, text: pageblock_report::bisect::print(answer) })
+    }
 }
 
 /// A comparison of runs or of replays.
@@ -66,6 +92,13 @@ impl Page {
         }
         for holders in &self.holders {
             main += &holders::html(holders);
+        }
+        for PageBisection { picture, text } in &self.bisections {
+            let text = escape(text);
+            main += &format!(
+                "<section class=\"bisection\"><h2>Which switch did it</h2>\n<div class=\"scroll\">{picture}</div>\n\
+                 <pre class=\"tables\" tabindex=\"0\">{text}</pre></section>\n"
+            );
         }
         let parts = [
             ("{{title}}", escape(&self.title)),

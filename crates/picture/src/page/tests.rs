@@ -21,7 +21,7 @@ fn subject(name: &str) -> Subject {
 fn page(name: &str) -> String {
     let (title, command) = ("thpfioscale & more".to_owned(), "pageblock report r.json".to_owned());
     let (subjects, holders) = (vec![subject(name)], vec![holders(name)]);
-    Page { title, command, subjects, comparisons: Vec::new(), holders }.html()
+    Page { title, command, subjects, holders, ..Page::default() }.html()
 }
 
 fn holders(name: &str) -> PageHolders {

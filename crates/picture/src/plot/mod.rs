@@ -5,9 +5,11 @@ mod curves;
 mod frontier;
 mod map;
 mod matrix;
+mod waterfall;
 
 use std::sync::Once;
 
+use pageblock_measure::compare::bisect::Answer;
 use plotters::prelude::*;
 use plotters::style::{FontStyle, register_font};
 
@@ -67,8 +69,19 @@ pub fn draw(
         }
         _ => {}
     }
+    render(&Drawing::Runs { kind, runs, points, share }, format)
+}
+
+/// Draws a bisection as a waterfall.
+///
+/// # Errors
+/// [`Error::Draw`] where the library fails.
+pub fn waterfall(of: &Answer, format: Format) -> Result<Vec<u8>, Error> {
+    render(&Drawing::Waterfall(of), format)
+}
+
+fn render(drawing: &Drawing<'_>, format: Format) -> Result<Vec<u8>, Error> {
     fonts();
-    let drawing = Drawing { kind, runs, points, share };
     let (width, height) = drawing.size();
     match format {
         Format::Svg => {
@@ -120,32 +133,36 @@ fn failed(error: impl std::fmt::Display) -> Error {
 }
 
 /// A picture to be drawn.
-struct Drawing<'d> {
-    kind: PlotKind,
-    runs: &'d [Opened],
-    points: &'d [Point],
-    share: f64,
+enum Drawing<'d> {
+    Runs { kind: PlotKind, runs: &'d [Opened], points: &'d [Point], share: f64 },
+    Waterfall(&'d Answer),
 }
 
 impl Drawing<'_> {
     fn size(&self) -> (u32, u32) {
-        match self.kind {
-            PlotKind::Map => map::size(self.runs),
-            PlotKind::Orders => (860, 60 + 260 * self.runs.len() as u32),
-            PlotKind::Matrix => matrix::size(self.runs),
-            PlotKind::Timeline => curves::timeline_size(self.runs),
-            PlotKind::Frontier => (860, 560 + 22 * frontier::names(self.points).len() as u32),
+        match *self {
+            Self::Runs { kind, runs, points, .. } => match kind {
+                PlotKind::Map => map::size(runs),
+                PlotKind::Orders => (860, 60 + 260 * runs.len() as u32),
+                PlotKind::Matrix => matrix::size(runs),
+                PlotKind::Timeline => curves::timeline_size(runs),
+                PlotKind::Frontier => (860, 560 + 22 * frontier::names(points).len() as u32),
+            },
+            Self::Waterfall(of) => waterfall::size(of),
         }
     }
 
     fn draw<DB: DrawingBackend>(&self, root: &Area<DB>, scale: i32) -> Result<(), Error> {
         root.fill(&WHITE).map_err(failed)?;
-        match self.kind {
-            PlotKind::Map => map::draw(root, self.runs, self.share, scale),
-            PlotKind::Orders => curves::orders(root, self.runs, scale),
-            PlotKind::Matrix => matrix::draw(root, self.runs, scale),
-            PlotKind::Timeline => curves::timeline(root, self.runs, scale),
-            PlotKind::Frontier => frontier::draw(root, self.points, scale),
+        match *self {
+            Self::Runs { kind, runs, points, share } => match kind {
+                PlotKind::Map => map::draw(root, runs, share, scale),
+                PlotKind::Orders => curves::orders(root, runs, scale),
+                PlotKind::Matrix => matrix::draw(root, runs, scale),
+                PlotKind::Timeline => curves::timeline(root, runs, scale),
+                PlotKind::Frontier => frontier::draw(root, points, scale),
+            },
+            Self::Waterfall(of) => waterfall::draw(root, of, scale),
         }
     }
 }

@@ -39,7 +39,7 @@ pub(crate) fn compare_and_draw(json: &[u8]) {
     draw(&subjects, &runs);
     let (title, command) = (runs[0].workload.clone(), runs[0].policy.clone());
     let comparisons = comparisons.into_iter().collect();
-    let html = Page { title, command, subjects, comparisons, holders: Vec::new() }.html();
+    let html = Page { title, command, subjects, comparisons, ..Page::default() }.html();
     assert_eq!(html.matches("<script").count(), 2, "the data and the program");
 }
 

@@ -135,7 +135,7 @@ class Switches(TypedDict, total=False):
     refault_counts_anon: bool
     shrink_pressure: Literal["scanned", "priority"]
     slab_min_scan: bool
-    keeps_inodes_with_pages: bool
+    cached_inodes: Literal["freed", "passed_over", "unlisted"]
     anon_dirtyable: bool
     multi_queue: bool
     log_limit: Literal["eighth", "capped"]
@@ -566,8 +566,8 @@ class SwitchAttributes:
     def slab_min_scan(self) -> bool:
         """A shrinker scans at least a batch of objects, however low the pressure."""
     @property
-    def keeps_inodes_with_pages(self) -> bool:
-        """An unused inode with more than one page in the page cache is kept."""
+    def cached_inodes(self) -> Literal["freed", "passed_over", "unlisted"]:
+        """What becomes of an unused inode that has pages in the page cache."""
     @property
     def anon_dirtyable(self) -> bool:
         """With swap, anonymous memory counts as dirtyable."""

@@ -42,7 +42,7 @@ impl<O: Observer> Vm<'_, O> {
         let inode = inodes.get_mut(id);
         inode.users += 1;
         inode.referenced = true;
-        if inode.unused == Unused::Inode {
+        if matches!(inode.unused, Unused::Inode | Unused::Cached) {
             // A new dentry looked it up.
             inodes.set_unused(id, Unused::No);
         }

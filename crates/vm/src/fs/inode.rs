@@ -82,6 +82,8 @@ pub(super) enum Unused {
     Dentry,
     /// Unused inodes, whose dentries are freed.
     Inode,
+    /// None, though its dentry is freed: its page cache keeps it off the list (`mapping_shrinkable`).
+    Cached,
 }
 
 /// A file's inode and directory entry.
@@ -293,12 +295,12 @@ impl Inodes {
         let Inode { unused: from, node, .. } = self.inodes[id as usize];
         let lists = &mut self.unused[usize::from(node)];
         match from {
-            Unused::No => {}
+            Unused::No | Unused::Cached => {}
             Unused::Dentry => lists.dentries.remove(&mut self.inodes, id),
             Unused::Inode => lists.inodes.remove(&mut self.inodes, id),
         }
         match to {
-            Unused::No => {}
+            Unused::No | Unused::Cached => {}
             Unused::Dentry => lists.dentries.push_head(&mut self.inodes, id),
             Unused::Inode => lists.inodes.push_head(&mut self.inodes, id),
         }

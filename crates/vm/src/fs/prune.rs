@@ -3,9 +3,12 @@
 //! Source: `super_cache_scan` (fs/super.c), `prune_dcache_sb` (fs/dcache.c), `prune_icache_sb` (fs/inode.c).
 
 use pageblock::event::Observer;
+use pageblock_kernel::rules::shrinkers::CachedInodes;
 
 use super::inode::{InodeId, Lifetime, Unused};
+use crate::base::list::NIL;
 use crate::base::shrink::{Pressure, ShrinkControl, scan_target};
+use crate::pagecache::space::{SpaceId, SpaceKind};
 use crate::vm::Vm;
 
 /// Objects that the shrinker scans in one batch (`s_shrink.batch`).
@@ -50,8 +53,29 @@ impl<O: Observer> Vm<'_, O> {
                 self.fs.inodes.rotate_dentries(node);
             } else {
                 self.put_file_objects(by.cpu, id, Lifetime::Dentry);
-                self.fs.inodes.set_unused(id, Unused::Inode);
+                let to = self.unused_inode(id);
+                self.fs.inodes.set_unused(id, to);
             }
+        }
+    }
+
+    /// Returns where an inode is put whose last user or dentry went (`__inode_add_lru`).
+    fn unused_inode(&self, id: InodeId) -> Unused {
+        let unlisted = self.kernel.shrinkers.cached_inodes == CachedInodes::Unlisted;
+        let space = self.fs.inodes.get(id).space;
+        let listed = !unlisted || self.spaces().get(space).is_shrinkable();
+        if listed { Unused::Inode } else { Unused::Cached }
+    }
+
+    /// Lists an unused inode when what kept it off the list is gone: its last page or index node.
+    pub(crate) fn relist_inode(&mut self, space: SpaceId) {
+        let space = self.spaces().get(space);
+        if space.kind != SpaceKind::File || space.inode == NIL || !space.is_shrinkable() {
+            return;
+        }
+        let id = space.inode;
+        if self.fs.inodes.get(id).unused == Unused::Cached {
+            self.fs.inodes.set_unused(id, Unused::Inode);
         }
     }
 
@@ -61,7 +85,14 @@ impl<O: Observer> Vm<'_, O> {
             let Some(id) = self.fs.inodes.oldest_unused_inode(node) else { return };
             let inode = self.fs.inodes.get(id);
             let space = self.spaces().get(inode.space);
-            let keeps = self.kernel.shrinkers.keeps_inodes_with_pages && space.present > 1;
+            let keeps = match self.kernel.shrinkers.cached_inodes {
+                CachedInodes::Freed => false,
+                CachedInodes::PassedOver => space.present > 1,
+                CachedInodes::Unlisted => {
+                    debug_assert!(space.is_shrinkable(), "inode {id} is listed with its pages");
+                    false
+                }
+            };
             if keeps || inode.vectors.is_pinned() || space.dirty > 0 || space.writeback > 0 {
                 self.fs.inodes.rotate_inodes(node);
             } else {
@@ -71,7 +102,6 @@ impl<O: Observer> Vm<'_, O> {
     }
 
     /// Frees an unused inode with its clean page cache (`inode_lru_isolate`).
-    // Linux: from about 5.14 an inode with page cache is not on the list at all.
     fn evict_inode(&mut self, id: InodeId, by: ShrinkControl) {
         let dropped = self.invalidate(by.cpu, self.fs.inodes.get(id).space);
         if by.kswapd {
@@ -84,14 +114,14 @@ impl<O: Observer> Vm<'_, O> {
         self.fs.inodes.set_unused(id, Unused::No);
     }
 
-    /// Frees the clean pages of all files and the unused dentries and inodes (`drop_caches` = 3).
+    /// Frees the clean pages of all files, then the unused dentries and inodes (`drop_caches` = 3).
     pub fn drop_caches(&mut self, cpu: usize) {
+        self.drop_page_caches(cpu);
         for node in 0..self.nodes.len() {
             let by = ShrinkControl { cpu, kswapd: false, fs: true };
             let (dentries, inodes) = self.fs.inodes.nr_unused(node);
             self.prune_dentries(node, 2 * dentries, by);
             self.prune_inodes(node, dentries + inodes, by);
         }
-        self.drop_page_caches(cpu);
     }
 }

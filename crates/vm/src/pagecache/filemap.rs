@@ -149,6 +149,7 @@ impl<O: Observer> Vm<'_, O> {
         for offset in 0..1 << page.order() {
             self.pagecache.spaces.set(page.owner, page.index + offset, slot);
         }
+        self.relist_inode(page.owner);
         self.free_block(cpu, pfn, page.order());
     }
 
@@ -171,13 +172,16 @@ impl<O: Observer> Vm<'_, O> {
         dropped
     }
 
-    /// Frees the clean pages of all files (`drop_pagecache_sb`).
+    /// Frees the clean pages of all files, and the index nodes of files that have none left (`drop_pagecache_sb`).
     pub(crate) fn drop_page_caches(&mut self, cpu: usize) {
         for pfn in 0..self.pages.len() as u32 {
-            let page = &self.pages[pfn];
+            let page = self.pages[pfn];
             let busy = page.has(PageFlags::DIRTY) || page.has(PageFlags::WRITEBACK);
             if page.kind() == Owner::File && page.has(PageFlags::LRU) && !busy {
                 self.drop_page(cpu, pfn, Slot::Empty);
+                if self.pagecache.spaces.get(page.owner).present == 0 {
+                    self.drop_shadows(cpu, page.owner);
+                }
             }
         }
     }

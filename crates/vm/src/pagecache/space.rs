@@ -124,6 +124,12 @@ impl Space {
         self.kind == SpaceKind::Anon && !self.killed && !self.unkillable
     }
 
+    /// Returns whether its inode may be freed: it has no page, and no index node, which a shadow entry keeps unless the
+    /// file has one page (`mapping_shrinkable`).
+    pub(crate) const fn is_shrinkable(&self) -> bool {
+        self.present == 0 && (self.shadows == 0 || self.nr_nodes() == 0)
+    }
+
     /// Returns the number of its index nodes. A file of one page has none: its page is in the inode.
     const fn nr_nodes(&self) -> u32 {
         match self.kind {

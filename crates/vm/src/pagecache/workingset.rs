@@ -122,13 +122,15 @@ impl<O: pageblock::event::Observer> Vm<'_, O> {
         }
     }
 
-    fn drop_shadows(&mut self, cpu: usize, id: SpaceId) {
+    /// Drops the shadow entries of a space without pages, and its index nodes.
+    pub(super) fn drop_shadows(&mut self, cpu: usize, id: SpaceId) {
         for index in 0..self.pagecache.spaces.get(id).len() {
             if matches!(self.pagecache.spaces.slot(id, index), Slot::Shadow(_)) {
                 self.pagecache.spaces.set(id, index, Slot::Empty);
             }
         }
         self.free_index_nodes(cpu, id);
+        self.relist_inode(id);
     }
 
     /// Frees the index nodes of a space if it has neither pages nor shadow entries.

@@ -94,6 +94,8 @@ impl Piece {
             for cache in caches {
                 self.objects.push(ctx.object(cache, Gfp::GFP_KERNEL_ACCOUNT).await?);
             }
+            ctx.spend(ctx.with(|w| w.costs.message));
+            ctx.yield_if_ahead().await;
         }
         Ok(())
     }
@@ -102,6 +104,7 @@ impl Piece {
         self.objects.push(ctx.object(cache, Gfp::GFP_KERNEL_ACCOUNT).await?);
         for _ in 0..PIPE_PAGES {
             let page = Request::new(0, Gfp::GFP_HIGHUSER | Gfp::ACCOUNT);
+            ctx.spend(ctx.with(|w| w.costs.pipe_page));
             self.blocks.push(ctx.kernel_block(page, Owner::Driver).await?);
         }
         Ok(())
@@ -121,6 +124,7 @@ impl Piece {
     fn free(self, ctx: &Ctx<'_>) {
         let cpu = ctx.cpu();
         ctx.with(|w| {
+            w.pending += w.costs.message_free * self.objects.len() as u64 / 2;
             self.space.into_iter().for_each(|space| w.vm.remove_space(cpu, space));
             self.objects.into_iter().for_each(|object| w.vm.put_object(cpu, object));
         });
@@ -131,5 +135,6 @@ impl Piece {
 /// Allocates a table of pages.
 pub(super) async fn table(ctx: &Ctx<'_>) -> Result<Pfn, OutOfMemory> {
     let request = Request::new(0, Gfp::GFP_KERNEL_ACCOUNT | Gfp::ZERO);
+    ctx.spend(ctx.with(|w| w.costs.table));
     ctx.kernel_block(request, Owner::PageTable).await
 }
