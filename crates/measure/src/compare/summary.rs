@@ -4,6 +4,7 @@ use serde::Serialize;
 
 use super::common::{self, Options};
 use super::ended;
+use super::placement::{self, Placement};
 use super::verdict::{self, Judged, LEVEL, Looks, Stopped, Test};
 use crate::catalogue::{Measure, deciding, primary};
 use crate::certificate::note::Note;
@@ -36,6 +37,9 @@ pub struct Summary {
     pub looks: Vec<usize>,
     /// What ended a sequential comparison.
     pub stopped: Option<Stopped>,
+    /// Whether the runs of a policy are of a real kernel.
+    #[serde(skip)]
+    pub real: Vec<bool>,
     /// Whether a policy is the baseline, event by event.
     pub identical: Vec<bool>,
     /// A line for each policy with runs that did not finish.
@@ -94,6 +98,9 @@ pub struct SummaryCell {
     pub level: Option<f64>,
     /// What the change is.
     pub verdict: Judged,
+    /// Where the real runs lie among the simulations, if the one is compared with the other.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub placement: Option<Placement>,
 }
 
 impl Summary {
@@ -144,6 +151,7 @@ impl Summary {
             stopped: options.stopped,
             alike: policies.iter().zip(&draws).map(|(runs, &draws)| runs.len() > draws).collect(),
             runs: draws,
+            real: policies.iter().map(|runs| runs[0].origin == Origin::Real).collect(),
             identical,
             measures,
         })
@@ -214,6 +222,14 @@ impl SummaryRow {
         let graded = |part| certificate.and_then(|of| of.support(part));
         let base = options.baseline;
         let comparable = |at: usize| measure.comparable(policies[base][0], policies[at][0]);
+        let placed = |at: usize, new: &[f64]| {
+            let origins = [base, at].map(|at| policies[at][0].origin);
+            match origins {
+                [Origin::Simulated, Origin::Real] => placement::place(&values[base], new),
+                [Origin::Real, Origin::Simulated] => placement::place(new, &values[base]),
+                _ => None,
+            }
+        };
         let cell = |(at, new): (usize, &Vec<f64>)| {
             let change = (at != base && comparable(at))
                 .then(|| rank_sum::compare(&values[base], new, LEVEL))
@@ -226,6 +242,7 @@ impl SummaryRow {
                 p: None,
                 level: None,
                 verdict: Judged::Open,
+                placement: comparable(at).then(|| placed(at, new)).flatten(),
             }
         };
         Self {

@@ -8,7 +8,10 @@
 //! Sources: Mann and Whitney 1947; Hodges and Lehmann 1963; Hollander, Wolfe and Chicken, *Nonparametric Statistical
 //! Methods*, 3rd edition, sections 4.1 to 4.3.
 
+use std::cell::RefCell;
+use std::collections::BTreeMap;
 use std::ops::Range;
+use std::rc::Rc;
 
 use serde::Serialize;
 use statrs::distribution::{ContinuousCDF, Normal};
@@ -170,8 +173,13 @@ pub fn p(base: &[f64], new: &[f64]) -> f64 {
         return 1.0;
     }
     if base.len() * new.len() <= EXACT {
-        let sums = sums_of(&ranks, new.len());
-        let far = |(sum, share): (usize, &f64)| (sum.abs_diff(mean) >= off).then_some(*share);
+        let is_untied = ranks.iter().enumerate().all(|(at, &rank)| rank == 2 * (at + 1));
+        let (sums, unit) = match is_untied {
+            true => (sums_untied(all, new.len()), 2),
+            false => (Rc::from(sums_of(&ranks, new.len())), 1),
+        };
+        let is_far = |sum: usize| (sum * unit).abs_diff(mean) >= off;
+        let far = |(sum, share): (usize, &f64)| is_far(sum).then_some(*share);
         return sums.iter().enumerate().filter_map(far).sum::<f64>().min(1.0);
     }
     let squares: f64 = ranks.iter().map(|&rank| (rank as f64 - (all + 1) as f64).powi(2)).sum();
@@ -204,6 +212,24 @@ pub(crate) fn doubled_ranks(values: &[f64]) -> Vec<usize> {
     ranks
 }
 
+/// The shares of the sums, by the number of all ranks and of those that are chosen.
+type Sums = BTreeMap<(usize, usize), Rc<[f64]>>;
+
+/// Returns as [`sums_of`] for the ranks from 1 to `all`. They hang on the two numbers alone, and a thread keeps what it
+/// computed: error rates need the same ones tens of thousands of times.
+fn sums_untied(all: usize, count: usize) -> Rc<[f64]> {
+    thread_local! {
+        static KNOWN: RefCell<Sums> = const { RefCell::new(Sums::new()) };
+    }
+    KNOWN.with_borrow_mut(|known| {
+        let sums = known.entry((all, count)).or_insert_with(|| {
+            let ranks: Vec<usize> = (1..=all).collect();
+            Rc::from(sums_of(&ranks, count))
+        });
+        Rc::clone(sums)
+    })
+}
+
 /// Returns for each sum of `count` of the ranks its share among all choices.
 fn sums_of(ranks: &[usize], count: usize) -> Vec<f64> {
     let most: usize = ranks.iter().rev().take(count).sum();
@@ -231,10 +257,9 @@ fn not_rejected(base: usize, new: usize, level: f64) -> Option<Range<usize>> {
     }
     let cut = if pairs <= EXACT {
         // The number of pairs in which the new run is larger has the distribution of the rank sum without ties.
-        let ranks: Vec<usize> = (1..=base + new).collect();
         let least: usize = (1..=new).sum();
         let mut tail = 0.0;
-        let sums = sums_of(&ranks, new);
+        let sums = sums_untied(base + new, new);
         let within = |share: &&f64| {
             tail += **share;
             2.0 * tail <= level
