@@ -8,6 +8,10 @@
 //! Sources: Lan and DeMets, *Discrete sequential boundaries for clinical trials*, 1983; Armitage, McPherson and Rowe 1969
 //! for the recursion; Maurer and Bretz 2013 for passing on the level of what is decided.
 
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::rc::Rc;
+
 use statrs::distribution::{Continuous, ContinuousCDF, Normal};
 
 /// The numbers of runs of each side at which a comparison is looked at.
@@ -26,9 +30,22 @@ pub fn looks(most: usize) -> Vec<usize> {
 }
 
 /// Returns for each look the p at or below which it decides, so that the probability of any false decision is at most
-/// `level`.
+/// `level`. A thread keeps what it computed: it takes milliseconds, and comparisons ask for the same again.
 #[must_use]
-pub fn levels(looks: &[usize], level: f64) -> Vec<f64> {
+pub fn levels(looks: &[usize], level: f64) -> Rc<[f64]> {
+    thread_local! {
+        static KNOWN: RefCell<Levels> = const { RefCell::new(Levels::new()) };
+    }
+    KNOWN.with_borrow_mut(|known| {
+        let of = (looks.to_vec(), level.to_bits());
+        Rc::clone(known.entry(of).or_insert_with(|| levels_of(looks, level).into()))
+    })
+}
+
+/// The levels by looks and the bits of the level.
+type Levels = BTreeMap<(Vec<usize>, u64), Rc<[f64]>>;
+
+fn levels_of(looks: &[usize], level: f64) -> Vec<f64> {
     let most = looks.last().copied().unwrap_or(1).max(1) as f64;
     let normal = Normal::standard();
     let mut density: Option<Density> = None;
@@ -142,7 +159,7 @@ mod tests {
     fn levels_rise_with_the_level() {
         let few = levels(&LOOKS, 0.05 / 6.0);
         let more = levels(&LOOKS, 0.05);
-        assert!(few.iter().zip(&more).all(|(few, more)| few < more), "{few:?} {more:?}");
+        assert!(few.iter().zip(more.iter()).all(|(few, more)| few < more), "{few:?} {more:?}");
         assert!(more.iter().sum::<f64>() > 0.05 && more.iter().all(|&level| level < 0.05));
     }
 }
