@@ -22,6 +22,7 @@ pub mod metrics;
 pub mod mmtests;
 pub mod monitors;
 pub mod note;
+mod placement;
 pub mod prediction;
 pub mod published;
 pub mod ratio;

@@ -1,11 +1,11 @@
 //! The answer of a comparison on one screen of 100 columns: what is decided, the primary measures, what else moved.
 
-use pageblock_measure::compare::placement::{Place, Placement, simulations_needed};
 use pageblock_measure::compare::summary::{Summary, SummaryCell, SummaryRow};
 use pageblock_measure::compare::verdict::{Judged, LEVEL, Stopped, runs_needed};
 use pageblock_measure::statistics::sequential;
 
 use crate::certificate::{self, supports};
+use crate::placement::{is_placed, placed, placed_at};
 use crate::table::Table;
 
 /// The number of policies beside the baseline up to which it is printed what a recording supports.
@@ -146,59 +146,6 @@ fn side_by_side(summary: &Summary, others: &[usize]) -> String {
     table.print()
 }
 
-/// Reports whether a policy is real and the baseline simulated, or the other way round.
-fn is_placed(summary: &Summary, at: usize) -> bool {
-    summary.measures.iter().any(|measure| measure.cells[at].placement.is_some())
-}
-
-/// Says where the median of real runs lies among simulations.
-fn placed_at(of: &Placement) -> String {
-    let all = of.below + of.above;
-    match of.place {
-        Place::Within => "within".to_owned(),
-        Place::Below if of.below == 0 => "below all".to_owned(),
-        Place::Above if of.above == 0 => "above all".to_owned(),
-        Place::Below => format!("above {} of {all}", of.below),
-        Place::Above => format!("below {} of {all}", of.above),
-        Place::Unknown => "not known".to_owned(),
-    }
-}
-
-/// Says in how many measures the real runs lie where simulations do.
-fn placed(summary: &Summary, at: usize) -> String {
-    let (name, base) = (letter(at), letter(summary.baseline));
-    let places: Vec<(&SummaryRow, Placement)> =
-        summary.measures.iter().filter_map(|m| Some((m, m.cells[at].placement?))).collect();
-    let (simulations, real) = match summary.real[at] {
-        true => (summary.runs[summary.baseline], summary.runs[at]),
-        false => (summary.runs[at], summary.runs[summary.baseline]),
-    };
-    let [real_name, other] = if summary.real[at] { [&name, &base] } else { [&base, &name] };
-    let text = format!(
-        "{real_name} is real and {other} simulated: no seed pairs them, and nothing is tested for a change.\n"
-    );
-    if places.iter().all(|(_, place)| place.place == Place::Unknown) {
-        let (needed, many) = (simulations_needed(real), if real == 1 { "" } else { "s" });
-        return format!(
-            "{text}{simulations} simulations cannot tell where {real} real run{many} may lie; {needed} can (--seeds {needed})\n"
-        );
-    }
-    let outside: Vec<String> = places
-        .iter()
-        .filter(|(_, place)| matches!(place.place, Place::Below | Place::Above))
-        .map(|(measure, place)| format!("{} ({})", measure.name, placed_at(place)))
-        .collect();
-    let within = places.len() - outside.len();
-    let outside = match outside.as_slice() {
-        [] => String::new(),
-        some => format!("; outside: {}", some.join(", ")),
-    };
-    format!(
-        "{text}In {within} of {} measures the real median lies where 95 % of simulations lie{outside}\n",
-        places.len()
-    )
-}
-
 /// Prints the primary measures, a line for each policy.
 fn primary(summary: &Summary, others: &[usize]) -> String {
     if !summary.measures.iter().any(|measure| measure.primary) {
@@ -316,7 +263,7 @@ pub fn sentence(summary: &Summary, at: usize) -> String {
     let (better, worse) = (of(Judged::Better), of(Judged::Worse));
     let (unchanged, undecided) = (of(Judged::Unchanged), of(Judged::Undecided));
     if is_placed(summary, at) {
-        return placed(summary, at);
+        return placed(summary, at, [&name, &letter(summary.baseline)]);
     }
     if better.len() + worse.len() + unchanged.len() + undecided.len() == 0 {
         return format!("{name} is not judged: {}\n", why_not(summary, at));
@@ -462,8 +409,8 @@ pub fn will_look(most: usize) -> String {
 
 #[cfg(test)]
 mod tests {
+    use pageblock_measure::Run;
     use pageblock_measure::compare::common::Options;
-    use pageblock_measure::{Origin, Run};
 
     use super::*;
 
@@ -516,26 +463,6 @@ Pages reclaimed  2700  B  1700   -37 %  -37 % to -37 %      0.0002
             "{text}"
         );
         assert!(text.contains("Pages reclaimed    2700  1700   -37 %"), "{text}");
-    }
-
-    #[test]
-    fn real_runs_are_looked_for_among_simulations() {
-        let compared = |seeds, real: u64| {
-            let mut all = runs("linux-6.12", 1000, seeds);
-            let of_real = runs("real-6.12", 1005, real);
-            all.extend(of_real.into_iter().map(|run| Run { origin: Origin::Real, ..run }));
-            print(&Summary::of_runs(&all, &Options::default()).unwrap())
-        };
-        let text = compared(20, 3);
-        let says = "\
-B is real and A simulated: no seed pairs them, and nothing is tested for a change.
-In 1 of 2 measures the real median lies where 95 % of simulations lie; outside: Pages reclaimed (above all)
-";
-        assert!(text.contains(says), "{text}");
-        assert!(text.contains("Allocation stalls  1010  1007    -0 %  within\n"), "{text}");
-        let says = "\n20 simulations cannot tell where 1 real run may lie; 39 can (--seeds 39)\n";
-        let text = compared(20, 1);
-        assert!(text.contains(says) && text.contains("not known"), "{text}");
     }
 
     #[test]
