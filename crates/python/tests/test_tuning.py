@@ -17,7 +17,7 @@ from pageblock._trials import Replays
 
 SEARCH: dict[str, Any] = {
     "kernel": "linux-6.12", "objectives": ["spread", "work"], "scale": "1/64", "trials": 8, "batch": 4, "seeds": 8, "held_out": 6,
-    "knobs": ["min_free_kbytes", "vm.watermark_scale_factor", "swappiness"],
+    "knobs": ["min_free_kbytes", "vm.watermark_scale_factor", "swappiness", "watermark_boost_factor", "compaction_proactiveness"],
 }  # fmt: skip
 WORKLOAD = "hugealloc-short"
 
@@ -41,7 +41,8 @@ def test_the_answer_is_a_file_for_sysctl_d(expected: "tuple[Path, pageblock.Tune
     assert tuned.front and tuned.settings, "something is better than the default"
     assert "hugealloc-short at 1/64 under linux-6.12" in text and "95 % interval" in text and "with 6 others" in text
     assert {row["measure"] for row in tuned.to_dicts()} >= {"Pages reclaimed and scanned", "Mixed pageblocks at the end", "Allocation stalls"}
-    assert set(tuned.importance["work"]) == {"vm.min_free_kbytes", "vm.watermark_scale_factor", "vm.swappiness"}
+    knobs = {"min_free_kbytes", "watermark_scale_factor", "swappiness", "watermark_boost_factor", "compaction_proactiveness"}
+    assert set(tuned.importance["work"]) == {f"vm.{knob}" for knob in knobs}
     for one in tuned.front:
         other = [two for two in tuned.front if two.values["work"] <= one.values["work"] and two.values["spread"] < one.values["spread"]]
         assert not other, "it is a front"
