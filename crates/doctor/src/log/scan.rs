@@ -19,8 +19,8 @@ const PIECE_BYTES: usize = 16 << 10;
 static SAYS: LazyLock<AhoCorasick> =
     LazyLock::new(|| AhoCorasick::new(literals()).expect("a few short texts make a searcher"));
 
-/// Returns the strings of which a relevant line contains at least one, without those that contain another: with up to 64
-/// of them the searcher looks at 16 bytes at once.
+/// Returns the strings that mark a relevant line, which contains at least one of them. A string that contains another is left
+/// out: with up to 64 strings the searcher looks at 16 bytes at once.
 fn literals() -> Vec<&'static str> {
     let mut all: Vec<&str> = WORDS.into_iter().chain(marks()).chain([REALTIME]).collect();
     all.sort_by_key(|text| text.len());

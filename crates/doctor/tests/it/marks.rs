@@ -3,7 +3,7 @@
 use pageblock_doctor::explain;
 use pageblock_doctor::watermark::{Check, Verdict};
 
-/// Returns the check of a zone with 1000 pages as its min watermark, of which 100 pages are kept for higher zones.
+/// Returns the check of a zone with a min watermark of 1000 pages, 100 of them a boost, and with 100 pages of `lowmem_reserve`.
 fn check(version: &str, request: &str, free: u64, lists: &str) -> Check {
     let text = format!(
         "app: page allocation failure: {request}\nCPU: 0 PID: 1 Comm: app Not tainted {version} #1\nMem-Info:\n\

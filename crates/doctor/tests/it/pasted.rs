@@ -33,7 +33,7 @@ fn numbers_that_the_log_lacks_are_unknown() {
     assert_eq!((found.class, found.confidence), (Class::Fragmentation, Confidence::Medium));
 }
 
-/// DMA has 8084 kB free, 356 must stay, and 7732 more of which the second log alone says so.
+/// DMA has 8084 kB free, and 356 + 7732 kB must stay free. Only the second log has the line with the 7732 kB.
 #[test]
 fn a_reserve_that_the_log_lacks_is_not_0() {
     let cut = one("reserve-unknown-counts-as-0.log");

@@ -25,7 +25,7 @@ pub(crate) struct Mapping {
 }
 
 impl Mapping {
-    /// Asks for pages, none of which is there before it is touched.
+    /// Maps memory. The kernel allocates each page when it is first touched.
     pub(crate) fn new(pages: usize) -> io::Result<Self> {
         let len = pages.max(1) * PAGE;
         let map_len = len + HUGE;

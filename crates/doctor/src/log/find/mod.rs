@@ -33,8 +33,8 @@ fn pattern(text: &str) -> Regex {
     Regex::new(text).expect("the pattern is valid")
 }
 
-/// Returns strings of which a line contains at least one if it begins a report, or belongs to a report but not to its
-/// state of memory.
+/// Returns the strings that mark a line which begins a report, or which belongs to a report but not to its state of memory:
+/// such a line contains at least one of them.
 pub(super) fn marks() -> impl Iterator<Item = &'static str> {
     let own: [&[&'static str]; 6] = [
         &open::MARKS,

@@ -121,7 +121,7 @@ pub(super) fn split(line: &str) -> (&str, &str) {
     line.split_at(end)
 }
 
-/// Returns the lines of which one was made without a break.
+/// Splits a line at the line breaks that it lost: where the prefix of another line follows.
 pub(super) fn parted(line: &str) -> Vec<&str> {
     let from = split(line).0.len().saturating_sub(1);
     let from = (0..=from).rev().find(|at| line.is_char_boundary(*at)).unwrap_or(0);
