@@ -60,7 +60,7 @@ fn try_pages(args: &ForecastArgs, before: &Forecast, order: u8) -> anyhow::Resul
     let Some(obtain) = before.obtain.iter().find(|made| made.order == order) else {
         bail!("no forecast for order {order}")
     };
-    let pool = Pool::open(Path::new("/"), before.page_kb << order)?;
+    let pool = Pool::open(before.page_kb << order)?;
     // One more than the forecast allows shows a forecast that is too low.
     let most = obtain.free + obtain.together.at_most + 1;
     let (file, pages) = pool.put_back_by();

@@ -1,9 +1,10 @@
 //! Tries a forecast: asks the running kernel for huge pages, counts what it gives, and puts them back.
 
 use std::fs;
+use std::io::Write;
 use std::path::{Path, PathBuf};
 
-use pageblock_recording::MemInfo;
+use pageblock_recording::{MemInfo, VmStat};
 use serde::Serialize;
 
 use crate::error::Error;
@@ -47,43 +48,65 @@ pub struct Tried {
     pub moved: u64,
 }
 
-/// The pool of huge pages of a size. What was asked for is put back when this is dropped.
+/// The running kernel's pool of huge pages of a size. What was asked for is put back when this is dropped.
 #[derive(Debug)]
 pub struct Pool {
-    root: PathBuf,
-    path: PathBuf,
+    tree: Tree,
+    /// The folder of the pool of all nodes.
+    folder: PathBuf,
     kb: u64,
+    /// Its pages before, surplus ones too.
     before: u64,
+    /// What `nr_hugepages` of a folder was set to: of each node, where the kernel has nodes, else of all.
+    settings: Vec<(PathBuf, u64)>,
     is_changed: bool,
 }
 
 impl Pool {
-    /// Opens the pool of pages of a size below a root, and asks for nothing yet.
+    /// Opens the pool of pages of a size, and asks for nothing yet.
     ///
     /// # Errors
     /// If the kernel has none of this size, or the user may not change it.
-    pub fn open(root: &Path, kb: u64) -> Result<Self, Error> {
-        let path = root
-            .join("sys/kernel/mm/hugepages")
-            .join(format!("hugepages-{kb}kB"))
-            .join("nr_hugepages");
-        if !path.exists() {
+    pub fn open(kb: u64) -> Result<Self, Error> {
+        // No other root: what it writes to is a file of the running kernel.
+        Self::below(Path::new("/"), kb)
+    }
+
+    fn below(root: &Path, kb: u64) -> Result<Self, Error> {
+        let sizes = root.join("sys/kernel/mm/hugepages");
+        let own = format!("hugepages-{kb}kB");
+        let folder = sizes.join(&own);
+        if !folder.join(PAGES).exists() {
             return Err(Error::Missing {
-                path: root.join("sys/kernel/mm/hugepages"),
+                path: sizes,
                 what: "pool of pages of that size",
                 expected: "a kernel with hugetlb, and sysfs",
             });
         }
-        fs::OpenOptions::new().write(true).open(&path).map_err(Error::io(&path))?;
-        let mut pool = Self { root: root.to_owned(), path, kb, before: 0, is_changed: false };
+        let tree = Tree::new(root);
+        let nodes = "sys/devices/system/node";
+        let of_node = |name: String| root.join(nodes).join(name).join("hugepages").join(&own);
+        // A number for all nodes is spread over them evenly, whatever each had.
+        let mut folders: Vec<PathBuf> = tree.names(nodes).into_iter().map(of_node).collect();
+        folders.retain(|folder| folder.join(PAGES).is_file());
+        if folders.is_empty() {
+            folders.push(folder.clone());
+        }
+        let mut pool =
+            Self { tree, folder, kb, before: 0, settings: Vec::new(), is_changed: false };
+        writable(&pool.folder.join(PAGES))?;
         pool.before = pool.pages()?;
+        for folder in folders {
+            let setting = setting(&folder)?;
+            pool.settings.push((folder, setting));
+        }
         Ok(pool)
     }
 
-    /// Returns the file that says how many pages the pool has, and how many it had before.
+    /// Returns the file that says how many pages the pool has, and what it was set to before.
     #[must_use]
-    pub fn put_back_by(&self) -> (&Path, u64) {
-        (&self.path, self.before)
+    pub fn put_back_by(&self) -> (PathBuf, u64) {
+        (self.folder.join(PAGES), self.settings.iter().map(|(_, pages)| pages).sum())
     }
 
     /// Asks for up to `most` further pages, and gives all of them back. `watch` is told how many came so far, and says whether to
@@ -115,7 +138,7 @@ impl Pool {
             }
             let wanted = tried.came + more;
             self.is_changed = true;
-            self.set(self.before + wanted)?;
+            set(&self.folder, self.before + wanted)?;
             tried.came = self.pages()?.saturating_sub(self.before);
             if tried.came < wanted {
                 tried.end = if watch(tried.came) { End::Stopped } else { End::Fewer };
@@ -130,29 +153,31 @@ impl Pool {
     }
 
     fn pages(&self) -> Result<u64, Error> {
-        let text = fs::read_to_string(&self.path).map_err(Error::io(&self.path))?;
-        text.trim().parse().map_err(|_| Error::Unexpected {
-            path: self.path.clone(),
-            line: 1,
-            found: text.trim().to_owned(),
-            expected: "a number of pages",
-        })
-    }
-
-    fn set(&self, pages: u64) -> Result<(), Error> {
-        fs::write(&self.path, pages.to_string()).map_err(Error::io(&self.path))
+        number(&self.folder.join(PAGES))
     }
 
     fn put_back(&mut self) -> Result<(), Error> {
-        if std::mem::take(&mut self.is_changed) {
-            self.set(self.before)?;
+        if !std::mem::take(&mut self.is_changed) {
+            return Ok(());
+        }
+        // All of them, though one fails.
+        let set = self.settings.iter().map(|(folder, pages)| set(folder, *pages));
+        set.fold(Ok(()), Result::and)?;
+        let pages = self.pages()?;
+        if pages > self.before {
+            return Err(Error::Unexpected {
+                path: self.folder.join(PAGES),
+                line: 1,
+                found: pages.to_string(),
+                expected: "the number of pages before: others reserved or use some of those that came",
+            });
         }
         Ok(())
     }
 
     /// Reports whether further pages would leave too little to others.
     fn is_too_large(&self, pages: u64) -> bool {
-        let info = MemInfo::parse(&Tree::new(&self.root).read("/proc/meminfo").unwrap_or_default());
+        let info = MemInfo::parse(&self.tree.read("/proc/meminfo").unwrap_or_default());
         let (Some(total), Some(available)) = (info.get("MemTotal"), info.get("MemAvailable"))
         else {
             // Before 3.14 the kernel does not say: nothing is risked.
@@ -163,16 +188,47 @@ impl Pool {
 
     /// Returns how many pages reclaim freed and how many moved, since boot.
     fn counters(&self) -> [u64; 2] {
-        let text = Tree::new(&self.root).read("/proc/vmstat").unwrap_or_default();
-        let value = |line: &str| line.split_whitespace().nth(1)?.parse::<u64>().ok();
+        let text = self.tree.read("/proc/vmstat").unwrap_or_default();
         let sum = |is: &dyn Fn(&str) -> bool| -> u64 {
-            text.lines().filter(|line| is(line)).filter_map(value).sum()
+            VmStat::counters(&text).filter(|(name, _)| is(name)).map(|(_, value)| value).sum()
         };
-        let freed = |line: &str| {
-            ["pgsteal_kswapd", "pgsteal_direct"].iter().any(|key| line.starts_with(key))
+        let freed = |name: &str| {
+            ["pgsteal_kswapd", "pgsteal_direct"].iter().any(|key| name.starts_with(key))
         };
-        [sum(&freed), sum(&|line| line.starts_with("pgmigrate_success "))]
+        [sum(&freed), sum(&|name| name == "pgmigrate_success")]
     }
+}
+
+/// The file of a folder of hugetlb with the number of pages of a pool.
+const PAGES: &str = "nr_hugepages";
+
+/// Returns what the pool of a folder was set to: its pages less the surplus ones, which go when they are freed.
+fn setting(folder: &Path) -> Result<u64, Error> {
+    let surplus = folder.join("surplus_hugepages");
+    let surplus = if surplus.is_file() { number(&surplus)? } else { 0 };
+    Ok(number(&folder.join(PAGES))?.saturating_sub(surplus))
+}
+
+fn set(folder: &Path, pages: u64) -> Result<(), Error> {
+    let path = folder.join(PAGES);
+    let line = format!("{pages}\n");
+    writable(&path)?.write_all(line.as_bytes()).map_err(Error::io(&path))
+}
+
+/// Opens a file of sysfs, which is neither made nor cut.
+fn writable(path: &Path) -> Result<fs::File, Error> {
+    fs::OpenOptions::new().write(true).open(path).map_err(Error::io(path))
+}
+
+fn number(path: &Path) -> Result<u64, Error> {
+    let text = fs::read_to_string(path).map_err(Error::io(path))?;
+    let line = text.lines().next().unwrap_or_default().trim();
+    line.parse().map_err(|_| Error::Unexpected {
+        path: path.to_owned(),
+        line: 1,
+        found: line.to_owned(),
+        expected: "a number of pages",
+    })
 }
 
 impl Drop for Pool {
@@ -194,39 +250,75 @@ mod tests {
         fs::create_dir(folder.path().join("proc")).unwrap();
         let meminfo = format!("MemTotal: 1000000 kB\nMemAvailable: {available_kb} kB\n");
         fs::write(folder.path().join("proc/meminfo"), meminfo).unwrap();
-        fs::write(pool.join("nr_hugepages"), "7\n").unwrap();
-        (folder, pool.join("nr_hugepages"))
+        fs::write(pool.join(PAGES), "7\n").unwrap();
+        (folder, pool)
     }
 
     #[test]
     fn the_pool_is_put_back_however_it_ends() {
-        let (folder, file) = machine(900_000);
-        let pages = || fs::read_to_string(&file).unwrap().trim().to_owned();
-        let open = || Pool::open(folder.path(), 2048).unwrap();
+        let (folder, pool) = machine(900_000);
+        let pages = || number(&pool.join(PAGES)).unwrap();
+        let open = || Pool::below(folder.path(), 2048).unwrap();
         let tried = open().try_for(100, &|_| false).unwrap();
         assert_eq!((tried.came, tried.end, tried.pool), (100, End::All, 7));
-        assert_eq!(pages(), "7");
+        assert_eq!(pages(), 7);
         // Ctrl-C after some steps.
         let tried = open().try_for(100, &|came| came > 30).unwrap();
         assert!(tried.came > 30 && tried.came < 100, "{tried:?}");
-        assert_eq!((tried.end, pages().as_str()), (End::Stopped, "7"));
+        assert_eq!((tried.end, pages()), (End::Stopped, 7));
+        // A panic on the way.
+        let watch = |came: u64| if came > 30 { panic!("a defect") } else { false };
+        let ended = std::panic::catch_unwind(|| open().try_for(100, &watch).is_ok());
+        assert!(ended.is_err());
+        assert_eq!(pages(), 7);
         // An error on the way.
-        let mut pool = open();
-        pool.is_changed = true;
-        pool.set(50).unwrap();
-        assert_eq!(pages(), "50");
-        drop(pool);
-        assert_eq!(pages(), "7");
+        let mut own = open();
+        own.is_changed = true;
+        set(&pool, 50).unwrap();
+        assert_eq!(pages(), 50);
+        drop(own);
+        assert_eq!(pages(), 7);
+        // A file that is gone is not made.
+        let own = open();
+        fs::remove_file(pool.join(PAGES)).unwrap();
+        assert!(own.try_for(100, &|_| false).is_err());
+        assert!(!pool.join(PAGES).exists());
+    }
+
+    /// Two of the seven pages are surplus, and one node has more than the other.
+    #[test]
+    fn each_node_gets_what_it_was_set_to() {
+        let (folder, pool) = machine(900_000);
+        fs::write(pool.join("surplus_hugepages"), "2\n").unwrap();
+        assert_eq!(Pool::below(folder.path(), 2048).unwrap().put_back_by().1, 5);
+        let node = |number: u64, pages: u64, surplus: u64| {
+            let node = format!("sys/devices/system/node/node{number}/hugepages/hugepages-2048kB");
+            let node = folder.path().join(node);
+            fs::create_dir_all(&node).unwrap();
+            fs::write(node.join(PAGES), format!("{pages}\n")).unwrap();
+            fs::write(node.join("surplus_hugepages"), format!("{surplus}\n")).unwrap();
+            node
+        };
+        let nodes = [node(0, 6, 2), node(1, 1, 0)];
+        let mut own = Pool::below(folder.path(), 2048).unwrap();
+        assert_eq!(own.put_back_by().1, 5);
+        own.is_changed = true;
+        // The kernel took them from where it found them, and somebody has one of those that came.
+        set(&pool, 8).unwrap();
+        nodes.iter().for_each(|node| set(node, 54).unwrap());
+        let error = own.put_back().unwrap_err().to_string();
+        assert_eq!(nodes.map(|node| number(&node.join(PAGES)).unwrap()), [4, 1]);
+        assert!(error.contains("found \"8\"; expected the number of pages before"), "{error}");
     }
 
     #[test]
     fn a_tenth_of_memory_is_left_to_others() {
-        let (folder, file) = machine(100_500);
-        let tried = Pool::open(folder.path(), 2048).unwrap().try_for(10, &|_| false).unwrap();
+        let (folder, pool) = machine(100_500);
+        let tried = Pool::below(folder.path(), 2048).unwrap().try_for(10, &|_| false).unwrap();
         assert_eq!((tried.came, tried.end), (0, End::Reserve));
         // Nothing was written: the line is as it was.
-        assert_eq!(fs::read_to_string(&file).unwrap(), "7\n");
-        let error = Pool::open(folder.path(), 4096).unwrap_err().to_string();
+        assert_eq!(fs::read_to_string(pool.join(PAGES)).unwrap(), "7\n");
+        let error = Pool::below(folder.path(), 4096).unwrap_err().to_string();
         assert!(error.contains("no pool of pages of that size"), "{error}");
     }
 }
