@@ -135,7 +135,7 @@ fn since_boot(of: &Explanation) -> Option<f64> {
     Some(at as f64 / 1e6)
 }
 
-/// Returns the order of two times: by the day where both have one, else since boot; as they stand in the logs otherwise.
+/// Reports whether a time is not before another: by the day where both have one, else since boot; as they stand in the logs otherwise.
 fn is_later(new: (Option<f64>, Option<Stamp>), old: (Option<f64>, Option<Stamp>)) -> bool {
     let of_day = |at: Stamp| (at.date.year, at.date.month, at.date.day, at.second);
     match (new.1.zip(old.1), new.0.zip(old.0)) {
@@ -154,11 +154,12 @@ impl Signs {
         if tree.is_live() {
             return Ok((Self::find(&read_buffer()?), Vec::new()));
         }
-        let files = files(tree);
+        let mut files = files(tree);
         if files.is_empty() {
             return Err(gone("dmesg", "no log in the tree: failures of the past are not known"));
         }
         let (mut found, mut lines, mut read, mut missing) = (Vec::new(), 0, Vec::new(), Vec::new());
+        let unread = files.split_off(files.len().min(FILES));
         for file in files {
             match explain_file(tree, &file) {
                 Ok(explained) => {
@@ -177,6 +178,10 @@ impl Signs {
                 read.clear();
             }
             _ => unite(&mut found),
+        }
+        if let Some(first) = unread.first() {
+            let why = format!("{} logs from this on are not read: {FILES} are", unread.len());
+            missing.push(gone(first, &why));
         }
         Ok((Self { files: read, ..Self::of_reports(&found, lines) }, missing))
     }
@@ -246,6 +251,14 @@ impl Signs {
         }
     }
 
+    /// Returns the failures whose last is the latest of all.
+    #[must_use]
+    pub fn latest(&self) -> Option<&Failures> {
+        let at = |of: &Failures| (of.last_at_s, of.last_at);
+        let later = |old, new| if is_later(at(new), at(old)) { new } else { old };
+        self.failures.iter().reduce(later)
+    }
+
     fn add_cma(&mut self, pages: u64, error: i64, count: u64) {
         match error {
             -12 => self.cma_no_room += count,
@@ -280,7 +293,6 @@ fn files(tree: &Tree) -> Vec<String> {
         }
     }
     files.retain(|file| tree.is_file(file));
-    files.truncate(FILES);
     files
 }
 
@@ -381,6 +393,30 @@ mod tests {
         assert_eq!(damaged, ["/var/log/kern.log.3.gz"]);
         // A time since another boot is no time of this one.
         assert_eq!(last.ago(Some(1000.0)), "at 11-20 10:00:00");
+    }
+
+    #[test]
+    fn a_tree_with_too_many_logs_says_so() {
+        let logs =
+            (0..FILES + 2).map(|at| (format!("/var/log/kern.log.{at:03}"), Ok("x\n".into())));
+        let tree = Tree::of_texts(std::path::Path::new("many"), logs.collect());
+        let (signs, missing) = Signs::of_machine(&tree).unwrap();
+        let first = gone("/var/log/kern.log.200", "2 logs from this on are not read: 200 are");
+        assert_eq!((signs.files.len(), missing), (FILES, vec![first]));
+    }
+
+    /// The one failure of order 3 is after the two of order 2.
+    #[test]
+    fn the_latest_failure_is_of_any_kind() {
+        let failure = |order: u8, at: u32| {
+            format!(
+                "[  {at}.000000] app: page allocation failure: order:{order}, mode:0x0(GFP_ATOMIC)\n[  {at}.000001] \
+                 CPU: 0 PID: 1 Comm: app Not tainted 6.1.0 #1\n[  {at}.000002] Mem-Info:\n"
+            )
+        };
+        let signs = Signs::find(&[failure(2, 10), failure(2, 20), failure(3, 30)].concat());
+        let latest = signs.latest().unwrap();
+        assert_eq!((latest.order, latest.last_ago(Some(40.0))), (3, "10 s ago".to_owned()));
     }
 
     #[test]
