@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::checkup::{Checkup, Sample};
 use crate::explain::Explanation;
+use crate::holders::{Holder, Holding};
 
 /// What is known of a machine. Null: not known.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
@@ -44,13 +45,13 @@ pub struct Row {
     pub failures: u64,
     /// The order of most of them.
     pub order: Option<u32>,
-    /// When the last was.
+    /// When the last of all was.
     pub last_failure: Option<String>,
     /// Tasks that the OOM killer ended, by the log.
     pub oom_kills: u64,
     /// The last of them, and when.
     pub last_kill: Option<String>,
-    /// Who holds memory, in MiB.
+    /// Who holds memory, in MiB: by the names of [`Holding`], and `percpu`.
     pub held_mib: BTreeMap<String, u64>,
     /// The share of free memory in blocks below order 3, 0 to 1.
     pub unusable_order_3: Option<f64>,
@@ -62,17 +63,15 @@ pub struct Row {
     pub rates: BTreeMap<String, f64>,
 }
 
-/// The holders that `/proc/meminfo` tells, and its lines for them.
-const HELD: [(&str, &[&str]); 9] = [
-    ("anonymous", &["AnonPages"]),
-    ("page_cache", &["Cached", "Buffers"]),
-    ("shmem", &["Shmem"]),
-    ("slab_reclaimable", &["SReclaimable"]),
-    ("slab_unreclaimable", &["SUnreclaim"]),
-    ("kernel_stacks", &["KernelStack"]),
-    ("page_tables", &["PageTables"]),
-    ("percpu", &["Percpu"]),
-    ("hugetlb", &["Hugetlb"]),
+/// The holders that `/proc/meminfo` tells, and its lines for them; page cache is computed from several.
+const HELD: [(Holding, &str); 7] = [
+    (Holding::Anonymous, "AnonPages"),
+    (Holding::Shmem, "Shmem"),
+    (Holding::SlabReclaimable, "SReclaimable"),
+    (Holding::SlabUnreclaimable, "SUnreclaim"),
+    (Holding::KernelStack, "KernelStack"),
+    (Holding::PageTables, "PageTables"),
+    (Holding::Hugetlb, "Hugetlb"),
 ];
 
 /// Counters of `/proc/vmstat` that are rates since boot: the column, and the names that add up to it, or begin so (`*`).
@@ -124,9 +123,11 @@ impl Row {
             unusable_pageblock: share(pageblock),
             index_pageblock: index.max().map(|index| index as f64 / 1000.0),
             rates: rates(sample, of),
-            ..Self::failed(host, source, path, String::new())
+            host: host.to_owned(),
+            source: source.to_owned(),
+            path: path.to_owned(),
+            ..Self::default()
         };
-        row.error = None;
         row.log(of);
         row
     }
@@ -137,7 +138,7 @@ impl Row {
         self.failures = log.failures.iter().map(|failures| failures.count).sum();
         self.class = most.and_then(|failures| word(&failures.class));
         self.order = most.map(|failures| failures.order);
-        self.last_failure = most.map(|failures| failures.last_ago(of.uptime));
+        self.last_failure = log.latest().map(|failures| failures.last_ago(of.uptime));
         self.oom_kills = log.kills;
         let kill = log.last_kill.as_ref();
         self.last_kill = kill.map(|kill| format!("{} {}", kill.task, kill.ago(of.uptime)));
@@ -150,8 +151,7 @@ impl Row {
         if self.held_mib.is_empty()
             && let Some(of) = found.iter().rev().find(|of| !of.holders.is_empty())
         {
-            let entry =
-                |holder: &crate::holders::Holder| Some((word(&holder.holding)?, holder.kb / 1024));
+            let entry = |holder: &Holder| Some((word(&holder.holding)?, holder.kb / 1024));
             self.held_mib = of.holders.iter().filter_map(entry).collect();
         }
     }
@@ -176,24 +176,25 @@ fn word(value: &impl Serialize) -> Option<String> {
 }
 
 fn held(sample: &Sample) -> BTreeMap<String, u64> {
-    let mut held = BTreeMap::new();
-    for (name, lines) in HELD {
-        let kb: Vec<u64> = lines.iter().filter_map(|line| sample.kb(line)).collect();
-        if !kb.is_empty() {
-            held.insert(name.to_owned(), kb.iter().sum::<u64>());
-        }
-    }
-    let shmem = held.get("shmem").copied().unwrap_or(0);
+    let kb = |line: &str| sample.kb(line);
     // Shared memory is in Cached too.
-    held.entry("page_cache".to_owned()).and_modify(|kb| *kb = kb.saturating_sub(shmem));
-    if held.get("page_cache") == Some(&0) && sample.kb("Cached").is_none() {
-        held.remove("page_cache");
-    }
-    if let (Some(total), Some(free)) = (sample.kb("MemTotal"), sample.kb("MemFree"))
+    let file = |cached: u64| {
+        (cached + kb("Buffers").unwrap_or(0)).saturating_sub(kb("Shmem").unwrap_or(0))
+    };
+    let told = HELD.into_iter().map(|(holding, line)| (word(&holding), kb(line)));
+    let others = [
+        (word(&Holding::File), kb("Cached").map(file)),
+        // Logs do not tell it.
+        (Some("percpu".to_owned()), kb("Percpu")),
+    ];
+    let mut held: BTreeMap<String, u64> =
+        told.chain(others).filter_map(|(name, kb)| Some((name?, kb?))).collect();
+    if let (Some(total), Some(free)) = (kb("MemTotal"), kb("MemFree"))
         && held.len() > 4
     {
         let counted: u64 = held.values().sum();
-        held.insert("uncounted".to_owned(), total.saturating_sub(free).saturating_sub(counted));
+        let uncounted = total.saturating_sub(free).saturating_sub(counted);
+        held.extend(word(&Holding::Uncounted).map(|name| (name, uncounted)));
     }
     held.into_iter().map(|(name, kb)| (name, kb / 1024)).collect()
 }
@@ -227,12 +228,33 @@ fn sum(sample: &Sample, counter: &str) -> Option<u64> {
     let Some(prefix) = counter.strip_suffix('*') else {
         return sample.vmstat.get(counter).copied();
     };
-    let mut found = sample
-        .vmstat
-        .iter()
-        .filter(|(name, _)| name.starts_with(prefix))
-        .map(|(_, &n)| n)
-        .peekable();
+    let mut found = sample.counters(prefix).peekable();
     found.peek()?;
-    Some(found.sum())
+    Some(found.map(|(_, value)| value).sum())
+}
+
+#[cfg(test)]
+mod tests {
+    use pageblock_recording::MemInfo;
+
+    use super::*;
+
+    /// A tree and a log have the same holders, so that a table has one column for each.
+    #[test]
+    fn holders_have_the_names_of_logs() {
+        let meminfo = "MemTotal: 1048576 kB\nMemFree: 102400 kB\nBuffers: 10240 kB\nCached: 102400 kB\nAnonPages: 512000 kB\n\
+                       Shmem: 51200 kB\nSUnreclaim: 20480 kB\nKernelStack: 4096 kB\nPercpu: 2048 kB\n";
+        let sample = Sample { meminfo: MemInfo::parse(meminfo), ..Sample::default() };
+        let held: Vec<(String, u64)> = held(&sample).into_iter().collect();
+        let expected = [
+            ("anonymous", 500),
+            ("file", 60),
+            ("kernel_stack", 4),
+            ("percpu", 2),
+            ("shmem", 50),
+            ("slab_unreclaimable", 20),
+            ("uncounted", 288),
+        ];
+        assert_eq!(held, expected.map(|(name, mib)| (name.to_owned(), mib)));
+    }
 }

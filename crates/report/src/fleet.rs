@@ -1,12 +1,13 @@
 //! Many machines on one screen.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use pageblock_doctor::fleet::Row;
+use pageblock_measure::statistics::stats::median;
 
 use crate::forecast::grouped;
 use crate::table::Table;
-use crate::text::cell;
+use crate::text::{cell, in_line};
 
 /// The rows of each table, and the machines that are named.
 const ROWS: usize = 6;
@@ -35,127 +36,120 @@ pub fn print(rows: &[Row]) -> String {
     text += &outliers(&good);
     for row in bad.iter().take(ROWS) {
         let why = row.error.as_deref().unwrap_or_default();
-        text += &format!("cannot be read: {}: {}\n", cell(&row.host), cell(why));
+        text += &format!("cannot be read: {}: {}\n", in_line(&row.host), in_line(why));
     }
-    if bad.len() > ROWS {
-        text += &format!("and {} more\n", bad.len() - ROWS);
+    text + &more(bad.len())
+}
+
+/// Says how many there are beyond those that are printed.
+fn more(all: usize) -> String {
+    match all.saturating_sub(ROWS) {
+        0 => String::new(),
+        more => format!("and {more} more\n"),
     }
-    text
+}
+
+/// Groups the machines by names that each has, the largest group first.
+fn by<'r, N: Ord, I: IntoIterator<Item = N>>(
+    rows: &[&'r Row],
+    of: impl Fn(&'r Row) -> I,
+) -> Vec<(N, Vec<&'r Row>)> {
+    let mut groups: BTreeMap<N, Vec<&Row>> = BTreeMap::new();
+    for &row in rows {
+        for name in of(row) {
+            groups.entry(name).or_default().push(row);
+        }
+    }
+    let mut groups: Vec<(N, Vec<&Row>)> = groups.into_iter().collect();
+    groups.sort_by_key(|(_, rows)| std::cmp::Reverse(rows.len()));
+    groups
+}
+
+fn version(row: &Row) -> String {
+    row.kernel_version().unwrap_or_else(|| "?".to_owned())
+}
+
+/// Names two machines.
+fn such_as<'r>(rows: impl Iterator<Item = &'r Row>) -> String {
+    rows.take(2).map(|row| cell(&row.host)).collect::<Vec<_>>().join(", ")
 }
 
 /// Counts the machines by a word, most first.
-fn counts<'r>(rows: &[&'r Row], of: impl Fn(&'r Row) -> Option<&'r str>) -> Vec<(&'r str, usize)> {
-    let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
-    for row in rows {
-        *counts.entry(of(row).unwrap_or("unknown")).or_default() += 1;
-    }
-    let mut counts: Vec<(&str, usize)> = counts.into_iter().collect();
-    counts.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
-    counts
-}
-
 fn shares<'r>(rows: &[&'r Row], of: impl Fn(&'r Row) -> Option<&'r str>) -> String {
+    let groups = by(rows, |row| [of(row).unwrap_or("unknown")]);
     let all: Vec<String> =
-        counts(rows, of).iter().map(|(word, count)| format!("{word} {count}")).collect();
+        groups.iter().map(|(word, own)| format!("{word} {}", own.len())).collect();
     all.join(", ")
 }
 
 /// Returns the kernels of machines, most first.
 fn versions(rows: &[&Row]) -> String {
-    let mut counts: BTreeMap<String, usize> = BTreeMap::new();
-    for row in rows {
-        *counts.entry(row.kernel_version().unwrap_or_else(|| "?".to_owned())).or_default() += 1;
-    }
-    let mut counts: Vec<(String, usize)> = counts.into_iter().collect();
-    counts.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
-    let more = counts.len().saturating_sub(3);
+    let groups = by(rows, |row| [version(row)]);
     let mut all: Vec<String> =
-        counts.into_iter().take(3).map(|(version, count)| format!("{version}: {count}")).collect();
-    if more > 0 {
-        all.push(format!("{more} more"));
+        groups.iter().take(3).map(|(version, own)| format!("{version}: {}", own.len())).collect();
+    if groups.len() > 3 {
+        all.push(format!("{} more", groups.len() - 3));
     }
     all.join(", ")
 }
 
 fn findings(rows: &[&Row]) -> String {
-    let mut by_name: BTreeMap<&str, Vec<&Row>> = BTreeMap::new();
-    for row in rows {
-        for finding in &row.findings {
-            by_name.entry(finding).or_default().push(row);
-        }
-    }
-    let mut found: Vec<(&str, Vec<&Row>)> = by_name.into_iter().collect();
-    found.sort_by_key(|(_, rows)| std::cmp::Reverse(rows.len()));
-    let mut table = Table::new().text("finding").number("hosts").text("kernels").text("such as");
-    let more = found.len().saturating_sub(ROWS);
+    let found = by(rows, |row| row.findings.iter().map(String::as_str));
     if found.is_empty() {
         return "findings: none\n".to_owned();
     }
-    for (name, own) in found.into_iter().take(ROWS) {
-        let hosts: Vec<_> = own.iter().take(2).map(|row| cell(&row.host)).collect();
+    let mut table = Table::new().text("finding").number("hosts").text("kernels").text("such as");
+    for (name, own) in found.iter().take(ROWS) {
         table.row([
             cell(name).into_owned(),
             grouped(own.len() as u64),
-            cell(&versions(&own)).into_owned(),
-            hosts.join(", "),
+            cell(&versions(own)).into_owned(),
+            such_as(own.iter().copied()),
         ]);
     }
-    let more = if more > 0 { format!("and {more} more\n") } else { String::new() };
-    format!("\n{}{more}", table.print())
+    format!("\n{}{}", table.print(), more(found.len()))
 }
 
 fn failures(rows: &[&Row]) -> String {
-    let mut by_class: BTreeMap<&str, Vec<&Row>> = BTreeMap::new();
-    for row in rows {
-        if let Some(class) = &row.class {
-            by_class.entry(class).or_default().push(row);
-        }
-    }
-    if by_class.is_empty() {
+    let found = by(rows, |row| row.class.as_deref());
+    if found.is_empty() {
         return String::new();
     }
-    let mut found: Vec<(&str, Vec<&Row>)> = by_class.into_iter().collect();
-    found.sort_by_key(|(_, rows)| std::cmp::Reverse(rows.len()));
     let mut table = Table::new().text("failures in logs").number("hosts").number("reports");
     table = table.number("OOM kills").text("kernels").text("most held by");
-    for (class, own) in found.into_iter().take(ROWS) {
+    for (class, own) in found.iter().take(ROWS) {
         let sum = |of: fn(&Row) -> u64| grouped(own.iter().map(|row| of(row)).sum());
+        let holders = by(own, |row| [row.holder().unwrap_or("unknown")]);
         table.row([
             cell(class).into_owned(),
             grouped(own.len() as u64),
             sum(|row| row.failures),
             sum(|row| row.oom_kills),
-            cell(&versions(&own)).into_owned(),
-            cell(counts(&own, |row| row.holder()).first().map_or("", |(name, _)| *name))
-                .into_owned(),
+            cell(&versions(own)).into_owned(),
+            cell(holders.first().map_or("", |(name, _)| name)).into_owned(),
         ]);
     }
-    format!("\n{}", table.print())
+    format!("\n{}{}", table.print(), more(found.len()))
 }
 
 fn kernels(rows: &[&Row]) -> String {
-    let mut by_version: BTreeMap<String, Vec<&Row>> = BTreeMap::new();
-    for row in rows {
-        by_version
-            .entry(row.kernel_version().unwrap_or_else(|| "?".to_owned()))
-            .or_default()
-            .push(row);
-    }
-    let mut found: Vec<(String, Vec<&Row>)> = by_version.into_iter().collect();
-    found.sort_by_key(|(_, rows)| std::cmp::Reverse(rows.len()));
+    let found = by(rows, |row| [version(row)]);
     let mut table = Table::new().text("kernel").number("hosts").number("hurt").number("warned");
     table = table.number("below a pageblock, median %").number("direct compaction/h, median");
-    for (version, own) in found.into_iter().take(ROWS) {
+    for (version, own) in found.iter().take(ROWS) {
         let hurt = own.iter().filter(|row| matches!(row.hurts.as_deref(), Some("yes" | "did")));
         let warned = own
             .iter()
             .filter(|row| matches!(row.severity.as_deref(), Some("warning" | "critical")));
         let median = |of: &dyn Fn(&Row) -> Option<f64>| {
             let values: Vec<f64> = own.iter().filter_map(|row| of(row)).collect();
-            median(values).map_or("?".to_owned(), |value| format!("{value:.1}"))
+            match values.as_slice() {
+                [] => "?".to_owned(),
+                values => format!("{:.1}", median(values)),
+            }
         };
         table.row([
-            cell(&version).into_owned(),
+            cell(version).into_owned(),
             grouped(own.len() as u64),
             grouped(hurt.count() as u64),
             grouped(warned.count() as u64),
@@ -163,18 +157,7 @@ fn kernels(rows: &[&Row]) -> String {
             median(&|row| row.rates.get("direct_compaction_per_hour").copied()),
         ]);
     }
-    format!("\n{}", table.print())
-}
-
-/// Returns the median; `None` without values.
-fn median(mut values: Vec<f64>) -> Option<f64> {
-    values.sort_by(f64::total_cmp);
-    let middle = values.len() / 2;
-    match values.len() {
-        0 => None,
-        count if count.is_multiple_of(2) => Some(f64::midpoint(values[middle - 1], values[middle])),
-        _ => Some(values[middle]),
-    }
+    format!("\n{}{}", table.print(), more(found.len()))
 }
 
 /// Returns a figure of each machine that has it, by its name.
@@ -187,15 +170,13 @@ fn figures<'r>(rows: &[&'r Row]) -> Vec<(String, Vec<(&'r Row, f64)>)> {
     };
     add("unusable_pageblock".to_owned(), &|row| row.unusable_pageblock);
     add("failures".to_owned(), &|row| Some(row.failures as f64));
-    let rates: std::collections::BTreeSet<&String> =
-        rows.iter().flat_map(|row| row.rates.keys()).collect();
+    let rates: BTreeSet<&String> = rows.iter().flat_map(|row| row.rates.keys()).collect();
     for name in rates {
         add(name.clone(), &|row| row.rates.get(name).copied());
     }
     // A share, so that large machines are no outliers for their size.
-    let held: std::collections::BTreeSet<&String> =
-        rows.iter().flat_map(|row| row.held_mib.keys()).collect();
-    for name in held.into_iter().filter(|name| name.as_str() != "page_cache") {
+    let held: BTreeSet<&String> = rows.iter().flat_map(|row| row.held_mib.keys()).collect();
+    for name in held.into_iter().filter(|name| name.as_str() != "file") {
         add(format!("held by {name}, share"), &|row| {
             let total = row.total_mib.filter(|&mib| mib > 0)?;
             Some(*row.held_mib.get(name)? as f64 / total as f64)
@@ -211,14 +192,15 @@ fn outliers(rows: &[&Row]) -> String {
         if values.len() < FEWEST {
             continue;
         }
-        let Some(middle) = median(values.iter().map(|(_, value)| *value).collect()) else {
-            continue;
+        let of_all = |of: &dyn Fn(f64) -> f64| {
+            median(&values.iter().map(|(_, value)| of(*value)).collect::<Vec<f64>>())
         };
-        let spread = median(values.iter().map(|(_, value)| (value - middle).abs()).collect());
+        let middle = of_all(&|value| value);
+        let spread = of_all(&|value| (value - middle).abs());
         // Where most machines have one value, a tenth of it is the spread, at least one event, or a hundredth of a share.
         let is_share = name.starts_with("unusable") || name.ends_with("share");
         let least = if is_share { 0.01 } else { 1.0 };
-        let spread = spread.unwrap_or(0.0).max(middle.abs() / 10.0).max(least);
+        let spread = spread.max(middle.abs() / 10.0).max(least);
         for (row, value) in values {
             let score = 0.6745 * (value - middle) / spread;
             if score > OUTLIER {
@@ -241,13 +223,12 @@ fn outliers(rows: &[&Row]) -> String {
     let more = figures.len().saturating_sub(ROWS);
     for figure in figures.into_iter().take(ROWS) {
         let own: Vec<_> = found.iter().filter(|(_, name, ..)| name == figure).collect();
-        let hosts: Vec<_> = own.iter().take(2).map(|(_, _, row, ..)| cell(&row.host)).collect();
         table.row([
             cell(figure).into_owned(),
             grouped(own.len() as u64),
             format!("{:.2}", own[0].3),
             format!("{:.2}", own[0].4),
-            hosts.join(", "),
+            such_as(own.iter().map(|(_, _, row, ..)| *row)),
         ]);
     }
     let more = if more > 0 {

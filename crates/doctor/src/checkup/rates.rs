@@ -73,10 +73,10 @@ impl Rates {
             return Err("the samples are less than half a second apart");
         }
         let sum = |sample: &Sample, prefix: &str, except: &str| -> u64 {
-            let named = sample.vmstat.iter().filter(|(name, _)| {
-                name.starts_with(prefix) && (except.is_empty() || !name.contains(except))
-            });
-            named.map(|(_, &value)| value).sum()
+            let named = sample
+                .counters(prefix)
+                .filter(|(name, _)| except.is_empty() || !name.contains(except));
+            named.map(|(_, value)| value).sum()
         };
         let rate = |from: u64, to: u64| to.saturating_sub(from) as f64 / seconds;
         let all = |prefix: &str| rate(sum(first, prefix, ""), sum(second, prefix, ""));

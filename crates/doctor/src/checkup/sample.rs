@@ -171,6 +171,12 @@ impl Sample {
         self.vmstat.get(name).copied().unwrap_or(0)
     }
 
+    /// Returns the counters of `/proc/vmstat` whose names begin so.
+    pub(crate) fn counters<'s>(&'s self, prefix: &'s str) -> impl Iterator<Item = (&'s str, u64)> {
+        let named = self.vmstat.iter().map(|(name, &value)| (name.as_str(), value));
+        named.filter(move |(name, _)| name.starts_with(prefix))
+    }
+
     /// Returns a figure of `/proc/meminfo` in kB.
     #[must_use]
     pub fn kb(&self, name: &str) -> Option<u64> {

@@ -54,7 +54,7 @@ fn every_kind_of_host_is_a_row_and_the_unreadable_are_named() {
     assert_eq!((web.source.as_str(), web.kernel_version().as_deref()), ("tree", Some("6.1")));
     assert_eq!(web.rates["direct_compaction_per_hour"], 25.0);
     assert_eq!(
-        (web.total_mib, web.held_mib["anonymous"], web.held_mib["page_cache"]),
+        (web.total_mib, web.held_mib["anonymous"], web.held_mib["file"]),
         (Some(1024), 500, 50)
     );
     assert_eq!(web.holder(), Some("anonymous"));
