@@ -39,12 +39,10 @@ pub fn hosts(paths: &[PathBuf]) -> Result<Vec<Host>> {
             found.push(host(path));
             continue;
         }
-        let entries = match fs::read_dir(path) {
-            Ok(entries) => entries,
+        let below = match below(path) {
+            Ok(below) => below,
             Err(error) => bail!("{}: {}", path.display(), error.kind()),
         };
-        let mut below: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).collect();
-        below.sort();
         // Names that begin with a dot are a mount's own.
         let is_hidden = |path: &PathBuf| {
             path.file_name().is_some_and(|n| n.as_encoded_bytes().starts_with(b"."))
@@ -62,6 +60,15 @@ pub fn hosts(paths: &[PathBuf]) -> Result<Vec<Host>> {
     }
     part(&mut found);
     Ok(found)
+}
+
+/// Returns what a folder has, sorted. A mount that fails midway is an error: nothing is left out unsaid.
+fn below(folder: &Path) -> std::io::Result<Vec<PathBuf>> {
+    let mut paths = fs::read_dir(folder)?
+        .map(|entry| Ok(entry?.path()))
+        .collect::<std::io::Result<Vec<_>>>()?;
+    paths.sort();
+    Ok(paths)
 }
 
 /// Gives machines of one name the path as a part of it.
@@ -103,9 +110,7 @@ fn find(path: &Path) -> std::result::Result<(Source, PathBuf), String> {
     if is_machine(path) {
         return Ok((Source::Tree, path.to_owned()));
     }
-    let entries = fs::read_dir(path).map_err(|error| shown(path, error.kind().to_string()))?;
-    let mut files: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).collect();
-    files.sort();
+    let files = below(path).map_err(|error| shown(path, error.kind().to_string()))?;
     // A sosreport is often in a folder of its own below that of the host.
     if let Some(inner) = files.iter().find(|file| file.is_dir() && is_machine(file)) {
         return Ok((Source::Tree, inner.clone()));
