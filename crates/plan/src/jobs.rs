@@ -73,7 +73,7 @@ pub struct Jobs {
 /// For 0.
 pub fn at_a_time(jobs: Option<usize>) -> Result<usize> {
     match jobs {
-        Some(0) => bail!("--jobs 0: at least one simulation must run at a time"),
+        Some(0) => bail!("--jobs 0: allowed: 1 or more"),
         Some(jobs) => Ok(jobs),
         None => Ok(std::thread::available_parallelism().map_or(1, usize::from)),
     }
