@@ -5,7 +5,7 @@ use std::path::Path;
 use std::rc::Rc;
 
 use pageblock::frame::Pfn;
-use pageblock_doctor::checkup::Signs;
+use pageblock_doctor::checkup::{HugePages, Signs};
 use pageblock_doctor::forecast::{Kind, Movable, Rules, Run, Sink, Source, Watch};
 use pageblock_doctor::proc::zoneinfo::Zone;
 use pageblock_kernel::{Kernel, Named};
@@ -123,13 +123,6 @@ impl Sink for Writer {
     }
 }
 
-/// Returns the setting of `transparent_hugepage/defrag`: `always defer [madvise] never`.
-fn thp_defrag(source: &Source) -> Option<String> {
-    let text = source.tree.setting("/sys/kernel/mm/transparent_hugepage/defrag")?;
-    let (_, rest) = text.split_once('[')?;
-    rest.split_once(']').map(|(mode, _)| mode.to_owned())
-}
-
 impl State {
     /// Reads the state of the machine below a root: `/`, a copied tree, or a recording (its start). `begin` is
     /// called with the number of frames to read. `watch` is called with the number read so far, and returns whether
@@ -164,7 +157,7 @@ impl State {
         Ok(Self {
             version: version.to_string(),
             preset: preset.name,
-            thp_defrag: thp_defrag(&source),
+            thp_defrag: HugePages::choice(&source.tree, "defrag"),
             failed,
             agreement,
             on_cpu_lists: source.zones.iter().map(Zone::on_cpu_lists).sum(),

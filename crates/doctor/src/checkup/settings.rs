@@ -39,8 +39,14 @@ fn chosen(text: &str) -> String {
 }
 
 impl HugePages {
+    /// Returns the choice of a setting of transparent huge pages, such as `defrag`; `None` where it was not read.
+    #[must_use]
+    pub fn choice(tree: &Tree, name: &str) -> Option<String> {
+        tree.setting(&format!("{THP}/{name}")).map(|text| chosen(&text))
+    }
+
     pub(super) fn read(tree: &Tree) -> Self {
-        let choice = |name: &str| tree.setting(&format!("{THP}/{name}")).map(|text| chosen(&text));
+        let choice = |name: &str| Self::choice(tree, name);
         let size = |folder: String| {
             let kb = folder.strip_prefix("hugepages-")?.strip_suffix("kB")?.parse().ok()?;
             let stats = format!("{THP}/{folder}/stats");

@@ -7,7 +7,7 @@ use pageblock::mobility::Migratetype;
 use pageblock_measure::value::call_sites::{HeldBlock, PageHolder, StillHeld};
 use pageblock_recording::CALLED_BY;
 
-use super::stacks::{site, slab};
+use super::stacks::{functions, process, site, slab};
 
 /// The frames of one entry of the table.
 const CHUNK: u64 = 512;
@@ -120,14 +120,12 @@ impl HolderFinder {
         let mut holders: Vec<PageHolder> = Vec::new();
         let mut of = Vec::with_capacity(self.keys.len());
         for (key, asked) in self.keys.iter().zip(&self.asked) {
-            let process =
-                names.get(&key.pid).cloned().unwrap_or_else(|| format!("pid {}", key.pid));
+            let process = process(names, key.pid);
             let merge = (process.clone(), key.site.as_str(), key.slab, key.mt.name());
             let at = *merged.entry(merge).or_insert_with(|| {
-                let functions = key.site.split(CALLED_BY).filter(|name| !name.is_empty());
                 holders.push(PageHolder {
                     process,
-                    functions: functions.map(str::to_owned).collect(),
+                    functions: functions(&key.site),
                     slab: key.slab,
                     migratetype: key.mt.name(),
                     asked: 0,

@@ -14,6 +14,7 @@ use pageblock_recording::{CALLED_BY, Record, Recording, STACK, What};
 pub(crate) use self::stacks::{Stacks, may_have_stack, site};
 
 use self::held::{HolderFinder, Request};
+use self::stacks::functions;
 use self::waits::{WaitFinder, Waiting};
 
 /// Finds the call sites in a stream of events, who still holds pages at its end, and who waited.
@@ -113,8 +114,8 @@ impl CallSiteFinder {
 
     fn named(self, names: &BTreeMap<u32, String>, pageblock: Order) -> CallSites {
         let mut sites = CallSites::default();
-        for ((fallback, functions, migratetype), [events, pages, claimed]) in self.sites {
-            let functions = functions.split(CALLED_BY).map(str::to_owned).collect();
+        for ((fallback, site, migratetype), [events, pages, claimed]) in self.sites {
+            let functions = functions(&site);
             let site = CallSite { functions, migratetype, events, pages, claimed };
             if fallback { &mut sites.fallbacks } else { &mut sites.requests }.push(site);
         }

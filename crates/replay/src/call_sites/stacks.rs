@@ -144,6 +144,16 @@ pub(crate) fn site(stack: &str) -> Vec<&str> {
     all[from..].iter().copied().take(NAMED).collect()
 }
 
+/// Returns the functions of a site that were joined to a text; none where no stack came.
+pub(super) fn functions(site: &str) -> Vec<String> {
+    site.split(CALLED_BY).filter(|name| !name.is_empty()).map(str::to_owned).collect()
+}
+
+/// Returns the name of a process, or its number where the recording does not name it.
+pub(super) fn process(names: &BTreeMap<u32, String>, pid: u32) -> String {
+    names.get(&pid).cloned().unwrap_or_else(|| format!("pid {pid}"))
+}
+
 /// Returns the slab cache that a stack served; "slab" where its function is not known to serve only one.
 pub(crate) fn slab(stack: &str) -> Option<&'static str> {
     let is_slab = |name: &str| SLAB.iter().any(|own| name.starts_with(own));

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use pageblock_measure::value::call_sites::{Wait, WaitFor};
 use pageblock_recording::{CALLED_BY, Other};
 
-use super::stacks::site;
+use super::stacks::{functions, process, site};
 
 /// A task that compacts or reclaims memory itself.
 struct Open {
@@ -106,20 +106,18 @@ impl WaitFinder {
 
     /// Returns the waits, the longest first. Those that have not ended are left out.
     pub(super) fn finish(mut self, names: &BTreeMap<u32, String>) -> Vec<Wait> {
-        let whole: Vec<u32> = self.open.keys().map(|&(pid, _)| pid).collect();
-        whole.into_iter().for_each(|pid| self.served(pid));
+        let open: Vec<u32> = self.open.keys().map(|&(pid, _)| pid).collect();
+        open.into_iter().for_each(|pid| self.served(pid));
         let mut by_name: BTreeMap<(String, WaitFor, u8, String), [u64; 4]> = BTreeMap::new();
         for ((pid, waited_for, order, site), sums) in self.sums {
-            let process = names.get(&pid).cloned().unwrap_or_else(|| format!("pid {pid}"));
-            let own = by_name.entry((process, waited_for, order, site)).or_default();
+            let own = by_name.entry((process(names, pid), waited_for, order, site)).or_default();
             for at in 0..3 {
                 own[at] += sums[at];
             }
             own[3] = own[3].max(sums[3]);
         }
         let wait = |((process, waited_for, order, site), sums): ((_, _, _, String), [u64; 4])| {
-            let functions = site.split(CALLED_BY).filter(|name| !name.is_empty());
-            let functions = functions.map(str::to_owned).collect();
+            let functions = functions(&site);
             let [times, in_vain, total_us, longest_us] = sums;
             Wait { process, waited_for, order, functions, times, in_vain, total_us, longest_us }
         };
