@@ -6,8 +6,8 @@ use crate::forecast::grouped;
 use crate::table::Table;
 use crate::text::cell;
 
-/// The call sites that are printed.
-const SITES: usize = 15;
+/// The call sites and holders that are printed.
+pub const SITES: usize = 15;
 
 /// Prints the call sites with the most events and pages, who still holds pages, and who waited.
 #[must_use]
@@ -47,12 +47,7 @@ pub fn held(of: &StillHeld) -> String {
         grouped(of.held),
         grouped(of.blocks),
     );
-    if of.lost > 0 {
-        text += &format!(
-            "{} events were lost: frees may be among them, and then fewer pages are held\n",
-            grouped(of.lost)
-        );
-    }
+    text.extend(lost(of).map(|line| line + "\n"));
     if of.held == 0 {
         return text;
     }
@@ -65,7 +60,7 @@ pub fn held(of: &StillHeld) -> String {
             holder.migratetype.to_owned(),
             cell(&holder.process).into_owned(),
             holder.slab.unwrap_or_default().to_owned(),
-            sites(&holder.functions),
+            site(&holder.functions),
         ]));
     }
     text += &table.print();
@@ -99,7 +94,7 @@ pub fn waits(of: &[Wait]) -> String {
                 WaitFor::Reclaim => "reclaim".to_owned(),
             },
             cell(&wait.process).into_owned(),
-            sites(&wait.functions),
+            site(&wait.functions),
         ]);
     }
     text += &table.print();
@@ -110,11 +105,22 @@ fn ms(us: u64) -> String {
     format!("{:.1}", us as f64 / 1000.0)
 }
 
-fn sites(functions: &[String]) -> String {
+/// Prints a call site: its functions, the innermost first.
+#[must_use]
+pub fn site(functions: &[String]) -> String {
     match functions {
         [] => "(no stack)".to_owned(),
         functions => functions.join(" <- "),
     }
+}
+
+/// Warns of lost events, by which frees may be missing; nothing where none is lost.
+#[must_use]
+pub fn lost(of: &StillHeld) -> Option<String> {
+    (of.lost > 0).then(|| {
+        let lost = grouped(of.lost);
+        format!("{lost} events were lost: frees may be among them, and then fewer pages are held")
+    })
 }
 
 fn more(all: usize) -> String {

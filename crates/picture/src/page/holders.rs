@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use pageblock_measure::value::call_sites::{HeldBlock, PageHolder, StillHeld};
+use pageblock_report::call_sites;
 use pageblock_report::forecast::grouped;
 
 use super::escape;
@@ -40,11 +41,8 @@ pub(super) fn html(of: &PageHolders) -> String {
         grouped(*held),
         grouped(*blocks),
     );
-    if of.held.lost > 0 {
-        html += &format!(
-            "<p class=\"warning\">{} events were lost: frees may be among them, and then fewer pages are held.</p>\n",
-            grouped(of.held.lost)
-        );
+    if let Some(lost) = call_sites::lost(&of.held) {
+        html += &format!("<p class=\"warning\">{lost}.</p>\n");
     }
     html += "<div class=\"scroll\"><table><thead><tr>";
     for column in
@@ -53,9 +51,8 @@ pub(super) fn html(of: &PageHolders) -> String {
         html += &format!("<th scope=\"col\">{column}</th>");
     }
     html += "</tr></thead>\n<tbody>\n";
-    for (place, holder) in
-        holders.iter().enumerate().take_while(|(place, own)| *place < 15 && own.held > 0)
-    {
+    let shown = holders.iter().take(call_sites::SITES).take_while(|own| own.held > 0);
+    for (place, holder) in shown.enumerate() {
         html += &row(place, holder);
     }
     html += "</tbody></table></div>\n";
@@ -72,15 +69,13 @@ fn row(place: usize, of: &PageHolder) -> String {
         "<svg width=\"12\" height=\"12\" aria-hidden=\"true\"><rect width=\"12\" height=\"12\" fill=\"{}\"/></svg>",
         color(place)
     );
-    let site =
-        if of.functions.is_empty() { "(no stack)".to_owned() } else { of.functions.join(" <- ") };
     let numbers =
         [of.asked, of.held, of.blocks, of.alone].map(|n| format!("<td>{}</td>", grouped(n)));
     format!(
         "<tr><td>{square}</td><th scope=\"row\">{}</th><td>{}</td><td><code>{}</code></td><td>{}</td>{}</tr>\n",
         escape(&of.process),
         of.slab.unwrap_or_default(),
-        escape(&site),
+        escape(&call_sites::site(&of.functions)),
         of.migratetype,
         numbers.concat(),
     )
