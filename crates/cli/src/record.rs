@@ -266,13 +266,9 @@ fn describe(summary: &Summary, why: &str) -> String {
 
 /// Returns the table of who asked for pages.
 fn call_sites(recording: &Path) -> anyhow::Result<String> {
-    let mut finder = CallSiteFinder::default();
-    let recording = Recording::open(recording)?;
-    let mut events = recording.events()?;
-    for record in &mut events {
-        finder.push(&record?);
-    }
-    Ok(pageblock_report::call_sites::print(&finder.finish(&recording, events.lost())))
+    // Ctrl-C may have ended the recording: it does not end this.
+    let found = CallSiteFinder::find(&Recording::open(recording)?, &|| false)?;
+    Ok(found.as_ref().map(pageblock_report::call_sites::print).unwrap_or_default())
 }
 
 /// Returns the first of recording.pbrec, recording-2.pbrec, ... that is free.

@@ -42,15 +42,7 @@ impl Trace {
             summary => summary?,
         };
         let recording = Recording::open(&summary.out)?;
-        let mut finder = CallSiteFinder::default();
-        let mut events = recording.events()?;
-        for record in &mut events {
-            finder.push(&record?);
-            if interrupt::requested() {
-                return Ok(None);
-            }
-        }
-        Ok(Some(finder.finish(&recording, events.lost())))
+        Ok(CallSiteFinder::find(&recording, &interrupt::requested)?)
     }
 
     /// Switches tracing off; nothing is kept.

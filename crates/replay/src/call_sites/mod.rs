@@ -54,6 +54,25 @@ struct Asked {
 }
 
 impl CallSiteFinder {
+    /// Returns the call sites of a whole recording; `None` if `stop` said so.
+    ///
+    /// # Errors
+    /// If the events cannot be read.
+    pub fn find(
+        of: &Recording,
+        stop: &dyn Fn() -> bool,
+    ) -> Result<Option<CallSites>, pageblock_recording::Error> {
+        let mut finder = Self::default();
+        let mut events = of.events()?;
+        for record in &mut events {
+            finder.push(&record?);
+            if stop() {
+                return Ok(None);
+            }
+        }
+        Ok(Some(finder.finish(of, events.lost())))
+    }
+
     /// Follows the next event.
     pub fn push(&mut self, record: &Record) {
         let Record { t_us, cpu, pid, what } = record;
