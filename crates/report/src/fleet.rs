@@ -286,4 +286,16 @@ mod tests {
         assert_eq!(row("unusable_pageblock"), "unusable_pageblock 1 0.90 0.21 h03");
         assert!(text.lines().count() <= 24, "{text}");
     }
+
+    /// Eight kernels on one host each, and a file whose name has a line break.
+    #[test]
+    fn what_is_left_out_is_counted_and_a_name_stays_in_its_line() {
+        let of = |at: usize| Row { kernel: Some(format!("6.{at}.0")), ..host(at) };
+        let mut rows: Vec<Row> = (0..8).map(of).collect();
+        rows.push(Row::failed("a\nb", "unknown", "a\nb", "a\nb: an empty file".to_owned()));
+        let text = print(&rows);
+        assert!(text.contains("\n6.5  ") && !text.contains("\n6.6 "), "{text}");
+        assert!(text.contains("\nand 2 more\n"), "{text}");
+        assert!(text.ends_with("cannot be read: a\\nb: a\\nb: an empty file\n"), "{text}");
+    }
 }

@@ -127,17 +127,25 @@ fn wrong_folders_and_times_are_refused() {
     refuses(&format!("forecast {}", empty.path().display()), "error: ");
 }
 
+/// Returns a folder with a zone of two pageblocks, by its free pages, its min watermark, and its words of `/proc/kpageflags`.
+pub(crate) fn two_pageblocks(free: u64, min: u64, words: &[Vec<u64>]) -> tempfile::TempDir {
+    let folder = tempfile::tempdir().expect("a folder");
+    let zone = format!(
+        "Node 0, zone   Normal\n  pages free     {free}\n        min      {min}\n        low      10\n        high     12\n        \
+         spanned  1024\n        present  1024\n        managed  1024\n  start_pfn:           0\n"
+    );
+    fs::write(folder.path().join("zoneinfo"), zone).unwrap();
+    let bytes: Vec<u8> = words.concat().into_iter().flat_map(u64::to_le_bytes).collect();
+    fs::write(folder.path().join("kpageflags"), bytes).unwrap();
+    folder
+}
+
 #[test]
 fn a_forecast_is_text_a_map_and_json() {
-    let folder = tempfile::tempdir().expect("a folder");
-    let zone = "Node 0, zone   Normal\n  pages free     700\n        min      8\n        low      10\n        high     12\n        \
-                spanned  1024\n        present  1024\n        managed  1024\n  start_pfn:           0\n";
-    fs::write(folder.path().join("zoneinfo"), zone).unwrap();
     // A pageblock that one slab page holds, and one of page cache with 189 free frames.
     let (free, slab, cache) = (1_u64 << 10, 1_u64 << 7, 1_u64 << 3 | 1 << 5);
-    let words = [vec![free; 511], vec![slab], vec![free; 189], vec![cache; 323]].concat();
-    let bytes: Vec<u8> = words.into_iter().flat_map(u64::to_le_bytes).collect();
-    fs::write(folder.path().join("kpageflags"), bytes).unwrap();
+    let words = [vec![free; 511], vec![slab], vec![free; 189], vec![cache; 323]];
+    let folder = two_pageblocks(700, 8, &words);
     let ran = pageblock(&format!("forecast {}", folder.path().display()));
     assert_eq!((ran.status, ran.stderr.as_str()), (0, ""));
     let mut lines = ran.stdout.lines();

@@ -7,6 +7,7 @@ mod docs;
 mod doctor;
 mod explain;
 mod files;
+mod fleet;
 mod flight;
 mod gaps;
 mod grid;

@@ -5,6 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use crate::doctor::two_pageblocks;
 use crate::{prints, ran};
 
 fn machine(name: &str) -> String {
@@ -67,13 +68,7 @@ fn metrics_have_names_units_and_values() {
 /// Two pageblocks, one free and one of page cache that no process maps.
 #[test]
 fn huge_pages_that_could_be_had_are_metrics() {
-    let folder = tempfile::tempdir().expect("a folder");
-    let zone = "Node 0, zone   Normal\n  pages free     512\n        min      0\n        low      10\n        high     12\n        \
-                spanned  1024\n        present  1024\n        managed  1024\n  start_pfn:           0\n";
-    fs::write(folder.path().join("zoneinfo"), zone).unwrap();
-    let words = [vec![1_u64 << 10; 512], vec![1_u64 << 3 | 1 << 5; 512]].concat();
-    let bytes: Vec<u8> = words.into_iter().flat_map(u64::to_le_bytes).collect();
-    fs::write(folder.path().join("kpageflags"), bytes).unwrap();
+    let folder = two_pageblocks(512, 0, &[vec![1 << 10; 512], vec![1 << 3 | 1 << 5; 512]]);
     let text = prints(&format!("metrics --forecast --root {}", folder.path().display()));
     let of = |by: &str, bound: &str| {
         let labels = format!("size_bytes=\"2097152\",by=\"{by}\",bound=\"{bound}\"");
