@@ -21,7 +21,7 @@ const EACH: u64 = 100;
 const TABLE_BYTES: usize = 2 << 20;
 
 fn main() -> Result<(), Box<dyn Error>> {
-    let [mut messages, mut frees, mut pages, mut touches] = [const { Vec::new() }; 4];
+    let [mut messages, mut frees, mut pages, mut touches, mut faults] = [const { Vec::new() }; 5];
     for _ in 0..ROUNDS {
         let mut pairs = Vec::new();
         for _ in 0..EACH {
@@ -41,13 +41,16 @@ fn main() -> Result<(), Box<dyn Error>> {
         pages.push(each(EACH * PIPE_PAGES, || {
             pipes.iter_mut().try_for_each(|(_, from)| fill(from, &[1; 4096], PIPE_PAGES))
         })?);
-        touches.push(first_touches()?);
+        let [first, next] = touched()?;
+        touches.push(first);
+        faults.push(next);
     }
     for (what, times) in [
         ("message of 640 bytes", &mut messages),
         ("free of a message", &mut frees),
         ("page of a pipe", &mut pages),
         ("first touch of 2 MiB", &mut touches),
+        ("next touch there", &mut faults),
     ] {
         times.sort_unstable();
         println!("{what:<22} {:>6} {:>6} ns", times[0], times[ROUNDS / 2]);
@@ -66,8 +69,9 @@ fn each(count: u64, run: impl FnOnce() -> std::io::Result<()>) -> std::io::Resul
     Ok(begun.elapsed().as_nanos() as u64 / count)
 }
 
-/// Touches a byte of each of many tables' memory: a fault of a small page, and its table.
-fn first_touches() -> std::io::Result<u64> {
+/// Touches two pages in the memory of each of many tables: first a fault of a small page that needs a table, then one that
+/// finds it.
+fn touched() -> std::io::Result<[u64; 2]> {
     let bytes = EACH as usize * TABLE_BYTES;
     // SAFETY: the kernel chooses the place; nothing else knows the mapping, which ends below.
     let start = unsafe {
@@ -80,14 +84,17 @@ fn first_touches() -> std::io::Result<u64> {
     }?;
     // SAFETY: the mapping is this one's.
     unsafe { madvise(start, bytes, Advice::LinuxNoHugepage) }?;
-    let time = each(EACH, || {
-        for at in 0..EACH as usize {
-            // SAFETY: it is within the mapping.
-            unsafe { start.cast::<u8>().add(at * TABLE_BYTES).write_volatile(1) };
-        }
-        Ok(())
-    });
+    let touch = |offset: usize| {
+        each(EACH, || {
+            for at in 0..EACH as usize {
+                // SAFETY: it is within the mapping.
+                unsafe { start.cast::<u8>().add(at * TABLE_BYTES + offset).write_volatile(1) };
+            }
+            Ok(())
+        })
+    };
+    let times = touch(0).and_then(|first| Ok([first, touch(TABLE_BYTES / 2)?]));
     // SAFETY: nothing uses the mapping any more.
     unsafe { munmap(start, bytes) }?;
-    time
+    times
 }
