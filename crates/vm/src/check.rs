@@ -125,6 +125,7 @@ impl<O: Observer> Vm<'_, O> {
         }
         equal("the pages of files and mappings", mapped, found.mapped)?;
         self.check_objects()?;
+        equal("inodes on a wrong list", self.misplaced_inodes(), 0)?;
         self.check_zram()
     }
 

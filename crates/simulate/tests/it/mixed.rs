@@ -34,6 +34,23 @@ fn every_form_ends_and_its_bursts_ask_for_a_tenth_of_memory() {
     }
 }
 
+/// Shrinking inodes frees page cache only where inodes with page cache are on the shrinker's list.
+#[test]
+fn inodes_take_page_cache_with_them_only_where_they_are_listed() {
+    let stolen = |policy: &str| -> u64 {
+        let kernel = &Named::parse(policy).unwrap();
+        let form = &Form::Oscillating;
+        let simulation = Simulation { machine: &machine("1/2"), kernel, workload: form, seed: 1 };
+        let run = simulation.run(&mut |_| true).unwrap().unwrap();
+        ["kswapd_inodesteal", "pginodesteal"]
+            .map(|name| run.counters.get(name).unwrap())
+            .iter()
+            .sum()
+    };
+    assert_eq!(stolen("linux-6.12"), 0);
+    assert!(stolen("linux-6.12,cached_inodes=freed") > 0 && stolen("linux-5.15") > 0);
+}
+
 #[test]
 fn kernel_memory_takes_half_of_the_pageblocks_and_a_mixture_few() {
     let [mixed, kernel] = [Form::Mixed, Form::KernelMemory].map(|form| {

@@ -5,7 +5,7 @@
 use pageblock::event::Observer;
 use pageblock_kernel::rules::shrinkers::CachedInodes;
 
-use super::inode::{InodeId, Lifetime, Unused};
+use super::inode::{Inode, InodeId, Lifetime, Unused};
 use crate::base::list::NIL;
 use crate::base::shrink::{Pressure, ShrinkControl, scan_target};
 use crate::pagecache::space::{SpaceId, SpaceKind};
@@ -53,18 +53,27 @@ impl<O: Observer> Vm<'_, O> {
                 self.fs.inodes.rotate_dentries(node);
             } else {
                 self.put_file_objects(by.cpu, id, Lifetime::Dentry);
-                let to = self.unused_inode(id);
+                let to = self.unused_inode(self.fs.inodes.get(id));
                 self.fs.inodes.set_unused(id, to);
             }
         }
     }
 
     /// Returns where an inode is put whose last user or dentry went (`__inode_add_lru`).
-    fn unused_inode(&self, id: InodeId) -> Unused {
+    fn unused_inode(&self, inode: &Inode) -> Unused {
         let unlisted = self.kernel.shrinkers.cached_inodes == CachedInodes::Unlisted;
-        let space = self.fs.inodes.get(id).space;
-        let listed = !unlisted || self.spaces().get(space).is_shrinkable();
+        let listed = !unlisted || self.spaces().get(inode.space).is_shrinkable();
         if listed { Unused::Inode } else { Unused::Cached }
+    }
+
+    /// Returns how many unused inodes without a dentry are listed where their page cache forbids it, or unlisted where it does
+    /// not.
+    pub(crate) fn misplaced_inodes(&self) -> u64 {
+        let is_unused = |inode: &Inode| matches!(inode.unused, Unused::Inode | Unused::Cached);
+        let inodes = self.fs.inodes.existing().map(|(_, inode)| inode);
+        let misplaced =
+            |inode: &&Inode| is_unused(inode) && inode.unused != self.unused_inode(inode);
+        inodes.filter(misplaced).count() as u64
     }
 
     /// Lists an unused inode when what kept it off the list is gone: its last page or index node.
