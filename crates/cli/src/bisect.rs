@@ -26,11 +26,10 @@ enum Form {
 
 impl Form {
     fn of(path: &Path) -> anyhow::Result<Self> {
-        match path.extension().and_then(|ending| ending.to_str()) {
-            Some("html") => Ok(Self::Page),
-            Some("svg") => Ok(Self::Picture(Format::Svg)),
-            Some("png") => Ok(Self::Picture(Format::Png)),
-            _ => bail!("--out {}: allowed: .html, .svg, .png", path.display()),
+        match Format::of(path) {
+            Some(format) => Ok(Self::Picture(format)),
+            None if path.extension().is_some_and(|ending| ending == "html") => Ok(Self::Page),
+            None => bail!("--out {}: allowed: .html, .svg, .png", path.display()),
         }
     }
 

@@ -38,9 +38,6 @@ pub(crate) fn run(args: &PlotArgs) -> anyhow::Result<Verdict> {
 
 /// Returns the form that a file's name asks for.
 fn format(path: &Path) -> anyhow::Result<Format> {
-    match path.extension().and_then(|ending| ending.to_str()) {
-        Some("svg") => Ok(Format::Svg),
-        Some("png") => Ok(Format::Png),
-        _ => bail!("--out {}: allowed: a name that ends with .svg or .png", path.display()),
-    }
+    let allowed = "allowed: a name that ends with .svg or .png";
+    Format::of(path).with_context(|| format!("--out {}: {allowed}", path.display()))
 }

@@ -7,6 +7,7 @@ mod map;
 mod matrix;
 mod waterfall;
 
+use std::path::Path;
 use std::sync::Once;
 
 use pageblock_measure::compare::bisect::Answer;
@@ -39,6 +40,18 @@ pub enum Format {
     Svg,
     /// Pixels.
     Png,
+}
+
+impl Format {
+    /// Returns the form that a file's name asks for by its ending.
+    #[must_use]
+    pub fn of(path: &Path) -> Option<Self> {
+        match path.extension()?.to_str()? {
+            "svg" => Some(Self::Svg),
+            "png" => Some(Self::Png),
+            _ => None,
+        }
+    }
 }
 
 /// The area that a picture is drawn on, and its runs.
