@@ -1,6 +1,6 @@
 //! Where real runs lie among simulations, in words.
 
-use pageblock_measure::compare::placement::{Place, Placement, simulations_needed};
+use pageblock_measure::compare::placement::{Place, Placement, most_beyond, simulations_needed};
 use pageblock_measure::compare::summary::{Summary, SummaryRow};
 
 /// Reports whether a policy is real and the baseline simulated, or the other way round.
@@ -50,8 +50,13 @@ pub(crate) fn placed(summary: &Summary, at: usize, [name, base]: [&str; 2]) -> S
         [] => String::new(),
         some => format!("; outside: {}", some.join(", ")),
     };
+    let beyond = match most_beyond(simulations, real).unwrap_or(0) {
+        0 => "none".to_owned(),
+        most => format!("at most {most}"),
+    };
     format!(
-        "{text}In {within} of {} measures the real median lies where 95 % of simulations lie{outside}\n",
+        "{text}In {within} of {} measures the real median lies among the simulations{outside}\n\
+         {real} real and {simulations} simulated runs tell it apart where {beyond} of the simulations are beyond it, by chance in 5 % of measures\n",
         places.len()
     )
 }
@@ -85,7 +90,8 @@ mod tests {
         let text = compared(20, 3);
         let says = "\
 B is real and A simulated: no seed pairs them, and nothing is tested for a change.
-In 1 of 2 measures the real median lies where 95 % of simulations lie; outside: Pages reclaimed (above all)
+In 1 of 2 measures the real median lies among the simulations; outside: Pages reclaimed (above all)
+3 real and 20 simulated runs tell it apart where none of the simulations are beyond it, by chance in 5 % of measures
 ";
         assert!(text.contains(says), "{text}");
         assert!(text.contains("Allocation stalls  1010  1007    -0 %  within\n"), "{text}");

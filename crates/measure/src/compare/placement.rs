@@ -51,12 +51,12 @@ pub fn place(simulated: &[f64], real: &[f64]) -> Option<Placement> {
     let count = |is: &dyn Fn(f64) -> bool| simulated.iter().filter(|&&value| is(value)).count();
     let at_most_high = count(&|value| value <= high);
     let at_least_low = count(&|value| value >= low);
-    let is_low = tail(n, m, m / 2 + 1, at_most_high);
-    // What is above the k-th from below is below the k-th from above.
-    let is_high = tail(n, m, m / 2 + 1, at_least_low);
+    let is_low = tail(n, m, at_most_high);
+    // What is above the median is below it from the other end.
+    let is_high = tail(n, m, at_least_low);
     let p = (2.0 * is_low.min(is_high)).min(1.0);
     let place = match decides(p) {
-        _ if !decides(2.0 * tail(n, m, m / 2 + 1, 0)) => Place::Unknown,
+        _ if most_beyond(n, m).is_none() => Place::Unknown,
         false => Place::Within,
         true if is_low < is_high => Place::Below,
         true => Place::Above,
@@ -66,10 +66,17 @@ pub fn place(simulated: &[f64], real: &[f64]) -> Option<Placement> {
     Some(Placement { real_median, below, above, p, place })
 }
 
+/// Returns how many simulations may be beyond the median of so many real runs where it is still outside: what the number of
+/// runs can tell. `None` if it is outside nowhere.
+#[must_use]
+pub fn most_beyond(simulations: usize, real: usize) -> Option<usize> {
+    (0..simulations).take_while(|&beyond| decides(2.0 * tail(simulations, real, beyond))).last()
+}
+
 /// Returns the least number of simulations with which the place of so many real runs can be outside.
 #[must_use]
 pub fn simulations_needed(real: usize) -> usize {
-    (1..).find(|&n| decides(2.0 * tail(n, real, real / 2 + 1, 0))).unwrap_or(1)
+    (1..).find(|&n| most_beyond(n, real).is_some()).unwrap_or(1)
 }
 
 /// Reports whether a p is at most the level, which 39 simulations and one real run just meet: sums of shares are not exact.
@@ -77,8 +84,10 @@ fn decides(p: f64) -> bool {
     p <= LEVEL * (1.0 + 1e-9)
 }
 
-/// Returns how likely at most `most` of `n` draws are below the `k`-th of `m` others of the same distribution.
-fn tail(n: usize, m: usize, k: usize, most: usize) -> f64 {
+/// Returns how likely at most `most` of `n` draws are below the median of `m` others of the same distribution, the upper one of
+/// an even number.
+fn tail(n: usize, m: usize, most: usize) -> f64 {
+    let k = m / 2 + 1;
     let ln_choose = |n: usize, k: usize| ln_binomial(n as u64, k as u64);
     let all = ln_choose(n + m, n);
     let exactly = |t: usize| ln_choose(t + k - 1, t) + ln_choose(n - t + m - k, n - t) - all;
@@ -95,6 +104,11 @@ mod tests {
     #[test]
     fn one_real_run_needs_39_simulations() {
         assert_eq!([1, 3, 5].map(simulations_needed), [39, 13, 10]);
+        // C(23, 3) is 1771: 2 * 21 / 1771 with none beyond, 2 * 61 / 1771 with one.
+        assert_eq!(
+            [most_beyond(20, 3), most_beyond(12, 3), most_beyond(79, 1)],
+            [Some(0), None, Some(1)]
+        );
         let simulated: Vec<f64> = (0..39).map(f64::from).collect();
         let of = |real: &[f64], n: usize| place(&simulated[..n], real).unwrap();
         let outside = of(&[-1.0], 39);
