@@ -123,7 +123,7 @@ impl Cell {
             machine: run.machine.clone(),
             event_hash: run.event_hash.clone(),
             ended: run.ended.as_ref().map(ToString::to_string),
-            measures: columns::measures_of(run.tables.as_slice())
+            measures: columns::measures_of(&run.tables)
                 .iter()
                 .filter_map(|of| Some((of.id.clone().into_owned(), of.number(run)?)))
                 .collect(),

@@ -12,7 +12,8 @@ use pyo3::types::PyBytes;
 
 use crate::arguments;
 use crate::error::{Failure, asked};
-use crate::table::{Columns, Table};
+use crate::run_tables::identified;
+use crate::table::Table;
 use crate::work::work;
 
 /// A picture, which notebooks show: `svg` is its text, `png()` its pixels, and `save` writes it to a file.
@@ -135,9 +136,7 @@ pub(crate) fn series_table(runs: &[Run]) -> PyResult<Table> {
             }
         }
     }
-    Columns::default()
-        .text("kernel", rows.iter().map(|(run, ..)| Some(&run.policy)))
-        .counts("seed", rows.iter().map(|(run, ..)| Some(run.seed)))
+    identified(rows.iter().map(|(run, ..)| *run))
         .text("series", rows.iter().map(|(_, title, ..)| Some(title)))
         .counts("time_us", rows.iter().map(|(_, _, time, _)| Some(*time)))
         .floats("value", rows.iter().map(|(.., value)| Some(*value)))
@@ -158,9 +157,7 @@ pub(crate) fn history_table(runs: &[Run]) -> PyResult<Table> {
             }
         }
     }
-    Columns::default()
-        .text("kernel", rows.iter().map(|(run, ..)| Some(&run.policy)))
-        .counts("seed", rows.iter().map(|(run, ..)| Some(run.seed)))
+    identified(rows.iter().map(|(run, ..)| *run))
         .counts("time_us", rows.iter().map(|(.., time, _)| Some(*time)))
         .text("zone", rows.iter().map(|(_, zone, ..)| Some(zone)))
         .numbers("order", rows.iter().map(|(_, _, order, ..)| Some(*order as i64)))

@@ -1,11 +1,10 @@
 //! The tables of runs.
 
 use pageblock_measure::Run;
-use pageblock_measure::certificate::{Certified, Support};
+use pageblock_measure::certificate::Support;
 use pageblock_measure::compare::comparable::parts;
 use pageblock_measure::compare::summary::Summary;
 use pageblock_measure::compare::verdict::Judged;
-use pageblock_measure::run::tables::Tables;
 use pageblock_plan::sweep::columns::{better, measures_of};
 use pyo3::prelude::*;
 
@@ -23,21 +22,10 @@ pub(crate) fn wide(runs: &[Run]) -> PyResult<Table> {
         .counts("seed", runs.iter().map(|run| Some(run.seed)))
         .text("event_hash", text(|run| &run.event_hash))
         .text("ended", runs.iter().map(|run| run.ended.as_ref().map(ToString::to_string)));
-    for measure in measures_of(&tables_of(runs)) {
+    for measure in measures_of(runs.iter().filter_map(|run| run.tables.as_ref())) {
         columns = columns.measure(&measure, runs.iter().map(|run| measure.number(run)));
     }
     columns.table()
-}
-
-/// Returns the tables of the runs' workloads, of each once.
-fn tables_of(runs: &[Run]) -> Vec<Tables> {
-    let mut all: Vec<Tables> = Vec::new();
-    for tables in runs.iter().filter_map(|run| run.tables.as_ref()) {
-        if !all.contains(tables) {
-            all.push(tables.clone());
-        }
-    }
-    all
 }
 
 /// A row for each run and counter.
@@ -119,8 +107,9 @@ pub(crate) fn summaries(of: &[((String, String), Summary)]) -> PyResult<Table> {
     let each = || rows.iter();
     let cells = || rows.iter().map(|(.., cell)| *cell);
     let measures = || rows.iter().map(|(_, _, measure, ..)| *measure);
-    let replayed = measures().any(|measure| measure.support.is_some());
-    let table = Columns::default()
+    let margin = |support: Support| Some(support.margin_permyriad()? as f64 / 1e4);
+    let grade = |of: &Summary| of.certificate.as_ref()?.grade();
+    Columns::default()
         .text("workload", each().map(|(place, ..)| Some(&place.0)))
         .text("machine", each().map(|(place, ..)| Some(parts(&place.1).0)))
         .text("scale", each().map(|(place, ..)| Some(parts(&place.1).1)))
@@ -141,26 +130,15 @@ pub(crate) fn summaries(of: &[((String, String), Summary)]) -> PyResult<Table> {
         .floats("high", cells().map(|cell| Some(cell.interval?.1)))
         .floats("p", cells().map(|cell| cell.p))
         .floats("level", cells().map(|cell| cell.level))
-        .text("verdict", cells().map(|cell| Some(verdict(cell.verdict))));
-    let graded = |of: &Summary| of.certificate.as_ref().and_then(Certified::grade);
-    let table = match replayed {
-        true => table
-            .text("supported", measures().map(|measure| measure.support.map(Support::word)))
-            .floats(
-                "margin",
-                measures().map(|measure| Some(measure.support?.margin_permyriad()? as f64 / 1e4)),
-            ),
-        false => table
-            .text("supported", each().map(|_| None::<&str>))
-            .floats("margin", each().map(|_| None)),
-    };
-    table
-        .text("grade", each().map(|(_, of, ..)| graded(of).map(|grade| format!("{grade:?}"))))
+        .text("verdict", cells().map(|cell| Some(verdict(cell.verdict))))
+        .text("supported", measures().map(|measure| measure.support.map(Support::word)))
+        .floats("margin", measures().map(|measure| margin(measure.support?)))
+        .text("grade", each().map(|(_, of, ..)| Some(format!("{:?}", grade(of)?))))
         .table()
 }
 
 /// The columns that say which run a row is of.
-fn identified<'r>(runs: impl Iterator<Item = &'r Run> + Clone) -> Columns {
+pub(crate) fn identified<'r>(runs: impl Iterator<Item = &'r Run> + Clone) -> Columns {
     Columns::default()
         .text("kernel", runs.clone().map(|run| Some(&run.policy)))
         .counts("seed", runs.map(|run| Some(run.seed)))

@@ -80,11 +80,17 @@ fn described<'t>(field: Field, about: impl IntoIterator<Item = (&'t str, &'t str
     field.with_metadata(about)
 }
 
-/// Returns the measures of tables of a workload: those that decide between kernels, and its own primary ones.
+/// Returns the measures of runs with these tables of their workloads: those that decide between kernels, and the workloads' own
+/// primary ones.
 #[must_use]
-pub fn measures_of(tables: &[Tables]) -> Vec<Measure> {
+pub fn measures_of<'t>(tables: impl IntoIterator<Item = &'t Tables>) -> Vec<Measure> {
     let mut all: Vec<Measure> = deciding::measures().to_vec();
+    let mut seen: Vec<&Tables> = Vec::new();
     for of in tables {
+        if seen.contains(&of) {
+            continue;
+        }
+        seen.push(of);
         let run = Run { tables: Some(of.clone()), ..Run::default() };
         for measure in primary::measures(&[run]) {
             if all.iter().all(|known| known.id != measure.id) {

@@ -12,7 +12,6 @@ use arrow_array::{Array, ArrayRef, RecordBatch};
 use arrow_schema::DataType;
 use pageblock_kernel::Switch;
 use pageblock_measure::catalogue::Measure;
-use pageblock_measure::run::tables::Tables;
 use pageblock_measure::value::ended::Ended;
 use pageblock_measure::{EventUnit, Origin, Run};
 use pageblock_simulate::workload;
@@ -151,14 +150,9 @@ fn described(run: &mut Run, before: Option<&Run>) -> Result<()> {
 
 /// Sets the measures and the counters.
 fn measured(batch: &RecordBatch, runs: &mut [Run]) -> Result<()> {
-    let mut tables: Vec<Tables> = Vec::new();
-    for of in runs.iter().filter_map(|run| run.tables.as_ref()) {
-        if !tables.contains(of) {
-            tables.push(of.clone());
-        }
-    }
+    let measures = measures_of(runs.iter().filter_map(|run| run.tables.as_ref()));
     let measures: Vec<(String, Measure)> =
-        measures_of(&tables).into_iter().map(|of| (of.column(), of)).collect();
+        measures.into_iter().map(|of| (of.column(), of)).collect();
     for (field, column) in batch.schema().fields().iter().zip(batch.columns()) {
         let name = field.name();
         if IDENTITY.contains(&name.as_str()) || Switch::find(name).is_some() {
