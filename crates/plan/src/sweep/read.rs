@@ -81,22 +81,19 @@ fn read(batch: &RecordBatch, runs: &mut Vec<Run>) -> Result<()> {
         None => Ok(vec![None; batch.num_rows()]),
     };
     let (scales, ended, origins) = (optional("scale")?, optional("ended")?, optional("origin")?);
-    let Some(seeds) = batch.column_by_name("seed").map(wholes).transpose()?.flatten() else {
-        bail!("the table has no column 'seed' of whole numbers");
-    };
     let first = runs.len();
+    let seeds = seeds(batch, first)?;
     for row in 0..batch.num_rows() {
         let needed = |of: &[Option<String>], name: &str| match &of[row] {
             Some(text) => Ok(text.clone()),
-            None => bail!("row {row}: {name} is null"),
+            None => bail!("row {}: {name} is null", first + row),
         };
-        let Some(seed) = seeds[row] else { bail!("row {row}: seed is null") };
         let mut run = Run {
             policy: needed(&kernels, "kernel")?,
             workload: needed(&workloads, "workload")?,
             machine: place(&needed(&machines, "machine")?, scales[row].as_deref()),
             event_hash: needed(&hashes, "event_hash")?,
-            seed,
+            seed: seeds[row],
             ended: ended[row].as_deref().map(end).transpose()?,
             origin: origin(origins[row].as_deref())?,
             ..Run::default()
@@ -104,7 +101,7 @@ fn read(batch: &RecordBatch, runs: &mut Vec<Run>) -> Result<()> {
         described(&mut run, runs[first..].last())?;
         runs.push(run);
     }
-    measured(batch, &mut runs[first..])
+    measured(batch, first, &mut runs[first..])
 }
 
 /// Returns the machine with its scale, as runs have it.
@@ -148,8 +145,8 @@ fn described(run: &mut Run, before: Option<&Run>) -> Result<()> {
     Ok(())
 }
 
-/// Sets the measures and the counters.
-fn measured(batch: &RecordBatch, runs: &mut [Run]) -> Result<()> {
+/// Sets the measures and the counters of the runs of a batch, whose first row has this number in the table.
+fn measured(batch: &RecordBatch, first: usize, runs: &mut [Run]) -> Result<()> {
     let measures = measures_of(runs.iter().filter_map(|run| run.tables.as_ref()));
     let measures: Vec<(String, Measure)> =
         measures.into_iter().map(|of| (of.column(), of)).collect();
@@ -159,19 +156,28 @@ fn measured(batch: &RecordBatch, runs: &mut [Run]) -> Result<()> {
             continue;
         }
         let measure = measures.iter().find(|(column, _)| column == name);
-        let values = match (numbers(column)?, measure) {
+        let values = match (numbers(column), measure) {
             (Some(values), _) => values,
             (None, Some(_)) => {
                 bail!("column '{name}' is of type {}; allowed: numbers", column.data_type());
             }
             (None, None) => continue,
         };
-        for (run, value) in runs.iter_mut().zip(values) {
-            match (value, measure) {
-                (Some(value), Some((_, measure))) => run.measured.set(&measure.id, value),
-                (Some(value), None) if value >= 0.0 => run.counters.set(name, value as u64),
-                _ => {}
+        let Some((_, measure)) = measure else {
+            // Other numbers than counts are the user's own.
+            if values.iter().flatten().all(is_count) {
+                for (run, value) in runs.iter_mut().zip(values) {
+                    value.into_iter().for_each(|value| run.counters.set(name, value as u64));
+                }
             }
+            continue;
+        };
+        for (row, (run, value)) in runs.iter_mut().zip(values).enumerate() {
+            let Some(value) = value else { continue };
+            if !value.is_finite() || value < 0.0 {
+                bail!("row {}: {name} {value}: allowed: numbers from 0 on", first + row);
+            }
+            run.measured.set(&measure.id, value);
         }
     }
     Ok(())
@@ -198,19 +204,38 @@ fn texts(column: &ArrayRef) -> Result<Vec<Option<String>>> {
     })
 }
 
-/// Returns the values of a column of whole numbers from 0 on; `None` if it is none.
-fn wholes(column: &ArrayRef) -> Result<Option<Vec<Option<u64>>>> {
-    if column.data_type() == &DataType::UInt64 {
-        return Ok(Some(column.as_primitive::<UInt64Type>().iter().collect()));
-    }
-    let whole = |value: Option<f64>| {
-        value.filter(|value| *value >= 0.0 && value.fract() == 0.0).map(|value| value as u64)
+/// Returns the seeds of a batch whose first row has this number in the table.
+fn seeds(batch: &RecordBatch, first: usize) -> Result<Vec<u64>> {
+    let column = batch.column_by_name("seed");
+    let Some((column, values)) = column.and_then(|column| Some((column, numbers(column)?))) else {
+        bail!("the table has no column 'seed' of whole numbers");
     };
-    Ok(numbers(column)?.map(|values| values.into_iter().map(whole).collect()))
+    // A floating-point number does not hold every seed.
+    let exact: Vec<Option<u64>> = match column.data_type() {
+        DataType::UInt64 => column.as_primitive::<UInt64Type>().iter().collect(),
+        DataType::Int64 => {
+            let seed = |seed: Option<i64>| seed.and_then(|seed| u64::try_from(seed).ok());
+            column.as_primitive::<Int64Type>().iter().map(seed).collect()
+        }
+        _ => values.iter().map(|seed| seed.filter(is_count).map(|seed| seed as u64)).collect(),
+    };
+    let seed = |(row, (exact, value))| match (exact, value) {
+        (Some(seed), _) => Ok(seed),
+        (None, Some(value)) => {
+            bail!("row {}: seed {value}: allowed: whole numbers from 0 on", first + row)
+        }
+        (None, None) => bail!("row {}: seed is null", first + row),
+    };
+    exact.into_iter().zip(values).enumerate().map(seed).collect()
+}
+
+/// Reports whether a number is a whole one from 0 on.
+fn is_count(value: &f64) -> bool {
+    value.is_finite() && *value >= 0.0 && value.fract() == 0.0
 }
 
 /// Returns the values of a column of numbers; `None` if it is none.
-fn numbers(column: &ArrayRef) -> Result<Option<Vec<Option<f64>>>> {
+fn numbers(column: &ArrayRef) -> Option<Vec<Option<f64>>> {
     fn of<T: ArrowPrimitiveType>(
         column: &ArrayRef,
         real: fn(T::Native) -> f64,
@@ -219,7 +244,7 @@ fn numbers(column: &ArrayRef) -> Result<Option<Vec<Option<f64>>>> {
         let value = |value: Option<T::Native>| value.map(real).filter(|value| !value.is_nan());
         column.as_primitive::<T>().iter().map(value).collect()
     }
-    Ok(Some(match column.data_type() {
+    Some(match column.data_type() {
         DataType::UInt64 => of::<UInt64Type>(column, |value| value as f64),
         DataType::Int64 => of::<Int64Type>(column, |value| value as f64),
         DataType::Float64 => of::<Float64Type>(column, |value| value),
@@ -231,6 +256,81 @@ fn numbers(column: &ArrayRef) -> Result<Option<Vec<Option<f64>>>> {
         DataType::Int16 => of::<Int16Type>(column, f64::from),
         DataType::Int8 => of::<Int8Type>(column, f64::from),
         DataType::Null => vec![None; column.len()],
-        _ => return Ok(None),
-    }))
+        _ => return None,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use arrow_array::{Float64Array, Int64Array, StringArray};
+
+    use super::*;
+
+    /// Returns two runs with these seeds and further columns.
+    fn batch(seeds: ArrayRef, more: Vec<(&str, ArrayRef)>) -> RecordBatch {
+        let text = |text: &str| -> ArrayRef { Arc::new(StringArray::from(vec![text; 2])) };
+        let mut columns = vec![
+            ("workload", text("hugealloc-short")),
+            ("kernel", text("linux-6.9")),
+            ("machine", text("weiner-1g8")),
+            ("event_hash", text("00")),
+            ("seed", seeds),
+        ];
+        columns.extend(more);
+        RecordBatch::try_from_iter(columns).unwrap()
+    }
+
+    fn whole(seeds: [i64; 2]) -> ArrayRef {
+        Arc::new(Int64Array::from(seeds.to_vec()))
+    }
+
+    fn real(values: [f64; 2]) -> ArrayRef {
+        Arc::new(Float64Array::from(values.to_vec()))
+    }
+
+    #[track_caller]
+    fn refused(batches: Vec<RecordBatch>, words: &str) {
+        let error = runs_of(batches.into_iter().map(Ok)).unwrap_err().to_string();
+        assert_eq!(error, words);
+    }
+
+    #[test]
+    fn wrong_rows_are_numbered_in_the_table() {
+        let first = || batch(whole([1, 2]), Vec::new());
+        refused(
+            vec![first(), batch(whole([3, -4]), Vec::new())],
+            "row 3: seed -4: allowed: whole numbers from 0 on",
+        );
+        refused(
+            vec![first(), batch(real([3.0, 0.5]), Vec::new())],
+            "row 3: seed 0.5: allowed: whole numbers from 0 on",
+        );
+        refused(vec![first(), batch(real([3.0, f64::NAN]), Vec::new())], "row 3: seed is null");
+        for wrong in [-1.0, f64::INFINITY] {
+            let stalls = vec![("allocation_stalls", real([5.0, wrong]))];
+            refused(
+                vec![first(), batch(whole([3, 4]), stalls)],
+                &format!("row 3: allocation_stalls {wrong}: allowed: numbers from 0 on"),
+            );
+        }
+    }
+
+    #[test]
+    fn large_seeds_are_exact_and_only_counts_are_counters() {
+        let large = (1 << 53) + 1;
+        let more = vec![
+            ("allocation_stalls", real([5.0, f64::NAN])),
+            ("pgfault", real([7.0, f64::NAN])),
+            ("share", real([0.5, 3.0])),
+        ];
+        let runs = runs_of([Ok(batch(whole([large - 1, large]), more))]).unwrap();
+        assert_eq!([runs[0].seed, runs[1].seed], [(1 << 53), (1 << 53) + 1]);
+        assert_eq!(runs[0].measured.get("allocation-stalls"), Some(5.0));
+        assert_eq!(runs[1].measured.get("allocation-stalls"), None);
+        let counters: Vec<(&str, u64)> = runs[0].counters.iter().collect();
+        assert_eq!(counters, [("pgfault", 7)]);
+        assert_eq!(runs[1].counters.iter().count(), 0);
+    }
 }
