@@ -42,8 +42,9 @@ impl Runs {
         self.runs.len()
     }
 
-    /// Returns a row a run: `kernel`, `workload`, `machine`, `seed`, `event_hash`, `ended` (null where the workload was
-    /// complete), then the measures that decide (counts, or percent where the name says so).
+    /// Returns a row a run: `workload`, `kernel`, `machine`, `scale`, `origin` (`simulated`, `replayed`, `real`), `seed`, `event_hash`,
+    /// `ended` (null where the workload was complete), then the measures that decide and the workload's own primary ones, by their
+    /// `column` in `measures()`.
     fn table(&self) -> PyResult<Table> {
         run_tables::wide(&self.runs)
     }

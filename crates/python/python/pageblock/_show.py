@@ -3,7 +3,7 @@
 import importlib
 from collections.abc import Callable, Mapping, Sequence
 from html import escape
-from typing import Any
+from typing import Any, cast
 
 from ._pageblock import Error, Events, Report, Runs, Table
 
@@ -40,6 +40,11 @@ def details(title: str, inside: str) -> str:
     return f"<details><summary>{escape(title)}</summary>{inside}</details>"
 
 
+def table_html(table: Table) -> str:
+    """Returns a row for each row."""
+    return rows_html(table.to_dicts())
+
+
 def comparison(report: Report) -> str:
     """Returns the measures of a comparison, a row each and kernel; what is decided has a colour."""
     shown: "list[dict[str, Any]]" = []
@@ -58,7 +63,7 @@ def comparison(report: Report) -> str:
 
 def certificate(report: Report) -> str:
     """Returns the decisions of a verification, and the grade."""
-    grade = (report.data.get("certificate") or {}).get("grade")
+    grade = cast("dict[str, Any]", report.data.get("certificate") or {}).get("grade")
     first = next((line for line in report.text.splitlines() if line.strip()), "")
     head = f"<p><b>Grade {escape(grade)}</b>: {escape(first)}</p>" if grade else f"<p>{escape(first)}</p>"
     return head + rows_html(report.to_dicts()) + details("as the program prints it", text_html(report.text))
@@ -79,9 +84,11 @@ def report_html(report: Report) -> str:
 def runs_html(runs: Runs) -> str:
     """Returns a row for each workload, machine and kernel: how many runs, and the means of what decides."""
     groups: "dict[tuple[str, ...], list[dict[str, Any]]]" = {}
-    for row in runs.to_dicts():
+    table = runs.table()
+    for row in table.to_dicts():
         groups.setdefault((row["workload"], row["machine"], row["scale"], row["kernel"]), []).append(row)
-    measures = [name for name in runs.table().columns[8:] if name != "unfinished"]
+    # The measures follow what says which run it is, and how it ended.
+    measures = [name for name in table.columns[table.columns.index("ended") + 1 :] if name != "unfinished"]
     shown: "list[dict[str, Any]]" = []
     for (workload, machine, scale, kernel), rows in groups.items():
         one: "dict[str, Any]" = {"workload": workload, "machine": machine, "scale": scale, "kernel": kernel, "runs": len(rows)}
@@ -174,7 +181,7 @@ def _add_note(error: Error, note: str) -> None:
 def attach() -> None:
     """Gives the classes of the extension module what is written in Python."""
     setattr(Error, "add_note", _add_note)  # noqa: B010
-    shown: "list[tuple[type, Callable[..., str]]]" = [(Report, report_html), (Runs, runs_html), (Table, lambda table: rows_html(table.to_dicts()))]
+    shown: "list[tuple[type, Callable[..., str]]]" = [(Report, report_html), (Runs, runs_html), (Table, table_html)]
     for of, show in shown:
         setattr(of, "_repr_html_", show)  # noqa: B010
     for of in (Table, Report, Runs, Events):
