@@ -4,6 +4,7 @@ import json
 import shutil
 import subprocess
 import sys
+import threading
 from concurrent.futures import Future, ProcessPoolExecutor, ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -103,6 +104,14 @@ def test_a_recording_is_replayed(tmp_path: Path) -> None:
     assert (tmp_path / "replays.jsonl").read_text(encoding="utf-8").count("\n") >= 1
     with pytest.raises(pageblock.Error, match="there is no knob 'swappiness'; a replay of a recording obeys vm.min_free_kbytes, "):
         pageblock.tune(path, out=tmp_path / "other", objectives="spread", knobs=["swappiness"])
+
+
+def test_a_search_over_a_recording_is_stopped(tmp_path: Path) -> None:
+    stop = threading.Event()
+    stop.set()
+    search: dict[str, Any] = {"out": tmp_path, "trials": 2, "batch": 2, "knobs": ["min_free_kbytes"], "objectives": "spread", "stop": stop}
+    with pytest.raises(pageblock.Error, match="stopped, as the event that was given as stop was set"):
+        pageblock.tune(Path(__file__).parents[3] / "recordings/debian-6.12-640m", **search)
 
 
 def test_a_search_answers_for_no_other_recording_under_the_same_path(tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ from typing import Any, Protocol, TypeAlias, Union
 
 from ._pageblock import Error
 
-__all__ = ["Bar", "Progress", "Stop", "begin", "check"]
+__all__ = ["Bar", "Progress", "Stop", "begin", "check", "look"]
 
 # The shortest time between two lines of progress, seconds.
 SAY_EVERY = 1.0
@@ -80,3 +80,9 @@ def check(progress: Progress, stop: "Stop | None") -> None:
         raise Error(f"progress {progress!r}: allowed: True, False, None, tqdm")
     if stop is not None and not callable(getattr(stop, "is_set", None)):
         raise Error(f"stop {stop!r}: allowed: an event with is_set, None")
+
+
+def look(stop: "Stop | None") -> None:
+    """Raises `Error` if the event is set."""
+    if stop is not None and stop.is_set():
+        raise Error("stopped, as the event that was given as stop was set")

@@ -74,12 +74,8 @@ def _on(work: Sweep, executor: Executor, own: "Mapping[str, Workload]", bar: _pr
         of = own.get(json.loads(cell)["workload"]) if own else None
         return (cell,) if of is None else (cell, of)
 
-    def look() -> None:
-        if stop is not None and stop.is_set():
-            raise Error("stopped, as the event that was given as stop was set")
-
     cells = ((at, call(cell)) for at, cell in work.to_do())
-    for at, row in completed(executor, cast("Callable[..., str]", sweep_run), cells, look):
+    for at, row in completed(executor, cast("Callable[..., str]", sweep_run), cells, lambda: _progress.look(stop)):
         work.take(at, row)
         bar.update(1)
 

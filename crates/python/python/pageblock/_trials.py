@@ -8,8 +8,10 @@ from concurrent.futures import Executor, ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, Protocol
 
+from . import _progress
 from ._calls import completed
 from ._pageblock import Error, Kernel, Workload, write_text
+from ._progress import Stop
 from ._recordings import Sent, opened, shared
 from ._sweep import sweep
 
@@ -41,7 +43,7 @@ class Simulations:
         executor: "Executor | None",
         jobs: "int | None",
         own: "Workload | None" = None,
-        stop: Any = None,
+        stop: "Stop | None" = None,
     ) -> None:
         self.cell, self.out, self.executor, self.jobs, self.own, self.stop = cell, out, executor, jobs, own, stop
         # Those of the search, and those that judge its answer.
@@ -69,8 +71,8 @@ class Simulations:
 class Replays:
     """Replays of a recording, which have no seeds; a line of a journal each."""
 
-    def __init__(self, path: str, out: Path, executor: "Executor | None", jobs: "int | None") -> None:
-        self.given, self.executor, self.jobs = shared(path, executor), executor, jobs
+    def __init__(self, path: str, out: Path, executor: "Executor | None", jobs: "int | None", stop: "Stop | None" = None) -> None:
+        self.given, self.executor, self.jobs, self.stop = shared(path, executor), executor, jobs, stop
         self.search_seeds, self.held_out = [0], [0]
         self.subject = opened(path).name
         self.journal = out / "replays.jsonl"
@@ -95,7 +97,7 @@ class Replays:
         calls = ((kernel, (self.given, kernel)) for kernel in kernels)
         try:
             with self.journal.open("a", encoding="utf-8") as journal:
-                for kernel, line in completed(executor, replay_one, calls, lambda: None):
+                for kernel, line in completed(executor, replay_one, calls, lambda: _progress.look(self.stop)):
                     journal.write(line + "\n")
                     journal.flush()
                     self.done[kernel] = json.loads(line)
