@@ -1,12 +1,12 @@
 """Arguments of the functions that are written in Python: read as those of the extension module, with the same words."""
 
 import os
-from collections.abc import Iterable, Mapping
-from typing import Any
+from collections.abc import Iterable, Mapping, Sized
+from typing import Any, SupportsIndex, cast
 
 from ._pageblock import Error, Kernel, machine_text, own_workload, scale_text, seed_list
 
-__all__ = ["choice", "count", "flag", "jobs", "kernel_texts", "listed", "machine_texts", "path", "plain_grid", "scale_texts", "seeds", "texts", "workload_name", "wrong"]
+__all__ = ["count", "jobs", "listed", "path", "plain_grid", "seeds", "texts", "workload_name", "wrong"]
 
 
 def wrong(name: str, value: object, allowed: str) -> Error:
@@ -36,13 +36,6 @@ def seeds(name: str, value: object, first: int = 1) -> "list[int]":
     return seed_list(value, first, name)
 
 
-def flag(name: str, value: object) -> "bool | None":
-    """Returns a truth value, or None."""
-    if value is None or isinstance(value, bool):
-        return value
-    raise wrong(name, value, "True, False, None")
-
-
 def path(name: str, value: object) -> str:
     """Returns a path as text."""
     try:
@@ -54,21 +47,13 @@ def path(name: str, value: object) -> str:
     return text
 
 
-def choice(name: str, value: object, allowed: "tuple[str, ...]") -> str:
-    """Returns one of these texts."""
-    if isinstance(value, str) and value in allowed:
-        return value
-    raise Error(f"{name} {value!r}: allowed: {', '.join(allowed)}")
-
-
 def listed(name: str, value: object, allowed: str) -> "list[Any]":
     """Returns the values of a list or an array, or the single one."""
     if isinstance(value, (str, bytes, os.PathLike, Kernel)) or not isinstance(value, Iterable):
         return [value]
     if isinstance(value, Mapping):
-        raise wrong(name, value, allowed)
-    values: "list[Any]" = list(value)  # pyright: ignore[reportUnknownArgumentType]
-    return values
+        raise wrong(name, cast(object, value), allowed)
+    return list(cast(Any, value))
 
 
 def texts(name: str, value: object, allowed: str) -> "list[str]":
@@ -102,14 +87,19 @@ def scale_texts(value: object) -> "list[str]":
     return [scale_text(one) for one in listed("scales", value, "fractions of at most 1")]
 
 
-def _switches(value: object) -> "dict[str, list[Any]]":
+def _mapped(name: str, value: object, allowed: str) -> "Mapping[object, object]":
+    """Returns a dict."""
     if not isinstance(value, Mapping):
-        raise wrong("switches", value, "a dict of lists: {'placement': ['linux', 'packed']}")
+        raise wrong(name, value, allowed)
+    return cast("Mapping[object, object]", value)
+
+
+def _switches(value: object) -> "dict[str, list[Any]]":
     read: "dict[str, list[Any]]" = {}
-    for name, values in value.items():  # pyright: ignore[reportUnknownVariableType]
+    for name, values in _mapped("switches", value, "a dict of lists: {'placement': ['linux', 'packed']}").items():
         if not isinstance(name, str):
-            raise wrong("switches", name, "names of switches()")  # pyright: ignore[reportUnknownArgumentType]
-        read[name] = [_plain(name, one) for one in listed(name, values, "a list of values")]  # pyright: ignore[reportUnknownArgumentType]
+            raise wrong("switches", name, "names of switches()")
+        read[name] = [_plain(name, one) for one in listed(name, values, "a list of values")]
     return read
 
 
@@ -126,18 +116,16 @@ SINGLE = ("workload", "kernel", "machine", "scale", "seed")
 
 
 def _single(value: object) -> "dict[str, Any]":
-    if not isinstance(value, Mapping):
-        raise wrong("runs", value, "dicts with workload, kernel, machine, scale, seed")
     read: "dict[str, Any]" = {}
-    for name, one in value.items():  # pyright: ignore[reportUnknownVariableType]
-        if name not in SINGLE:
+    for name, one in _mapped("runs", value, "dicts with workload, kernel, machine, scale, seed").items():
+        if not isinstance(name, str) or name not in SINGLE:
             raise Error(f"runs: there is no key {name!r}; there are {', '.join(SINGLE)}")
         if name == "seed":
-            read[name] = count("seed", one, 0)  # pyright: ignore[reportUnknownArgumentType]
+            read[name] = count("seed", one, 0)
         elif name == "workload":
-            read[name] = workload_name(one)  # pyright: ignore[reportUnknownArgumentType]
+            read[name] = workload_name(one)
         else:
-            read[str(name)] = {"kernel": kernel_texts, "machine": machine_texts, "scale": scale_texts}[str(name)](one)[0]
+            read[name] = {"kernel": kernel_texts, "machine": machine_texts, "scale": scale_texts}[name](one)[0]
     return read
 
 
@@ -158,7 +146,7 @@ def plain_grid(grid: "Mapping[str, Any]") -> "dict[str, Any]":
             raise Error(f"grid: there is no key {name!r}; there are {', '.join(KEYS)}")
         if name == "seeds":
             # A number of seeds stays one: a grid of too many runs is refused with its number.
-            read[name] = count("seeds", value) if hasattr(type(value), "__index__") and not hasattr(value, "__len__") else seed_list(value)
+            read[name] = count("seeds", value) if isinstance(value, SupportsIndex) and not isinstance(value, Sized) else seed_list(value)
         elif name == "switches":
             read[name] = _switches(value)
         elif name == "runs":
