@@ -58,9 +58,10 @@ def tune(
 ) -> Tuned:
     """Searches for the settings of a kernel under which a workload does best, and returns what it found.
 
-    `of` is a name of `workloads()`, a `Workload` of your own or `module:name` of one, or the path of a recording, which is replayed; `kernel` the kernel, for a recording by default the
-    recorded one; `objectives` one or several of `huge-pages`, `stalls`, `work`, `spread`, `unmovable`, `small-blocks`: with several the
-    answer is from the Pareto front, the best in the first objective that is not worse than the default in another, or trial `pick`.
+    `of` is a name of `workloads()`, a `Workload` of your own or `module:name` of one, or the path of a recording, which is replayed; `kernel`
+    the kernel, for a recording by default the recorded one; `objectives` one or several of `huge-pages`, `stalls`, `work`, `spread`,
+    `unmovable`, `small-blocks`: with several the answer is from the Pareto front, the best in the first objective that is not worse than
+    the default in another, or trial `pick`.
 
     `over` is `"sysctls"` (those that exist on this kernel, and the settings of huge pages) or `"switches"` (of the allocator's policy);
     `knobs` names those to change instead. `trials` settings are proposed, `batch` at a time, by Optuna's TPE with this `seed`: the same
@@ -76,24 +77,18 @@ def tune(
     wanted = measures(texts("objectives", objectives, "names of objectives"))
     trials, batch = count("trials", trials, most=MOST), count("batch", batch, most=MOST)
     seed, at_a_time = count("seed", seed, 0, 2**32 - 1), jobs_of(jobs)
-    search = seeds_of("seeds", seeds)
-    judges = seeds_of("held_out", held_out, max(search) + 1)
-    both = [one for one in judges if one in search]
-    if both:
-        raise Error(f"held_out: seed {both[0]} is one of the search; those that judge take no part in it")
+    search, judges = _two_sets(seeds, held_out)
     pick = None if pick is None else count("pick", pick, 0)
     _progress.check(progress, stop)
-    own = own_workload(of) if isinstance(of, (str, Workload)) and not os.path.exists(of if isinstance(of, str) else "") else None
-    of = own.name if own is not None else path("of", of)
-    replayed = own is None and _is_recording(of)
+    of, own, replayed = _subject(of)
     knobs = None if knobs is None else texts("knobs", knobs, "names of knobs")
     if kernel is None and not replayed:
         raise Error("a kernel is missing: linux-6.12, for example")
     base = recorded_kernel(of) if kernel is None else Kernel(kernel)
-    chosen = space(base, over, knobs, replayed)
     cell = {"workload": of, "scale": scale_text(scale)}
     if machine is not None:
         cell["machine"] = machine_text(machine)
+    chosen = space(base, over, knobs, replayed)
     if not replayed:
         _check({**cell, "kernel": base.name}, own)
         chosen = [_possible(knob, base, cell, own) for knob in chosen]
@@ -110,7 +105,7 @@ def tune(
     with engine(executor, at_a_time) as found:
         _open(folder, head)
         if replayed:
-            runner: Runner = Replays(of, folder, found, at_a_time)
+            runner: Runner = Replays(of, folder, found, at_a_time, stop)
         else:
             runner = Simulations(cell, folder, (search, judges), found, at_a_time, own, stop)
         searched = _Search(optuna, runner, base, chosen, wanted, seed)
@@ -276,13 +271,26 @@ def _optuna() -> Any:
         raise Error("tuning needs Optuna: pip install 'pageblock[tune]'") from error
 
 
-def _is_recording(of: "str | os.PathLike[str]") -> bool:
+def _two_sets(seeds: "int | Iterable[int]", held_out: "int | Iterable[int]") -> "tuple[list[int], list[int]]":
+    """Returns the seeds of the search, and those that judge its answer."""
+    search = seeds_of("seeds", seeds)
+    judges = seeds_of("held_out", held_out, max(search) + 1)
+    both = [one for one in judges if one in search]
+    if both:
+        raise Error(f"held_out: seed {both[0]} is one of the search; those that judge take no part in it")
+    return search, judges
+
+
+def _subject(of: "str | os.PathLike[str] | Workload") -> "tuple[str, Workload | None, bool]":
+    """Returns the name of a workload or the path of a recording, the workload if it is the user's own, and whether it is a recording."""
+    own = own_workload(of) if isinstance(of, Workload) or (isinstance(of, str) and not os.path.exists(of)) else None
+    if own is not None:
+        return own.name, own, False
+    name = path("of", of)
     names = [str(row["workload"]) for row in workloads().to_dicts()]
-    if os.fspath(of) in names:
-        return False
-    if not Path(of).exists():
-        raise Error(f"there is no workload and no recording '{os.fspath(of)}'; there are {', '.join(names)}")
-    return True
+    if name not in names and not Path(name).exists():
+        raise Error(f"there is no workload and no recording '{name}'; there are {', '.join(names)}")
+    return name, None, name not in names
 
 
 def _said(seeds: "list[int]", first: int) -> "int | list[int]":
@@ -300,12 +308,12 @@ def _check(cell: "Mapping[str, str]", own: "Workload | None") -> None:
 def _possible(knob: Knob, kernel: Kernel, cell: "Mapping[str, str]", own: "Workload | None") -> Knob:
     """Returns a knob without the values that this machine cannot have, and with the one that the kernel has."""
     if isinstance(knob.values, range):
-        own = int(knob.default(kernel))
-        low, high = min(knob.values.start, own), max(knob.values.stop, own)
+        usual = int(knob.default(kernel))
+        low, high = min(knob.values.start, usual), max(knob.values.stop, usual)
         return knob.with_values(range(low, high, knob.values.step), knob.log and low > 0)
     values: "list[str | int]" = []
-    usual = own.machine if own is not None else _machine_of(cell["workload"])
-    most = memory_kib(cell.get("machine", usual)) // MIN_FREE_PART
+    machine = own.machine if own is not None else _machine_of(cell["workload"])
+    most = memory_kib(cell.get("machine", machine)) // MIN_FREE_PART
     for value in knob.values:
         if knob.switch == "min_free_kbytes" and value != DEFAULT and int(value) > most:
             continue
