@@ -9,12 +9,10 @@ use pageblock_measure::compare::comparable;
 use pageblock_measure::compare::full::FullComparison;
 use pageblock_measure::compare::published::Table;
 use pageblock_measure::run::policies::Policies;
-use pageblock_measure::{EventUnit, Origin, Run};
-use pageblock_simulate::workload;
+use pageblock_measure::{Origin, Run};
 
 use crate::error::{Result, bail};
-use crate::policy::NamedPolicy;
-use crate::published;
+use crate::{by_name, published};
 
 /// Returns the runs of a file: of saved runs, with what older versions did not save, or of a table, such as the folder of a sweep.
 ///
@@ -29,17 +27,7 @@ pub fn load_file(file: &Path) -> Result<Vec<Run>> {
     if loaded.is_empty() {
         bail!("{}: the file contains no runs", file.display());
     }
-    for run in &mut loaded {
-        // Of a policy file only the name is known.
-        run.extfrag_unit = run.extfrag_unit.or_else(|| {
-            NamedPolicy::parse(&run.policy).ok().map(|named| EventUnit::of(&named.policy))
-        });
-        if run.tables.is_none()
-            && let Some(workload) = workload::find(&run.workload)
-        {
-            run.tables = Some(workload::tables(workload)?);
-        }
-    }
+    by_name::complete(&mut loaded)?;
     Ok(loaded)
 }
 

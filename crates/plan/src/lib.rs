@@ -7,6 +7,7 @@
 
 #[cfg(feature = "full")]
 pub mod bisect;
+mod by_name;
 mod cache;
 pub mod compare;
 pub mod doctor;

@@ -13,14 +13,13 @@ use arrow_schema::DataType;
 use pageblock_kernel::Switch;
 use pageblock_measure::catalogue::Measure;
 use pageblock_measure::value::ended::Ended;
-use pageblock_measure::{EventUnit, Origin, Run};
-use pageblock_simulate::workload;
+use pageblock_measure::{Origin, Run};
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 
 use super::columns::{IDENTITY, measures_of};
 use super::journal::{JOURNAL, RESULT};
+use crate::by_name;
 use crate::error::{Error, Place, Result, bail};
-use crate::policy::NamedPolicy;
 
 /// Reports whether a path is that of a table: a Parquet file, or the folder of a sweep.
 #[must_use]
@@ -88,7 +87,7 @@ fn read(batch: &RecordBatch, runs: &mut Vec<Run>) -> Result<()> {
             Some(text) => Ok(text.clone()),
             None => bail!("row {}: {name} is null", first + row),
         };
-        let mut run = Run {
+        runs.push(Run {
             policy: needed(&kernels, "kernel")?,
             workload: needed(&workloads, "workload")?,
             machine: place(&needed(&machines, "machine")?, scales[row].as_deref()),
@@ -97,10 +96,9 @@ fn read(batch: &RecordBatch, runs: &mut Vec<Run>) -> Result<()> {
             ended: ended[row].as_deref().map(end).transpose()?,
             origin: origin(origins[row].as_deref())?,
             ..Run::default()
-        };
-        described(&mut run, runs[first..].last())?;
-        runs.push(run);
+        });
     }
+    by_name::complete(&mut runs[first..])?;
     measured(batch, first, &mut runs[first..])
 }
 
@@ -128,21 +126,6 @@ fn origin(word: Option<&str>) -> Result<Origin> {
         Some(origin) => Ok(origin),
         None => bail!("origin '{word}': allowed: simulated, replayed, real"),
     }
-}
-
-/// Sets what is known of a run's kernel and workload; the run before may have the same.
-fn described(run: &mut Run, before: Option<&Run>) -> Result<()> {
-    let unit =
-        |policy: &str| NamedPolicy::parse(policy).ok().map(|named| EventUnit::of(&named.policy));
-    run.extfrag_unit = match before {
-        Some(before) if before.policy == run.policy => before.extfrag_unit,
-        _ => unit(&run.policy),
-    };
-    run.tables = match before {
-        Some(before) if before.workload == run.workload => before.tables.clone(),
-        _ => workload::find(&run.workload).map(workload::tables).transpose()?,
-    };
-    Ok(())
 }
 
 /// Sets the measures and the counters of the runs of a batch, whose first row has this number in the table.
