@@ -2,6 +2,7 @@
 
 use pageblock_measure::Run;
 use pageblock_measure::compare::common::Options;
+use pageblock_measure::compare::full::FullComparison;
 use pageblock_measure::compare::published::Table;
 use pageblock_plan::compare::{compared, load, published_table};
 use pageblock_report::chosen::Tables;
@@ -13,12 +14,30 @@ use crate::{Verdict, output};
 
 pub(crate) fn run(args: &CompareArgs) -> anyhow::Result<Verdict> {
     let format = RunFormat::new(args.json, args.published)?;
-    let runs = load(&args.files, args.force)?;
-    let published = if args.published { Some(published_table(&runs)?) } else { None };
+    let groups = load(&args.files, args.force)?;
+    if format == RunFormat::Runs {
+        output::print(&pageblock_measure::run::saved::to_json(&groups.concat()))?;
+        return Ok(Verdict::Yes);
+    }
     let options = Options { stars: args.stars.into(), ..Options::default() };
-    let tables = Tables::parse(&args.tables.tables);
-    output::print(&text(runs, format, &tables, &options, published)?)?;
+    let compare = |runs: Vec<Run>| {
+        let published = args.published.then(|| published_table(&runs)).transpose()?;
+        compared(runs, &options, published)
+    };
+    let comparisons = groups.into_iter().map(compare).collect::<Result<Vec<_>, _>>()?;
+    output::print(&printed(&comparisons, format, &Tables::parse(&args.tables.tables)))?;
     Ok(Verdict::Yes)
+}
+
+/// Prints comparisons, one after the other.
+fn printed(comparisons: &[FullComparison], format: RunFormat, tables: &Tables) -> String {
+    match format {
+        RunFormat::Comparison => json::one_or_several(comparisons),
+        _ => {
+            let texts: Vec<String> = comparisons.iter().map(|of| tables.print(of)).collect();
+            texts.join("\n")
+        }
+    }
 }
 
 /// Prints runs, or their comparison, with the `published` table beside it. Seeds that not every policy ran are
@@ -33,9 +52,5 @@ pub(crate) fn text(
     if format == RunFormat::Runs {
         return Ok(pageblock_measure::run::saved::to_json(&runs));
     }
-    let comparison = compared(runs, options, published)?;
-    Ok(match format {
-        RunFormat::Comparison => json::to_json(&comparison),
-        _ => tables.print(&comparison),
-    })
+    Ok(printed(&[compared(runs, options, published)?], format, tables))
 }

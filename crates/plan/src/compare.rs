@@ -20,7 +20,7 @@ use crate::{by_name, published};
 /// If the file cannot be read, or has no runs.
 pub fn load_file(file: &Path) -> Result<Vec<Run>> {
     #[cfg(feature = "full")]
-    if crate::sweep::is_table(file) {
+    if is_table(file) {
         return crate::sweep::runs_of_file(file);
     }
     let mut loaded = pageblock_measure::run::saved::load(file)?;
@@ -31,12 +31,52 @@ pub fn load_file(file: &Path) -> Result<Vec<Run>> {
     Ok(loaded)
 }
 
-/// Returns the runs of all sources, each with its name: files, for one. They must be the same in everything but policy
-/// and seed; with `force` they lose what differs.
+/// The runs of sources, each with its name: files, for one.
+pub type Sources = Vec<(String, Vec<Run>)>;
+
+/// Reports whether a file is a table of runs, which may have several workloads and machines.
+#[must_use]
+pub fn is_table(file: &Path) -> bool {
+    #[cfg(feature = "full")]
+    return crate::sweep::is_table(file);
+    #[cfg(not(feature = "full"))]
+    return false;
+}
+
+/// Returns the runs of sources that are compared with each other: all of them, or if some are `tables` and nothing is
+/// forced, those of each workload and machine, in the order in which these first occur.
 ///
 /// # Errors
-/// If the runs cannot be compared, or one is given twice.
-pub fn gather(sources: Vec<(String, Vec<Run>)>, force: bool) -> Result<Vec<Run>> {
+/// If the runs of a group cannot be compared, or one is given twice.
+pub fn groups(sources: Sources, tables: bool, force: bool) -> Result<Vec<Vec<Run>>> {
+    let groups = if tables && !force { by_place(sources) } else { vec![sources] };
+    groups.into_iter().map(|group| gather(group, force)).collect()
+}
+
+/// Splits the runs of each source by workload and machine.
+fn by_place(sources: Sources) -> Vec<Sources> {
+    let mut groups: Vec<((String, String), Sources)> = Vec::new();
+    for (name, runs) in sources {
+        for run in runs {
+            let is_place = |(workload, machine): &(String, String)| {
+                *workload == run.workload && *machine == run.machine
+            };
+            let at = groups.iter().position(|(of, _)| is_place(of)).unwrap_or_else(|| {
+                groups.push(((run.workload.clone(), run.machine.clone()), Vec::new()));
+                groups.len() - 1
+            });
+            match groups[at].1.last_mut() {
+                Some((of, runs)) if *of == name => runs.push(run),
+                _ => groups[at].1.push((name.clone(), vec![run])),
+            }
+        }
+    }
+    groups.into_iter().map(|(_, group)| group).collect()
+}
+
+/// Returns the runs of all sources. They must be the same in everything but policy and seed; with `force` they lose what
+/// differs.
+fn gather(sources: Sources, force: bool) -> Result<Vec<Run>> {
     let (mut runs, mut names): (Vec<Run>, Vec<String>) = Default::default();
     for (name, of_source) in sources {
         for run in of_source {
@@ -68,13 +108,14 @@ pub fn gather(sources: Vec<(String, Vec<Run>)>, force: bool) -> Result<Vec<Run>>
     Ok(runs)
 }
 
-/// Returns the runs of files, as [`gather`] does.
+/// Returns the runs of files, as [`groups`] does.
 ///
 /// # Errors
-/// If a file cannot be read, and those of [`gather`].
-pub fn load(files: &[PathBuf], force: bool) -> Result<Vec<Run>> {
+/// If a file cannot be read, and those of [`groups`].
+pub fn load(files: &[PathBuf], force: bool) -> Result<Vec<Vec<Run>>> {
     let named = |file: &PathBuf| Ok((file.display().to_string(), load_file(file)?));
-    gather(files.iter().map(named).collect::<Result<_>>()?, force)
+    let sources = files.iter().map(named).collect::<Result<_>>()?;
+    groups(sources, files.iter().any(|file| is_table(file)), force)
 }
 
 /// Compares runs, with the `published` table beside them. Seeds that not every policy ran are excluded.
@@ -109,8 +150,8 @@ pub fn published_table(runs: &[Run]) -> Result<&'static Table> {
 /// Returns the index of a run with the same policy and seed as an earlier one.
 #[must_use]
 pub fn given_twice(runs: &[Run]) -> Option<usize> {
-    let same = |a: &Run, b: &Run| a.seed == b.seed && a.policy == b.policy;
-    (1..runs.len()).find(|&at| runs[..at].iter().any(|run| same(run, &runs[at])))
+    let mut seen = BTreeSet::new();
+    runs.iter().position(|run| !seen.insert((run.seed, run.policy.as_str())))
 }
 
 /// Returns the runs of the seeds that every policy ran.

@@ -7,11 +7,11 @@ use pageblock_measure::compare::common::Options;
 use pageblock_measure::compare::full::FullComparison;
 use pageblock_measure::run::policies::Policies;
 use pageblock_measure::statistics::multiops::StarRule;
-use pageblock_plan::compare::{compared, gather, load_file, published_table};
+use pageblock_plan::compare::{compared, groups, is_table, load_file, published_table};
 use pageblock_plan::error::Error;
-use pageblock_plan::sweep::{is_table, runs_of};
+use pageblock_plan::sweep::runs_of;
 use pageblock_report::chosen::Tables;
-use pageblock_report::json::to_json;
+use pageblock_report::json::one_or_several;
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 
@@ -149,32 +149,7 @@ pub(crate) fn compare(
         sources.push((name, runs));
         tabular |= is_table;
     }
-    let groups = if tabular && !force { by_place(sources) } else { vec![sources] };
-    let gathered: Result<Vec<Vec<Run>>, Error> =
-        groups.into_iter().map(|group| gather(group, force)).collect();
-    compare_groups(py, gathered.map_err(failed)?, wanted)
-}
-
-/// The runs of sources, each with its name.
-type Named = Vec<(String, Vec<Run>)>;
-
-/// Splits the runs of each source by workload and machine, in the order in which these first occur.
-fn by_place(sources: Named) -> Vec<Named> {
-    let mut groups: Vec<((String, String), Named)> = Vec::new();
-    for (name, runs) in sources {
-        for run in runs {
-            let place = (run.workload.clone(), run.machine.clone());
-            let at = groups.iter().position(|(of, _)| *of == place).unwrap_or_else(|| {
-                groups.push((place, Vec::new()));
-                groups.len() - 1
-            });
-            match groups[at].1.last_mut() {
-                Some((of, runs)) if *of == name => runs.push(run),
-                _ => groups[at].1.push((name.clone(), vec![run])),
-            }
-        }
-    }
-    groups.into_iter().map(|(_, group)| group).collect()
+    compare_groups(py, groups(sources, tabular, force).map_err(failed)?, wanted)
 }
 
 /// Compares the runs of each group among themselves.
@@ -192,11 +167,7 @@ pub(crate) fn compare_groups(
             summaries.push((place.unwrap_or_default(), comparison.summary.clone()));
             compared.push(comparison);
         }
-        let json = match &compared[..] {
-            [one] => to_json(one),
-            several => to_json(several),
-        };
-        Ok((texts.join("\n"), json, summaries))
+        Ok((texts.join("\n"), one_or_several(&compared), summaries))
     })?;
     Report::new(py, text, json, run_tables::summaries(&summaries)?)
 }

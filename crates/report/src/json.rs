@@ -2,6 +2,15 @@
 
 use serde::Serialize;
 
+/// Returns the JSON of one value, or of several as an array.
+#[must_use]
+pub fn one_or_several<T: Serialize>(values: &[T]) -> String {
+    match values {
+        [one] => to_json(one),
+        several => to_json(several),
+    }
+}
+
 /// Returns the value as indented JSON, with a newline at the end. Numbers that are not finite become null.
 ///
 /// # Panics

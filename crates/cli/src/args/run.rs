@@ -74,7 +74,7 @@ pub(crate) struct TablesArgs {
 
 #[derive(clap::Args, Debug)]
 pub(crate) struct CompareArgs {
-    /// Files of saved runs; the first policy is the baseline
+    /// Files of saved runs, or tables and folders of sweeps; the first policy is the baseline
     #[arg(value_name = "RUN", required = true)]
     pub(crate) files: Vec<PathBuf>,
     /// Compare what the runs have in common, even if workload, machine or scale differ

@@ -1,6 +1,6 @@
 //! `pageblock sweep`: a table of a grid.
 
-use crate::{file, pageblock, refuses};
+use crate::{compares, file, pageblock, prints, refuses};
 
 const GRID: &str = "workloads = [\"hugealloc-short\"]\nkernels = [\"linux-6.9\", \"linux-6.10\"]\nscales = [\"1/64\"]\nseeds = 2\n";
 
@@ -25,6 +25,34 @@ fn a_grid_is_run_once_and_gives_one_table() {
     let _ = std::fs::remove_dir_all(&other);
     pageblock(&format!("sweep {grid} -o {other}"));
     assert_eq!(std::fs::read(std::path::Path::new(&other).join("runs.parquet")).unwrap(), table);
+}
+
+#[test]
+fn each_workload_of_a_sweep_is_compared() {
+    let two = GRID.replace("[\"hugealloc-short\"]", "[\"hugealloc-short\", \"netperf-udp\"]");
+    let grid = file("two.toml", &two);
+    let out = grid.with_extension("sweep");
+    let _ = std::fs::remove_dir_all(&out);
+    pageblock(&format!("sweep {}", grid.display()));
+    let out = out.display();
+    let each: Vec<String> = ["hugealloc-short", "netperf-udp"]
+        .map(|workload| {
+            let saved = grid.with_extension(format!("{workload}.json"));
+            let _ = std::fs::remove_file(&saved);
+            let policies = "--policy linux-6.9 --policy linux-6.10";
+            compares(&format!(
+                "run {workload} {policies} --scale 1/64 --seeds 2 --save {}",
+                saved.display()
+            ))
+        })
+        .to_vec();
+    assert_eq!(prints(&format!("compare {out}")), each.join("\n"));
+    let json = prints(&format!("compare --json=comparison {out}"));
+    let json: serde_json::Value = serde_json::from_str(&json).unwrap();
+    assert_eq!(json.as_array().map(Vec::len), Some(2));
+    let runs = prints(&format!("compare --json=runs {out}"));
+    let runs: serde_json::Value = serde_json::from_str(&runs).unwrap();
+    assert_eq!(runs.as_array().map(Vec::len), Some(8));
 }
 
 #[test]
