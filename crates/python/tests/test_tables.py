@@ -1,6 +1,7 @@
 """Tables of sweeps in other libraries, and what a comparison makes of them."""
 
 import json
+import pickle
 import time
 from pathlib import Path
 from typing import Any
@@ -74,6 +75,13 @@ def test_what_a_query_leaves_is_compared_from_any_baseline(folder: Path) -> None
         pageblock.compare(frame.head(0))
     with pytest.raises(pageblock.Error, match="policy linux-6.9,nofragment=off,watermark_boost_factor=0 with seed 1 is given twice"):
         pageblock.compare(frame, frame)
+
+
+def test_saved_runs_of_a_table_keep_its_measures(folder: Path, expected: "list[dict[str, Any]]", tmp_path: Path) -> None:
+    runs = pageblock.load(folder)
+    runs.save(tmp_path / "runs.json")
+    assert pageblock.compare(tmp_path / "runs.json").to_dicts() == expected
+    assert pickle.loads(pickle.dumps(runs)).to_dicts() == runs.to_dicts()
 
 
 def test_columns_say_what_they_are(folder: Path) -> None:

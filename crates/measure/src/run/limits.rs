@@ -33,6 +33,11 @@ pub(crate) fn check(run: &Run) -> Result<(), String> {
     for samples in run.samples.values() {
         samples.iter().try_for_each(|&sample| small("samples", sample))?;
     }
+    if let Some(wrong) =
+        run.measured.values().find(|value| !(0.0..=COUNT_MAX as f64).contains(value))
+    {
+        return Err(format!("measured: {wrong}; allowed: 0 to 2^48"));
+    }
     if let Some(ended) = &run.ended {
         small("ended", ended.at_ms)?;
         small("ended", ended.since_ms)?;
@@ -128,6 +133,9 @@ mod tests {
         run.free_blocks.insert("Normal".into(), vec![0; 17]);
         assert!(text(&run).unwrap_err().contains("17 orders"));
         run.free_blocks.clear();
+        run.measured.set("mixed-pageblocks", -1.0);
+        assert_eq!(text(&run).unwrap_err(), "a.json: run 1: measured: -1; allowed: 0 to 2^48");
+        run.measured.retain(|_| false);
         run.history = Some(History { times_us: vec![2, 1], ..History::default() });
         assert!(text(&run).unwrap_err().contains("before the one above"));
     }

@@ -101,8 +101,8 @@ pub struct Run {
     /// The history of its memory, if it was asked for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub history: Option<History>,
-    /// Values that a table of runs kept without what they are computed from; files of runs have none.
-    #[serde(skip)]
+    /// Values of measures of a run that comes from a table, which does not have what they are computed from.
+    #[serde(default, skip_serializing_if = "Measured::is_empty")]
     pub measured: Measured,
 }
 

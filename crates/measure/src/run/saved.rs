@@ -144,6 +144,7 @@ mod tests {
         let reproduced = Reproduced { decisions, grade: Some(Grade::B), ..Reproduced::default() };
         run.certificate = Some(Certified::Reproduced(Box::new(reproduced)));
         run.origin = Origin::Replayed;
+        run.measured.set("mixed-pageblocks", 4.25);
         assert_eq!(run.unusable_free_index["Normal"], [0, 500, 500]);
         let path = scratch("round-trip.json");
         save(&path, &[run.clone(), example()]).unwrap();
