@@ -35,12 +35,13 @@ pub fn load_file(file: &Path) -> Result<Vec<Run>> {
 pub type Sources = Vec<(String, Vec<Run>)>;
 
 /// Reports whether a file is a table of runs, which may have several workloads and machines.
-#[must_use]
-pub fn is_table(file: &Path) -> bool {
-    #[cfg(feature = "full")]
-    return crate::sweep::is_table(file);
-    #[cfg(not(feature = "full"))]
-    return false;
+#[cfg(feature = "full")]
+pub use crate::sweep::is_table;
+
+/// A small build reads no tables.
+#[cfg(not(feature = "full"))]
+const fn is_table(_file: &Path) -> bool {
+    false
 }
 
 /// Returns the runs of sources that are compared with each other: all of them, or if some are `tables` and nothing is
