@@ -347,7 +347,7 @@ fn nothing_is_run_if_runs_cannot_be_saved() {
     };
     refused("/nowhere/runs.json", "No such file or directory\n");
     refused("/", "is a directory\n");
-    refuses(&run("--policy linux-4.20 --jobs 0"), "error: --jobs 0: at least one ");
+    refuses(&run("--policy linux-4.20 --jobs 0"), "error: --jobs 0: allowed: 1 or more");
 }
 
 #[test]
