@@ -183,6 +183,9 @@ pub(crate) enum Command {
     #[cfg(feature = "full")]
     #[command(after_help = report::PLOT_HELP)]
     Plot(report::PlotArgs),
+    /// Replay and draw the recording that is part of the program: what the tools show, in ten seconds
+    #[cfg(feature = "full")]
+    Demo(report::DemoArgs),
     /// Measure how fast the allocator is, and how often verdicts are wrong
     #[command(subcommand)]
     Bench(crate::bench::args::BenchCommand),

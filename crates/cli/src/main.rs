@@ -10,6 +10,7 @@ use std::io::ErrorKind;
 use std::process::ExitCode;
 
 use clap::Parser;
+use clap::error::{ContextKind, ContextValue};
 use pageblock_plan::error::line;
 
 mod args;
@@ -17,6 +18,8 @@ mod bench;
 #[cfg(feature = "full")]
 mod bisect;
 mod compare;
+#[cfg(feature = "full")]
+mod demo;
 mod doctor;
 mod explain;
 #[cfg(feature = "full")]
@@ -30,6 +33,7 @@ mod machines;
 mod manual;
 mod metrics;
 mod output;
+mod overview;
 mod plan;
 #[cfg(feature = "full")]
 mod plot;
@@ -70,6 +74,11 @@ pub(crate) enum Verdict {
 }
 
 fn main() -> ExitCode {
+    if std::env::args_os().len() < 2 {
+        // A closed pipe is not a failure of it.
+        let _ = output::print(overview::TEXT);
+        return ExitCode::SUCCESS;
+    }
     let args = match Args::try_parse() {
         Ok(args) => args,
         Err(error) => return usage(&error),
@@ -118,6 +127,8 @@ fn run(args: Args) -> anyhow::Result<Verdict> {
         Command::Report(args) => report::run(&args),
         #[cfg(feature = "full")]
         Command::Plot(args) => plot::run(&args),
+        #[cfg(feature = "full")]
+        Command::Demo(args) => demo::run(&args),
         #[cfg(not(feature = "full"))]
         Command::Other(words) => anyhow::bail!(
             "there is no command '{}' in a build without default features; cargo build --release has all",
@@ -147,11 +158,22 @@ fn usage(error: &clap::Error) -> ExitCode {
     let text = error.to_string();
     let first = text.split("\n\n").next().unwrap_or_default();
     // Without a subcommand clap prints its whole help as the error.
-    let line = if first.starts_with("error: ") {
+    let mut line = if first.starts_with("error: ") {
         first.split_whitespace().collect::<Vec<_>>().join(" ")
     } else {
-        "error: a command is missing".to_owned()
+        overview::missing(std::env::args_os().skip(1))
     };
+    // The most similar one is the last.
+    for similar in [ContextKind::SuggestedSubcommand, ContextKind::SuggestedArg] {
+        let name = match error.get(similar) {
+            Some(ContextValue::String(name)) => Some(name),
+            Some(ContextValue::Strings(names)) => names.last(),
+            _ => None,
+        };
+        if let Some(name) = name {
+            line += &format!("; similar is {name}");
+        }
+    }
     output::note(&format!("{line} (see --help)\n"));
     ExitCode::from(2)
 }

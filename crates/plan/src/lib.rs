@@ -31,6 +31,8 @@ pub mod run;
 pub mod sequential;
 pub mod session;
 #[cfg(feature = "full")]
+pub mod shipped;
+#[cfg(feature = "full")]
 pub mod subjects;
 #[cfg(feature = "full")]
 pub mod sweep;

@@ -45,6 +45,16 @@ pub(crate) struct PlotArgs {
     pub(crate) at: f64,
 }
 
+#[derive(clap::Args, Debug)]
+pub(crate) struct DemoArgs {
+    /// The page to write
+    #[arg(short, long, value_name = "FILE", default_value = "pageblock-demo.html")]
+    pub(crate) out: PathBuf,
+    /// Write the recording to this folder instead, which must not exist, for other commands to read
+    #[arg(long, value_name = "FOLDER", conflicts_with = "out")]
+    pub(crate) extract: Option<PathBuf>,
+}
+
 /// What a picture shows.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
 pub(crate) enum Kind {

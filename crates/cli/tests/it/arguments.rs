@@ -4,8 +4,13 @@ use crate::{pageblock, prints, refuses};
 
 #[test]
 fn wrong_usage_is_one_line() {
-    refuses("", "error: a command is missing (see --help)");
+    refuses(
+        "policy",
+        "error: a command is missing: pageblock policy list | show | diff (see --help)",
+    );
     refuses("polish", "error: unrecognized subcommand 'polish'");
+    refuses("replya", "error: unrecognized subcommand 'replya'; similar is replay (see --help)\n");
+    refuses("doctor --jsom", "error: unexpected argument '--jsom' found; similar is --json (see");
     refuses("verify", "error: the following required arguments were not provided: <RECORDING>");
     refuses("replay", "error: the following required arguments were not provided: <RECORDING>");
     refuses(
@@ -19,7 +24,8 @@ fn wrong_usage_is_one_line() {
 fn plans_are_checked_before_work_starts() {
     refuses(
         "verify /nowhere",
-        "error: recording /nowhere does not exist; a recording is a .pbrec, a folder ",
+        "error: recording /nowhere does not exist; a recording is a .pbrec, a folder with start/ and events, or a \
+         capture; `pageblock record` makes one, ",
     );
     refuses("verify /dev/null", "error: recording /dev/null is no folder or file; ");
     refuses("verify / --min-shape 99", "error: --min-shape 99 is not a share from 0 to 1");

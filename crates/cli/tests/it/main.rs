@@ -3,6 +3,7 @@
 mod arguments;
 mod bench;
 mod bisect;
+mod demo;
 mod docs;
 mod doctor;
 mod explain;

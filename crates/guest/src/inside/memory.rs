@@ -160,7 +160,7 @@ struct DmaHeapRequest {
 /// Takes a buffer from the system's heap of DMA-BUF.
 pub(crate) fn dma_buffer(bytes: u64) -> io::Result<OwnedFd> {
     // `_IOWR('H', 0, struct dma_heap_allocation_data)`.
-    const ALLOCATE: libc::c_ulong = 0xc018_4800;
+    const ALLOCATE: libc::Ioctl = 0xc018_4800_u32 as libc::Ioctl;
     let heap = File::options().read(true).write(true).open("/dev/dma_heap/system")?;
     let flags = (libc::O_RDWR | libc::O_CLOEXEC) as u32;
     let mut request = DmaHeapRequest { len: bytes, fd: 0, fd_flags: flags, heap_flags: 0 };
