@@ -15,6 +15,9 @@ use crate::{Verdict, output};
 pub(crate) fn run(args: &CompareArgs) -> anyhow::Result<Verdict> {
     let format = RunFormat::new(args.json, args.published)?;
     let groups = load(&args.files, args.force)?;
+    if let Some(folder) = &args.mmtests {
+        pageblock_plan::mmtests::write(&groups.concat(), folder)?;
+    }
     if format == RunFormat::Runs {
         output::print(&pageblock_measure::run::saved::to_json(&groups.concat()))?;
         return Ok(Verdict::Yes);

@@ -20,15 +20,6 @@ use crate::message::{Files, Measured, Message};
 use crate::qemu::Accelerator;
 use crate::workload::GuestWorkload;
 
-/// Counters of `/proc/vmstat` whose names begin as those of levels do.
-const COUNTED: [&str; 5] = [
-    "nr_vmscan_write",
-    "nr_vmscan_immediate_reclaim",
-    "nr_dirtied",
-    "nr_written",
-    "nr_throttled_written",
-];
-
 /// Samples that are times and stand in a table of iterations.
 const TIMES: [&str; 1] = ["hugealloc-time"];
 
@@ -134,9 +125,7 @@ impl Subject<'_> {
             let stat = VmStat::read(self.input(files, "vmstat")?);
             Ok(stat.map_err(|error| self.wrong("vmstat", error))?.0.into_iter().collect())
         };
-        let all = read(end)?.since(&read(start)?);
-        let count = |name: &str| !name.starts_with("nr_") || COUNTED.contains(&name);
-        Ok(all.iter().filter(|(name, _)| count(name)).collect())
+        Ok(read(end)?.since(&read(start)?).without_levels())
     }
 
     /// Sets the state of memory at the end.

@@ -12,9 +12,10 @@ use pageblock_measure::run::policies::Policies;
 use pageblock_measure::{Origin, Run};
 
 use crate::error::{Result, bail};
-use crate::{by_name, published};
+use crate::{by_name, mmtests, published};
 
-/// Returns the runs of a file: of saved runs, with what older versions did not save, or of a table, such as the folder of a sweep.
+/// Returns the runs of a file: of saved runs, with what older versions did not save, or of a table, such as the folder of a sweep, or of
+/// a folder of mmtests.
 ///
 /// # Errors
 /// If the file cannot be read, or has no runs.
@@ -22,6 +23,9 @@ pub fn load_file(file: &Path) -> Result<Vec<Run>> {
     #[cfg(feature = "full")]
     if is_table(file) {
         return crate::sweep::runs_of_file(file);
+    }
+    if mmtests::is_folder(file) {
+        return mmtests::runs(file);
     }
     let mut loaded = pageblock_measure::run::saved::load(file)?;
     if loaded.is_empty() {

@@ -21,6 +21,7 @@ pub mod jobs;
 pub mod log;
 pub mod logs;
 pub mod machines;
+pub mod mmtests;
 pub mod own;
 pub mod policy;
 pub mod program;

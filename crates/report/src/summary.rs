@@ -381,7 +381,8 @@ pub fn can_decide(policies: usize, primary: usize, seeds: usize) -> Option<Strin
     let needed = runs_needed(tests);
     let level = LEVEL / tests.max(1) as f64;
     let least = pageblock_measure::statistics::rank_sum::least_p(seeds, seeds);
-    let what = format!("{seeds} seeds for {policies} policies and {primary} primary measures");
+    let many = if primary == 1 { "" } else { "s" };
+    let what = format!("{seeds} seeds for {policies} policies and {primary} primary measure{many}");
     match (tests, seeds >= needed) {
         (0, _) => None,
         (_, true) => Some(format!(

@@ -74,7 +74,7 @@ pub(crate) struct TablesArgs {
 
 #[derive(clap::Args, Debug)]
 pub(crate) struct CompareArgs {
-    /// Files of saved runs, or tables and folders of sweeps; the first policy is the baseline
+    /// Files of saved runs, tables and folders of sweeps, or folders of mmtests (work/log); the first policy is the baseline
     #[arg(value_name = "RUN", required = true)]
     pub(crate) files: Vec<PathBuf>,
     /// Compare what the runs have in common, even if workload, machine or scale differ
@@ -86,6 +86,9 @@ pub(crate) struct CompareArgs {
     /// Also print the published table
     #[arg(long)]
     pub(crate) published: bool,
+    /// Also write the runs as mmtests keeps them in work/log, for its compare-mmtests.pl
+    #[arg(long, value_name = "FOLDER")]
+    pub(crate) mmtests: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) tables: TablesArgs,
     /// Print JSON: the list of runs, or their comparison (docs/json.md); with --published the comparison

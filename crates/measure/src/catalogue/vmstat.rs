@@ -167,7 +167,7 @@ impl Op {
                 Some(Value::Real(percent(sum(part)?, sum(of)?).unwrap_or(none)))
             }
             Velocity(name) => {
-                let ms = counters.get(names::SIMULATED_ELAPSED_MS).filter(|&ms| ms > 0)?;
+                let ms = names::elapsed_ms(counters).filter(|&ms| ms > 0)?;
                 Some(Value::Real(sum(name)? as f64 * 1000.0 / ms as f64))
             }
             FileWrites => {

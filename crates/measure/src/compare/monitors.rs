@@ -8,6 +8,7 @@ use crate::catalogue::{Measure, vmstat};
 use crate::run::Run;
 use crate::run::policies::Policies;
 use crate::statistics::stats;
+use crate::value::counters::Counters;
 use crate::value::names;
 
 /// A row of a monitor.
@@ -22,13 +23,11 @@ pub struct MonitorRow {
 /// Returns the times of mmtests' Duration block, in seconds. Empty if no run has them.
 #[must_use]
 pub fn duration(policies: &Policies<'_>) -> Vec<MonitorRow> {
-    let times = [
-        ("User", names::SIMULATED_USER_MS),
-        ("System", names::SIMULATED_SYSTEM_MS),
-        ("Elapsed", names::SIMULATED_ELAPSED_MS),
-    ];
-    let seconds = |name, run: &Run| Some(run.counters.get(name)? as f64 / 1000.0);
-    let row = |(label, name)| row(policies, label, &|run| seconds(name, run));
+    type Time = fn(&Counters) -> Option<u64>;
+    let times: [(&str, Time); 3] =
+        [("User", names::user_ms), ("System", names::system_ms), ("Elapsed", names::elapsed_ms)];
+    let seconds = |time: Time, run: &Run| Some(time(&run.counters)? as f64 / 1000.0);
+    let row = |(label, time)| row(policies, label, &|run| seconds(time, run));
     times.into_iter().filter_map(row).collect()
 }
 

@@ -4,6 +4,15 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+/// Counters of `/proc/vmstat` whose names begin as those of levels do.
+const COUNTED: [&str; 5] = [
+    "nr_vmscan_write",
+    "nr_vmscan_immediate_reclaim",
+    "nr_dirtied",
+    "nr_written",
+    "nr_throttled_written",
+];
+
 /// Counts by name, sorted by name.
 ///
 /// The names are those of `/proc/vmstat`, of tracepoints, or of [`crate::value::names`].
@@ -68,6 +77,13 @@ impl Counters {
         };
         Self(self.0.iter().filter_map(between).collect())
     }
+
+    /// Keeps what `/proc/vmstat` counts, and drops its levels, such as `nr_free_pages`, which say nothing of a time.
+    #[must_use]
+    pub fn without_levels(mut self) -> Self {
+        self.0.retain(|name, _| !name.starts_with("nr_") || COUNTED.contains(&name.as_str()));
+        self
+    }
 }
 
 impl<N: Into<String>> FromIterator<(N, u64)> for Counters {
@@ -85,5 +101,12 @@ mod tests {
         let start = Counters::from_iter([("nr_free_pages", 90), ("pgfault", 5), ("old", 1)]);
         let end = Counters::from_iter([("nr_free_pages", 80), ("pgfault", 12), ("new", 1)]);
         assert_eq!(end.since(&start), Counters::from_iter([("pgfault", 7)]));
+    }
+
+    #[test]
+    fn levels_are_told_from_counts() {
+        let all = Counters::from_iter([("nr_dirty", 3), ("nr_dirtied", 9), ("pgfault", 7)]);
+        let counts = Counters::from_iter([("nr_dirtied", 9), ("pgfault", 7)]);
+        assert_eq!(all.without_levels(), counts);
     }
 }

@@ -5,6 +5,8 @@
 use pageblock::frame::Order;
 use pageblock::mobility::Migratetype;
 
+use crate::value::counters::Counters;
+
 /// Requests, served or failed (tracepoint).
 pub const MM_PAGE_ALLOC: &str = "mm_page_alloc";
 /// Blocks freed (tracepoint).
@@ -51,6 +53,31 @@ pub const SIMULATED_USER_MS: &str = "simulated_user_ms";
 pub const SIMULATED_SYSTEM_MS: &str = "simulated_system_ms";
 /// Elapsed time of the workload, simulated, in milliseconds.
 pub const SIMULATED_ELAPSED_MS: &str = "simulated_elapsed_ms";
+
+/// User time of a real run's programs, in milliseconds.
+pub const USER_MS: &str = "user_ms";
+/// System time of a real run's programs, in milliseconds.
+pub const SYSTEM_MS: &str = "system_ms";
+/// Elapsed time of a real run, in milliseconds.
+pub const ELAPSED_MS: &str = "elapsed_ms";
+
+/// Returns the user time of programs, simulated or real, in milliseconds.
+#[must_use]
+pub fn user_ms(counters: &Counters) -> Option<u64> {
+    counters.get(SIMULATED_USER_MS).or_else(|| counters.get(USER_MS))
+}
+
+/// Returns the system time of programs, simulated or real, in milliseconds.
+#[must_use]
+pub fn system_ms(counters: &Counters) -> Option<u64> {
+    counters.get(SIMULATED_SYSTEM_MS).or_else(|| counters.get(SYSTEM_MS))
+}
+
+/// Returns the elapsed time of a workload, simulated or real, in milliseconds.
+#[must_use]
+pub fn elapsed_ms(counters: &Counters) -> Option<u64> {
+    counters.get(SIMULATED_ELAPSED_MS).or_else(|| counters.get(ELAPSED_MS))
+}
 
 /// Returns the counter of pageblocks of this type at the end: `blocks_Movable`.
 #[must_use]
