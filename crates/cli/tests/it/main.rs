@@ -25,6 +25,7 @@ mod recordings;
 mod repeat;
 mod runs;
 mod scenarios;
+mod steps;
 mod sweep;
 mod switches;
 mod tune;

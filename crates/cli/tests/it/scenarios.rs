@@ -23,12 +23,15 @@ use pageblock::zone::Geometry;
 use pageblock_kernel::Named;
 use pageblock_measure::Tally;
 
-use crate::programs;
+use crate::{programs, steps};
 
 /// Returns the event hash of a scenario under a kernel.
 pub(crate) fn hash(scenario: &str, kernel: &str) -> String {
     if let Some(hash) = programs::hash(scenario, kernel) {
         return hash;
+    }
+    if scenario == "steps" {
+        return steps::hash(kernel);
     }
     let policy = Named::parse(kernel).unwrap_or_else(|error| panic!("{error}")).kernel.allocator;
     match scenario {

@@ -381,6 +381,21 @@ switches! {
             /// From 4.12 here (Linux: 5.10).
             On = "on",
         } = SkippedGivesUp::Off,
+        /// Requests that may not do I/O and so cannot compact (order of attempts from 4.8).
+        without_io: WithoutIo {
+            /// Up to 6.8: they are treated as others; without a check against an endless loop of costly ones.
+            AsOthers = "as_others",
+            /// From 6.9 (803de9000f33; also in 6.1.y): they do not begin with compaction, and costly ones do not retry.
+            NoCompaction = "no_compaction",
+        } = WithoutIo::AsOthers,
+        // With `__GFP_NORETRY`, as the first attempt at a huge page is.
+        /// A request for one node gives up after compaction failed (order of attempts from 4.8).
+        thisnode_gives_up: ThisnodeGivesUp {
+            /// Up to 6.18: it reclaims once.
+            Off = "off",
+            /// From 6.19 (9c9828d3ead6; also in 5.10.y, 6.1.y, 6.12.y, 6.18.y): it does not reclaim.
+            On = "on",
+        } = ThisnodeGivesUp::Off,
         /// The last highatomic block is given back before reclaim is given up (order of attempts from 4.8).
         force_unreserve: ForceUnreserve {
             /// Up to 4.8; here up to 4.11.
@@ -408,9 +423,18 @@ switches! {
         defrag_blocks: DefragBlocks {
             /// Up to 7.2.
             Off = "off",
-            /// From 7.3 and in 7.2.13: they do, and when others are allowed the count of failures starts over (7.2.13: goes on).
+            /// From 7.3 and in 7.2.13.
             On = "on",
         } = DefragBlocks::Off,
+        // Of `defrag_blocks`.
+        /// Retries of requests that work for whole pageblocks.
+        defrag_retries: DefragRetries {
+            /// In 7.2.13 (and 7.3-rc7): those of the requested order.
+            Request = "request",
+            /// From 7.3: no progress counts, order 0 compacts again, and where compaction was skipped others are allowed,
+            /// for which the counts start over.
+            Block = "block",
+        } = DefragRetries::Request,
     }
     number {
         /// Largest order for which `hybrid` takes the smallest block.

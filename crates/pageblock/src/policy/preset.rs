@@ -228,7 +228,7 @@ presets! {
     /// compaction targets: no block with a free page of the wanted order
     V6_8 = "linux-6.8", V6_7 {};
     /// the last before freelist hygiene (the baseline of its series)
-    V6_9 = "linux-6.9", V6_8 {};
+    V6_9 = "linux-6.9", V6_8 { without_io: WithoutIo::NoCompaction, };
     /// freelist hygiene: a list has the type of its blocks
     V6_10 = "linux-6.10", V6_9 {
         claim_rule: ClaimRule::TypesAgree,
@@ -266,6 +266,7 @@ presets! {
     V6_19 = "linux-6.19", V6_18 {
         pcp_free: PcpFree::FreeCountWholeBlocks,
         merge_rule: MergeRule::RetypeAll,
+        thisnode_gives_up: ThisnodeGivesUp::On,
     };
     /// one loop in the slow path; highatomic before CPU lists are refilled
     V7_2 = "linux-7.2", V6_19 {
@@ -276,17 +277,21 @@ presets! {
     V7_3 = "linux-7.3", V7_2 {
         reserve: Reserve::HighatomicBelowLow,
         defrag_blocks: DefragBlocks::On,
+        defrag_retries: DefragRetries::Block,
     };
     /// 6.1.192: reserve flags of 6.3, two CPU lists for huge pages
     DEBIAN_6_1 = "debian-6.1", V6_1 {
         pcp_free: PcpFree::FreeHighScaled,
         wmark_check: WmarkCheck::FlagsCombine,
         pcp_thp_lists: PcpThpLists::Two,
+        without_io: WithoutIo::NoCompaction,
+        thisnode_gives_up: ThisnodeGivesUp::On,
     };
     /// 6.12.107: claim and steal of 6.15, retyping of 6.19
     DEBIAN_6_12 = "debian-6.12", V6_12 {
         fallback_pick: FallbackPick::ClaimThenSteal,
         merge_rule: MergeRule::RetypeAll,
+        thisnode_gives_up: ThisnodeGivesUp::On,
     };
     /// 7.2.13: defrag_mode reclaims and compacts for whole pageblocks
     DEBIAN_7_2 = "debian-7.2", V7_2 { defrag_blocks: DefragBlocks::On, };

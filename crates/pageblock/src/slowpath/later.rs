@@ -8,7 +8,10 @@ use super::{
 use crate::base::alloc_flags::AllocFlags;
 use crate::base::mobility::Migratetype;
 use crate::base::request::Gfp;
-use crate::policy::{CompactFirst, ForceUnreserve, Reserve, SkippedGivesUp, Slowpath, WmarkCheck};
+use crate::policy::{
+    CompactFirst, DefragRetries, ForceUnreserve, Reserve, SkippedGivesUp, Slowpath,
+    ThisnodeGivesUp, WithoutIo, WmarkCheck,
+};
 
 impl SlowPath<'_> {
     pub(super) fn start_later(&mut self) -> Step {
@@ -67,9 +70,15 @@ impl SlowPath<'_> {
     fn compacts_first(&self) -> bool {
         let kernel_block = self.demand.order > 0 && self.demand.migratetype != Migratetype::Movable;
         self.has(Gfp::DIRECT_RECLAIM)
+            && !self.cannot_compact()
             && reserve_flags(self.policy, self.demand.gfp, &self.caller).is_none()
             && (self.demand.is_costly()
                 || (kernel_block && self.policy.compact_first == CompactFirst::KernelBlocks))
+    }
+
+    /// Returns whether the slow path knows that the request may not compact, for want of I/O.
+    fn cannot_compact(&self) -> bool {
+        self.policy.without_io == WithoutIo::NoCompaction && !self.has(Gfp::IO)
     }
 
     /// Decides what follows once everything that is free of cost was tried.
@@ -96,7 +105,8 @@ impl SlowPath<'_> {
         if self.round == Round::CompactFirst {
             return self.after_compact_first_round();
         }
-        if self.has(Gfp::NORETRY) || (self.demand.is_costly() && !self.has(Gfp::RETRY_MAYFAIL)) {
+        let retries = self.has(Gfp::RETRY_MAYFAIL) && !self.cannot_compact();
+        if self.has(Gfp::NORETRY) || (self.demand.is_costly() && !retries) {
             return self.nopage();
         }
         self.reclaim_retry()
@@ -104,15 +114,15 @@ impl SlowPath<'_> {
 
     fn after_compact_first_round(&mut self) -> Step {
         let noretry = self.has(Gfp::NORETRY);
+        // From 7.2 on orders that are not costly do so too, and what compaction found does not matter.
         let third = self.is_third_generation();
-        if third && noretry && self.has(Gfp::THISNODE) {
+        let light = noretry && (third || self.demand.is_costly());
+        let gives_up = self.policy.thisnode_gives_up == ThisnodeGivesUp::On;
+        let thisnode = gives_up && self.has(Gfp::THISNODE);
+        if light && (thisnode || (!third && self.compaction_is_hopeless())) {
             return self.nopage();
         }
-        let light = noretry && self.demand.is_costly();
-        if light && self.compaction_is_hopeless() {
-            return self.nopage();
-        }
-        if light || (third && noretry) { self.retry() } else { self.start_loop() }
+        if light { self.retry() } else { self.start_loop() }
     }
 
     fn compaction_is_hopeless(&self) -> bool {
@@ -125,7 +135,7 @@ impl SlowPath<'_> {
 
     /// Asks whether reclaim should be retried (`should_reclaim_retry`).
     fn reclaim_retry(&mut self) -> Step {
-        if self.reclaimed > 0 && !self.demand.is_costly() {
+        if self.reclaimed > 0 && !self.demand.is_costly() && !self.retries_for_block() {
             self.no_progress_loops = 0;
         } else {
             self.no_progress_loops += 1;
@@ -151,11 +161,14 @@ impl SlowPath<'_> {
     /// Linux: before 6.8 a request without IO, which cannot compact, was not excluded and could loop forever. 4.8 has
     /// no limit here: it always retries orders that are not costly.
     pub(super) fn compact_retry(&mut self) -> Step {
-        let possible = self.demand.order > 0 && self.has(Gfp::IO) && !self.caller.fatal_signal;
+        let for_block = self.retries_for_block();
+        let compacts = for_block || self.demand.order > 0;
+        let possible = compacts && self.has(Gfp::IO) && !self.caller.fatal_signal;
         if self.reclaimed == 0 || !possible {
             return self.drop_nofragment_or_oom();
         }
         match self.compacted.0 {
+            CompactResult::Skipped if for_block => return self.drop_nofragment_or_oom(),
             CompactResult::Skipped => {
                 let flags = self.flags;
                 return self.go(At::CompactRetry, Step::CompactRetry { flags });
@@ -181,6 +194,13 @@ impl SlowPath<'_> {
         self.retry()
     }
 
+    /// Returns whether reclaim and compaction work for more than the request, and retries know it: reclaim reports
+    /// progress where compaction could do the rest, though it has freed nothing.
+    fn retries_for_block(&self) -> bool {
+        self.policy.defrag_retries == DefragRetries::Block
+            && self.effort_order() != self.demand.order
+    }
+
     fn compact_retries_max(&self) -> u32 {
         if self.demand.is_costly() { MAX_RETRIES / 4 } else { MAX_RETRIES }
     }
@@ -194,9 +214,9 @@ impl SlowPath<'_> {
     }
 
     pub(super) fn after_drop(&mut self) -> Step {
-        let promoted = self.effort_order() != self.demand.order;
+        let for_block = self.retries_for_block();
         self.flags = self.flags.without(AllocFlags::NOFRAGMENT);
-        if promoted {
+        if for_block {
             // Only the search for whole blocks has failed so far.
             self.no_progress_loops = 0;
             self.compaction_retries = 0;

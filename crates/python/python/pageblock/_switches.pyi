@@ -44,10 +44,13 @@ class Switches(TypedDict, total=False):
     oom_spares_mayfail: bool
     compact_first: Literal["costly", "kernel_blocks"]
     skipped_gives_up: bool
+    without_io: Literal["as_others", "no_compaction"]
+    thisnode_gives_up: bool
     force_unreserve: bool
     oom_reserve: Literal["all", "half"]
     highatomic_high: Literal["all", "with_high"]
     defrag_blocks: bool
+    defrag_retries: Literal["request", "block"]
     hybrid_threshold: int
     min_free_kbytes: int
     min_free_kbytes_max: int
@@ -293,6 +296,12 @@ class SwitchAttributes:
     def skipped_gives_up(self) -> bool:
         """Light retries give up after compaction was skipped (order of attempts from 4.8)."""
     @property
+    def without_io(self) -> Literal["as_others", "no_compaction"]:
+        """Requests that may not do I/O and so cannot compact (order of attempts from 4.8)."""
+    @property
+    def thisnode_gives_up(self) -> bool:
+        """A request for one node gives up after compaction failed (order of attempts from 4.8)."""
+    @property
     def force_unreserve(self) -> bool:
         """The last highatomic block is given back before reclaim is given up (order of attempts from 4.8)."""
     @property
@@ -304,6 +313,9 @@ class SwitchAttributes:
     @property
     def defrag_blocks(self) -> bool:
         """Whole pageblocks as the aim of reclaim under vm.defrag_mode."""
+    @property
+    def defrag_retries(self) -> Literal["request", "block"]:
+        """Retries of requests that work for whole pageblocks."""
     @property
     def hybrid_threshold(self) -> int:
         """Largest order for which `hybrid` takes the smallest block."""

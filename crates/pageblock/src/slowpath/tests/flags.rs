@@ -165,14 +165,43 @@ fn g3_huge_page_on_one_node_does_not_reclaim() {
     let thisnode = Gfp(NORETRY_THP.0 | Gfp::THISNODE.0);
     let start = "try Min|CPUSET|CMA: none\n compact 9 Async: complete\n try Min|CPUSET|CMA: none\n";
     check("linux-7.2", thisnode, 9, &format!("{start} Fail"));
-    check(
-        "linux-7.2",
-        NORETRY_THP,
-        9,
-        &format!(
-            "{start} try Min|CPUSET|CMA: none\n reclaim 9: 0\n compact 9 Async: skipped\n Fail"
-        ),
-    );
+    let once = "try Min|CPUSET|CMA: none\n reclaim 9: 0\n compact 9 Async: skipped\n Fail";
+    check("linux-7.2", NORETRY_THP, 9, &format!("{start} {once}"));
+    // Skipped or deferred compaction is no reason to fail there.
+    for result in ["skipped", "deferred"] {
+        let start = format!("try Min|CPUSET|CMA: none\n compact 9 Async: {result}\n");
+        check("linux-7.2", NORETRY_THP, 9, &format!("{start} {once}"));
+        check("linux-7.2", thisnode, 9, &format!("{start} Fail"));
+        check("linux-6.19", NORETRY_THP, 9, &format!("{start} Fail"));
+    }
+}
+
+#[test]
+fn g2_huge_page_on_one_node_does_not_reclaim_from_6_19() {
+    let thisnode = Gfp(NORETRY_THP.0 | Gfp::THISNODE.0);
+    let start = "try Min|CPUSET|CMA: none\n compact 9 Async: complete\n try Min|CPUSET|CMA: none\n";
+    for name in ["linux-6.19", "debian-6.1", "debian-6.12"] {
+        check(name, thisnode, 9, &format!("{start} Fail"));
+    }
+    let reclaims = format!("{start} try Min|CPUSET|CMA: none\n reclaim 9: 0");
+    for name in ["linux-6.1", "linux-6.12", "linux-6.18", "linux-6.19,thisnode_gives_up=off"] {
+        check(name, thisnode, 9, &reclaims);
+    }
+    check("linux-6.19", NORETRY_THP, 9, &reclaims);
+}
+
+#[test]
+fn from_6_9_requests_without_io_do_not_count_on_compaction() {
+    let gfp = Gfp(Gfp::GFP_KERNEL.0 & !(Gfp::IO.0 | Gfp::FS.0) | Gfp::RETRY_MAYFAIL.0);
+    let attempt = "wake 4: done\n try Min|CPUSET|KSWAPD: none\n";
+    let reclaim = "reclaim 4: 9\n try Min|CPUSET|KSWAPD: none\n unreserve: no\n DrainAll: done
+        try Min|CPUSET|KSWAPD: none\n compact 4 SyncLight: skipped\n";
+    let first = format!("{attempt} compact 4 Async: skipped\n {attempt}");
+    check("linux-6.8", gfp, 4, &format!("{first} {reclaim} reclaimable? 1: yes\n {attempt}"));
+    for name in ["linux-6.9", "debian-6.1"] {
+        check(name, gfp, 4, &format!("{attempt} {attempt} {reclaim} Fail"));
+    }
+    check("linux-7.2", gfp, 4, &format!("{attempt} {reclaim} Fail"));
 }
 
 #[test]
@@ -195,6 +224,58 @@ fn g3_73_works_for_whole_blocks_while_it_may_not_break_any() {
         reclaimable? 1: yes
         wake 9: done",
     );
+}
+
+/// A round under `defrag_mode` in which reclaim reports progress and compaction ends as `result` says.
+fn block_round(priority: &str, result: &str, loops: u32) -> String {
+    let attempt = "try Min|CPUSET|NOFRAGMENT|KSWAPD: none\n";
+    let after = if result == "skipped" { "" } else { attempt };
+    format!(
+        "wake 9: done\n {attempt} reclaim 9: 1\n {attempt} unreserve: no\n DrainAll: done\n {attempt}
+        compact 9 {priority}: {result}\n {after} reclaimable? {loops}: "
+    )
+}
+
+#[test]
+fn g3_73_counts_no_progress_of_requests_that_work_for_whole_blocks() {
+    let light = |loops| block_round("SyncLight", "complete", loops);
+    let kernel = |name| format!("{name},nofragment=defrag_mode");
+    let seventeenth: String = (1..=16).map(|loops| light(loops) + "yes\n").collect();
+    // The 17th round ends the retries of reclaim, and raises the priority of compaction, of order 0 too.
+    let last = light(17).replace("reclaimable? 17: ", "unreserve all: no\n");
+    let full = block_round("SyncFull", "complete", 18).replace("reclaimable? 18: ", "");
+    let script = format!("{seventeenth} {last} {full} unreserve all: no\n DropNofragment: done");
+    check(&kernel("linux-7.3"), Gfp::GFP_KERNEL, 0, &script);
+    // Where compaction was skipped, others are allowed at once.
+    let skipped = block_round("SyncLight", "skipped", 1);
+    let drops = "no\n unreserve all: no\n DropNofragment: done\n";
+    check(&kernel("linux-7.3"), Gfp::GFP_KERNEL, 0, &format!("{skipped}{drops}"));
+    // 7.2.13 counts as for the request: there is no end as long as reclaim reports progress.
+    let endless: String =
+        (0..40).map(|_| block_round("SyncLight", "complete", 0) + "yes\n").collect();
+    check(&kernel("debian-7.2"), Gfp::GFP_KERNEL, 0, &endless);
+    let order_0 = block_round("SyncLight", "complete", 0) + drops;
+    check(&kernel("debian-7.2"), Gfp::GFP_KERNEL, 0, &order_0);
+}
+
+#[test]
+fn g3_73_starts_its_counts_over_when_others_are_allowed() {
+    let rounds = |first: u32| {
+        let round = |loops| {
+            format!(
+                "wake 9: done\n try Min|CPUSET|NOFRAGMENT|KSWAPD: none\n reclaim 9: 0
+                compact 9 SyncLight: skipped\n reclaimable? {loops}: "
+            )
+        };
+        let drop = "no\n unreserve all: no\n DropNofragment: done";
+        format!(
+            "{}yes\n {}{drop}\n wake 9: done\n try Min|CPUSET|KSWAPD: none\n reclaim 0: 0\n reclaimable? {first}: yes",
+            round(1),
+            round(2)
+        )
+    };
+    check("linux-7.3,nofragment=defrag_mode", Gfp::GFP_KERNEL, 0, &rounds(1));
+    check("debian-7.2,nofragment=defrag_mode", Gfp::GFP_KERNEL, 0, &rounds(3));
 }
 
 #[test]
