@@ -20,6 +20,11 @@
 #[cfg(any(test, loom, shuttle, feature = "rmw"))]
 extern crate std;
 
+/// The example of the readme is tested.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+mod readme {}
+
 mod access;
 mod api;
 mod base;

@@ -11,19 +11,19 @@ use crate::text::read_text;
 
 /// The machines included in the program.
 const KNOWN: &[(&str, &str)] = &[
-    ("skylake-1s", include_str!("../../../machines/skylake-1s.toml")),
-    ("haswell-2s", include_str!("../../../machines/haswell-2s.toml")),
-    ("small-4g", include_str!("../../../machines/small-4g.toml")),
-    ("small-1g", include_str!("../../../machines/small-1g.toml")),
-    ("numa-8g", include_str!("../../../machines/numa-8g.toml")),
-    ("single-4g", include_str!("../../../machines/single-4g.toml")),
-    ("weiner-1g8", include_str!("../../../machines/weiner-1g8.toml")),
-    ("phone-3g", include_str!("../../../machines/phone-3g.toml")),
-    ("phone-3g-kill", include_str!("../../../machines/phone-3g-kill.toml")),
-    ("chromebook-4g", include_str!("../../../machines/chromebook-4g.toml")),
-    ("phone-2g8", include_str!("../../../machines/phone-2g8.toml")),
-    ("skylake-1s-guest", include_str!("../../../machines/skylake-1s-guest.toml")),
-    ("guest-640m", include_str!("../../../machines/guest-640m.toml")),
+    ("skylake-1s", include_str!("../machines/skylake-1s.toml")),
+    ("haswell-2s", include_str!("../machines/haswell-2s.toml")),
+    ("small-4g", include_str!("../machines/small-4g.toml")),
+    ("small-1g", include_str!("../machines/small-1g.toml")),
+    ("numa-8g", include_str!("../machines/numa-8g.toml")),
+    ("single-4g", include_str!("../machines/single-4g.toml")),
+    ("weiner-1g8", include_str!("../machines/weiner-1g8.toml")),
+    ("phone-3g", include_str!("../machines/phone-3g.toml")),
+    ("phone-3g-kill", include_str!("../machines/phone-3g-kill.toml")),
+    ("chromebook-4g", include_str!("../machines/chromebook-4g.toml")),
+    ("phone-2g8", include_str!("../machines/phone-2g8.toml")),
+    ("skylake-1s-guest", include_str!("../machines/skylake-1s-guest.toml")),
+    ("guest-640m", include_str!("../machines/guest-640m.toml")),
 ];
 
 /// The size limit of a machine file, above that of 1024 nodes with two ranges and a comment each.

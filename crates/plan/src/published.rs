@@ -10,12 +10,12 @@ use crate::error::{Result, bail};
 const FILES: &[(&str, &str)] = &[
     (
         "fragmentation-avoidance.toml",
-        include_str!("../../../published/fragmentation-avoidance.toml"),
+        include_str!("../published/fragmentation-avoidance.toml"),
     ),
-    ("high-order-pcp-lists.toml", include_str!("../../../published/high-order-pcp-lists.toml")),
-    ("fair-zones.toml", include_str!("../../../published/fair-zones.toml")),
-    ("freelist-hygiene.toml", include_str!("../../../published/freelist-hygiene.toml")),
-    ("sparing-orders-2-and-3.toml", include_str!("../../../published/sparing-orders-2-and-3.toml")),
+    ("high-order-pcp-lists.toml", include_str!("../published/high-order-pcp-lists.toml")),
+    ("fair-zones.toml", include_str!("../published/fair-zones.toml")),
+    ("freelist-hygiene.toml", include_str!("../published/freelist-hygiene.toml")),
+    ("sparing-orders-2-and-3.toml", include_str!("../published/sparing-orders-2-and-3.toml")),
 ];
 
 static TABLES: LazyLock<Vec<Table>> = LazyLock::new(|| {

@@ -11,7 +11,7 @@ pub const NAME: &str = "debian-6.12-640m";
 
 macro_rules! files {
     ($($file:literal),+ $(,)?) => {
-        &[$(($file, include_bytes!(concat!("../../../recordings/debian-6.12-640m/", $file)))),+]
+        &[$(($file, include_bytes!(concat!("../recordings/debian-6.12-640m/", $file)))),+]
     };
 }
 
