@@ -172,3 +172,28 @@ fn installed_library_is_found_by_pkg_config() {
     let output = succeeded(Command::new(&program).env("LD_LIBRARY_PATH", dir.join("lib")));
     pool_is_whole(&output);
 }
+
+#[test]
+fn installed_library_is_found_by_cmake() {
+    if Command::new("cmake").arg("--version").output().is_err() {
+        eprintln!("skipped: there is no cmake");
+        return;
+    }
+    let dir = scratch("cmake");
+    succeeded(Command::new(root().join("install.sh")).arg(dir.join("installed")).arg(built()));
+    let minor = env!("CARGO_PKG_VERSION").rsplit_once('.').unwrap().0;
+    let lists = format!(
+        "cmake_minimum_required(VERSION 3.16)\nproject(pool C)\nfind_package(Threads REQUIRED)\n\
+         find_package(pageblock {minor} REQUIRED)\n\
+         foreach(kind pageblock static)\nadd_executable(${{kind}} {}/examples/pool.c)\n\
+         target_link_libraries(${{kind}} pageblock::${{kind}} Threads::Threads)\nendforeach()\n",
+        root().display()
+    );
+    fs::write(dir.join("CMakeLists.txt"), lists).unwrap();
+    let installed = format!("-DCMAKE_PREFIX_PATH={}", dir.join("installed").display());
+    succeeded(Command::new("cmake").current_dir(&dir).args(["-B", "out", &installed]));
+    succeeded(Command::new("cmake").current_dir(&dir).args(["--build", "out"]));
+    for kind in ["pageblock", "static"] {
+        pool_is_whole(&succeeded(&mut Command::new(dir.join("out").join(kind))));
+    }
+}

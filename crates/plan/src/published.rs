@@ -8,10 +8,7 @@ use crate::error::{Result, bail};
 
 /// The published tables of each series.
 const FILES: &[(&str, &str)] = &[
-    (
-        "fragmentation-avoidance.toml",
-        include_str!("../published/fragmentation-avoidance.toml"),
-    ),
+    ("fragmentation-avoidance.toml", include_str!("../published/fragmentation-avoidance.toml")),
     ("high-order-pcp-lists.toml", include_str!("../published/high-order-pcp-lists.toml")),
     ("fair-zones.toml", include_str!("../published/fair-zones.toml")),
     ("freelist-hygiene.toml", include_str!("../published/freelist-hygiene.toml")),
