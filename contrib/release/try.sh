@@ -84,8 +84,8 @@ wheel() {
     try "a first plot" "$work/python/bin/python" - <<'PYTHON'
 import pageblock
 runs = pageblock.run("hugealloc", ["linux-6.9", "linux-6.10"], scale="1/64", pictures=True)
-svg = runs.plot("orders")
-assert "<svg" in str(getattr(svg, "data", svg)), svg
+svg = runs.plot("orders").svg
+assert "<svg" in svg, svg
 PYTHON
 }
 

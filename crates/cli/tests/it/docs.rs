@@ -160,6 +160,25 @@ fn every_switch_is_in_the_index_of_the_reference() {
 }
 
 #[test]
+fn every_page_is_in_the_book_and_says_who_it_is_for() {
+    let docs = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs").canonicalize().unwrap();
+    let summary = fs::read_to_string(docs.join("SUMMARY.md")).unwrap();
+    let mut pages = Vec::new();
+    text_files(&docs, &mut pages);
+    pages.retain(|page| {
+        page.extension().is_some_and(|kind| kind == "md") && !page.ends_with("SUMMARY.md")
+    });
+    assert!(pages.len() > 40, "{pages:?}");
+    for page in pages {
+        let name = page.strip_prefix(&docs).unwrap().display().to_string();
+        assert!(summary.contains(&format!("]({name})")), "docs/SUMMARY.md has no {name}");
+        let text = fs::read_to_string(&page).unwrap();
+        let audience = text.lines().nth(2).unwrap_or_default();
+        assert!(audience.starts_with("*For "), "{name}: {audience}");
+    }
+}
+
+#[test]
 fn citations_and_anchors_are_read() {
     let text = "# A `b` (c): d_e\n```\n# not this\n```\n## Twice\n## Twice\n#nor this\n";
     let expect = ["a-b-c-d_e", "twice", "twice-1"];
