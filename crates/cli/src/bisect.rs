@@ -7,8 +7,9 @@ use pageblock_measure::compare::bisect::Answer;
 use pageblock_measure::value::file::{can_save, save_bytes};
 use pageblock_picture::page::{Page, PageBisection};
 use pageblock_picture::plot::{self, Format};
+use pageblock_plan::NamedPolicy;
 use pageblock_plan::bisect::{Asked, of_recording, of_workload};
-use pageblock_plan::{NamedPolicy, run::find_workload};
+use pageblock_plan::own::is_file;
 use pageblock_report::bisect::print;
 use pageblock_report::json::to_json;
 
@@ -54,7 +55,8 @@ pub(crate) fn run(args: &BisectArgs) -> anyhow::Result<Verdict> {
     }
     interrupt::watch();
     let watch = terminal();
-    let answer = if args.of.exists() {
+    let name = args.of.to_string_lossy();
+    let answer = if args.of.exists() && !is_file(&name) {
         let simulated = [
             ("--machine", args.machine.is_some()),
             ("--scale", args.scale.is_some()),
@@ -66,12 +68,11 @@ pub(crate) fn run(args: &BisectArgs) -> anyhow::Result<Verdict> {
         }
         of_recording(&args.of, (&from, &to), &args.measures, args.seeds, &watch)?
     } else {
-        let name = args.of.to_string_lossy();
-        if name.contains('/') {
+        if name.contains('/') && !is_file(&name) {
             anyhow::bail!("{}: there is no such recording", output::in_line(&name));
         }
         let asked = Asked {
-            workload: find_workload(&name)?.name().to_owned(),
+            workload: name.into_owned(),
             machine: args.machine.clone(),
             scale: args.scale.clone().unwrap_or_else(|| "1".to_owned()),
             seeds: args.seeds,

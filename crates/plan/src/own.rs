@@ -2,15 +2,20 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use pageblock_measure::run::tables::Tables;
 use pageblock_simulate::workload::requests::{Ask, Requests, Source, Stream};
-use pageblock_simulate::workload::{self};
+use pageblock_simulate::workload::{self, stated};
 use xxhash_rust::xxh3::Xxh3;
 
-use crate::error::{Result, bail};
+use crate::error::{Error, Place, Result, bail};
 use crate::jobs::Load;
+use crate::text::read_text;
+
+/// The most bytes of a workload file.
+const FILE_BYTES: u64 = 1 << 20;
 
 /// The workloads that a name can mean.
 #[derive(Clone, Debug, Default)]
@@ -53,6 +58,36 @@ impl Loads {
     }
 }
 
+/// Returns the included workload with this name, or that of a file (`NAME.toml`). What is kept by a workload's name, as
+/// sweeps do, must not take a file, which may change.
+///
+/// # Errors
+/// If there is none, with a list of those that there are; if the file cannot be read, or describes no workload.
+pub fn named_or_file(name: &str) -> Result<Load> {
+    match is_file(name) {
+        true => of_file(Path::new(name)).map(|of| Load::Own(Arc::new(of))),
+        false => Loads::default().find(name),
+    }
+}
+
+/// Reports whether a workload's name is that of a file.
+#[must_use]
+pub fn is_file(name: &str) -> bool {
+    name.ends_with(".toml")
+}
+
+/// Reads the workload of a file.
+fn of_file(path: &Path) -> Result<Requests> {
+    let text = read_text(path, "a workload file", FILE_BYTES)?;
+    let stated = stated::parse(&text).map_err(|error| Error::Asked(error.to_string()));
+    let requests = stated.at(|| path.display())?;
+    let name = &requests.name;
+    if workload::find(name).is_some() {
+        bail!("{}: workload '{name}' exists already; choose another name", path.display());
+    }
+    Ok(requests)
+}
+
 /// The hashes of the batches, from the first to each, by seed and task.
 type Seen = Arc<Mutex<BTreeMap<(u64, u32), Vec<u64>>>>;
 
@@ -89,9 +124,14 @@ impl fmt::Debug for Checked {
 }
 
 impl Source for Checked {
-    fn open(&self, seed: u64, task: u32) -> std::result::Result<Box<dyn Stream>, String> {
+    fn open(
+        &self,
+        seed: u64,
+        task: u32,
+        pages: u64,
+    ) -> std::result::Result<Box<dyn Stream>, String> {
         Ok(Box::new(CheckedStream {
-            stream: self.source.open(seed, task)?,
+            stream: self.source.open(seed, task, pages)?,
             seen: Arc::clone(&self.seen),
             of: (seed, task),
             batches: 0,

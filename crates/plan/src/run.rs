@@ -13,6 +13,7 @@ use pageblock_simulate::workload::{self, Workload};
 
 use crate::error::{Place, Result, bail};
 use crate::jobs::{self, Job, Jobs, Load};
+use crate::own;
 use crate::policy::{NamedPolicy, given_once};
 use crate::{machines, published};
 
@@ -132,7 +133,7 @@ pub struct RunPlan {
 pub fn find_workload(name: &str) -> Result<&'static dyn Workload> {
     let Some(workload) = workload::find(name) else {
         let known: Vec<_> = workload::ALL.iter().map(|w| w.name()).collect();
-        bail!("there is no workload '{name}'; there are {}", known.join(", "));
+        bail!("there is no workload '{name}'; there are {}, or a .toml file", known.join(", "));
     };
     Ok(workload)
 }
@@ -143,8 +144,7 @@ impl RunPlan {
     /// # Errors
     /// Says what is wrong, and what is allowed.
     pub fn new(asked: RunRequest) -> Result<Self> {
-        let workload = find_workload(&asked.workload)?;
-        Self::of(&Load::Known(workload), asked)
+        Self::of(&own::named_or_file(&asked.workload)?, asked)
     }
 
     /// Checks what was asked for, but the workload, which is given.

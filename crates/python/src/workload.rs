@@ -109,6 +109,7 @@ pub(crate) fn requests(py: Python<'_>, workload: &Workload) -> (Requests, Raised
         name: workload.name.clone(),
         machine: workload.machine.clone(),
         tasks: workload.tasks,
+        tables: String::new(),
         latency: workload.latency,
         source: Arc::new(source),
     };
@@ -132,7 +133,7 @@ impl fmt::Debug for Generator {
 }
 
 impl Source for Generator {
-    fn open(&self, seed: u64, task: u32) -> Result<Box<dyn Stream>, String> {
+    fn open(&self, seed: u64, task: u32, _pages: u64) -> Result<Box<dyn Stream>, String> {
         let begun = Python::attach(|py| {
             let batches = self.generate.bind(py).call1((seed, task))?.try_iter()?;
             Ok(batches.unbind())

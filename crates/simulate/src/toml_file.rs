@@ -66,6 +66,69 @@ impl<'t> Keys<'t> {
         text.ok_or_else(|| self.wrong(key, &value.span(), "a text in quotes"))
     }
 
+    /// Returns a text, or the `default` if the key is absent.
+    pub(crate) fn string_or(
+        &mut self,
+        key: &'static str,
+        default: &str,
+    ) -> Result<String, Mistake> {
+        if self.has(key) { self.string(key) } else { Ok(default.to_owned()) }
+    }
+
+    /// Returns a list of texts, which all are `known`; none if the key is absent.
+    pub(crate) fn texts(
+        &mut self,
+        key: &'static str,
+        known: impl Fn(&str) -> bool,
+        names: &[&str],
+    ) -> Result<Vec<String>, Mistake> {
+        let Some(value) = self.find(key) else { return Ok(Vec::new()) };
+        let text = |value: &Spanned<DeValue<'_>>| {
+            value.get_ref().as_str().filter(|text| known(text)).map(str::to_owned)
+        };
+        let list = value.get_ref().as_array().and_then(|list| list.iter().map(text).collect());
+        list.ok_or_else(|| {
+            self.wrong(key, &value.span(), &format!("a list of some of {}", names.join(", ")))
+        })
+    }
+
+    /// Returns one whole number, or a list of them that is not empty.
+    pub(crate) fn numbers(
+        &mut self,
+        key: &'static str,
+        allowed: RangeInclusive<u64>,
+        default: Option<u64>,
+    ) -> Result<Vec<u64>, Mistake> {
+        let Some(value) = self.find(key) else {
+            return default.map(|n| vec![n]).ok_or_else(|| self.missing(key));
+        };
+        let one = |value: &DeValue<'_>| whole(value).filter(|n| allowed.contains(n));
+        let numbers: Option<Vec<u64>> = match value.get_ref().as_array() {
+            Some(list) => list.iter().map(|value| one(value.get_ref())).collect(),
+            None => one(value.get_ref()).map(|n| vec![n]),
+        };
+        numbers.filter(|numbers| !numbers.is_empty()).ok_or_else(|| {
+            let (min, max) = allowed.clone().into_inner();
+            let form = format!("a whole number from {min} to {max}, or a list of such");
+            self.wrong(key, &value.span(), &form)
+        })
+    }
+
+    /// Reports whether a key, which is allowed, is there.
+    pub(crate) fn has(&mut self, key: &'static str) -> bool {
+        self.find(key).is_some()
+    }
+
+    /// Rejects a table without a key.
+    pub(crate) fn require(&mut self, key: &'static str) -> Result<(), Mistake> {
+        if self.has(key) { Ok(()) } else { Err(self.missing(key)) }
+    }
+
+    /// Makes a mistake of this table as a whole.
+    pub(crate) fn mistake(&self, message: &str) -> Mistake {
+        Mistake { line: line_of(self.text, self.start), message: message.to_owned() }
+    }
+
     /// Returns the index of a name in a list, or 0 if the key is absent.
     pub(crate) fn choice(&mut self, key: &'static str, names: &[&str]) -> Result<usize, Mistake> {
         let Some(value) = self.find(key) else { return Ok(0) };
@@ -143,7 +206,9 @@ impl<'t> Keys<'t> {
     }
 
     fn find(&mut self, key: &'static str) -> Option<&'t Spanned<DeValue<'t>>> {
-        self.known.push(key);
+        if !self.known.contains(&key) {
+            self.known.push(key);
+        }
         self.table.iter().find(|(name, _)| name.get_ref() == key).map(|(_, value)| value)
     }
 

@@ -9,7 +9,7 @@ use crate::suggest::{machine, policy, workload_name};
 
 #[derive(clap::Args, Debug)]
 pub(crate) struct RunArgs {
-    /// The workload
+    /// The workload, or a file that describes one (NAME.toml, docs/workloads.md)
     #[arg(value_name = "WORKLOAD", value_parser = workload_name(), hide_possible_values = true)]
     pub(crate) workload: String,
     /// A policy to run; repeatable. The first is the baseline

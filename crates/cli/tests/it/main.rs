@@ -31,6 +31,7 @@ mod switches;
 mod tune;
 mod watch;
 mod words;
+mod workload_files;
 
 use std::path::PathBuf;
 use std::process::{Command, Stdio};

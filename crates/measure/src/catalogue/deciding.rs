@@ -47,6 +47,12 @@ pub fn measures() -> &'static [Measure] {
     &ALL
 }
 
+/// Returns the id of every one.
+#[must_use]
+pub fn names() -> Vec<&'static str> {
+    measures().iter().map(|measure| measure.id.as_ref()).collect()
+}
+
 /// Returns a measure by its name in [`id`].
 #[must_use]
 pub fn by_id(id: &str) -> Option<&'static Measure> {

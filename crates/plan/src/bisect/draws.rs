@@ -13,15 +13,16 @@ use pageblock_recording::CaptureOptions;
 use pageblock_replay::machine::recorded_preset;
 use pageblock_simulate::scaled;
 use pageblock_simulate::sim::machine_file::{MachineSpec, Scale};
-use pageblock_simulate::workload::{self, Workload};
+use pageblock_simulate::workload;
 
 use super::{Draw, Kernels, Measured, PROBE, answer, comparable, same_as};
 use crate::error::{Place, Result, bail};
 use crate::jobs::{self, Job, Jobs, Load};
 use crate::machines;
+use crate::own;
 use crate::policy::NamedPolicy;
 use crate::replays::{self, Wanted};
-use crate::run::{find_workload, seeds};
+use crate::run::seeds;
 use crate::session::Session;
 use crate::watch::Watch;
 
@@ -46,17 +47,18 @@ pub struct Asked {
 
 /// A workload on a machine.
 struct Subject {
-    workload: &'static dyn Workload,
+    load: Load,
     machine: MachineSpec,
 }
 
 impl Asked {
     fn subject(&self) -> Result<Subject> {
-        let workload = find_workload(&self.workload)?;
+        let load = own::named_or_file(&self.workload)?;
+        let workload = load.get();
         let scale = Scale::parse(&self.scale).at(|| "--scale")?;
         let machine = machines::load(self.machine.as_deref().unwrap_or(workload.machine()), scale)?;
         workload.fits(&machine)?;
-        Ok(Subject { workload, machine })
+        Ok(Subject { load, machine })
     }
 
     /// Returns the kernels between two that differ under the workload.
@@ -64,10 +66,10 @@ impl Asked {
     /// # Errors
     /// Says what is wrong, and what is allowed.
     pub fn kernels(&self, from: &NamedPolicy, to: &NamedPolicy) -> Result<Kernels> {
-        let Subject { workload, machine } = self.subject()?;
+        let Subject { load, machine } = self.subject()?;
         let resolve = |named: &Named| {
             let at = || format!("kernel {}", Named::brief(&named.label));
-            scaled::kernel(named, &machine, workload).at(at)
+            scaled::kernel(named, &machine, load.get()).at(at)
         };
         Kernels::between(&from.kernel, &to.kernel, resolve)
     }
@@ -81,7 +83,14 @@ impl Asked {
         let measures = match self.measures.is_empty() {
             false => named(&self.measures)?,
             true => {
-                let primary = workload::tables(self.subject()?.workload)?.primary;
+                let primary = workload::tables(self.subject()?.load.get())?.primary;
+                if primary.is_empty() {
+                    bail!(
+                        "--measure is missing: {} names no primary measures; there are {}",
+                        self.workload,
+                        deciding::names().join(", ")
+                    );
+                }
                 primary.iter().filter_map(|of| deciding::by_id(&of.measure).cloned()).collect()
             }
         };
@@ -98,7 +107,7 @@ pub fn of_workload(
     (from, to): (&NamedPolicy, &NamedPolicy),
     watch: &dyn Watch,
 ) -> Result<Option<Answer>> {
-    let Subject { workload, machine } = asked.subject()?;
+    let Subject { load, machine } = asked.subject()?;
     named(&asked.measures)?;
     let seeds: Vec<u64> = several(asked.first_seed, asked.seeds)?.collect();
     let at_a_time = jobs::at_a_time(asked.jobs)?;
@@ -115,7 +124,7 @@ pub fn of_workload(
         let job = |&(seed, kernel): &(u64, usize)| Job {
             machine: Arc::clone(&machine),
             kernel: Arc::clone(&policies[kernel]),
-            workload: Load::Known(workload),
+            workload: load.clone(),
             seed,
         };
         let list: Vec<Job> = pairs.iter().map(job).collect();
@@ -200,8 +209,7 @@ fn named(names: &[String]) -> Result<Vec<Measure>> {
         let all = deciding::measures();
         let found = all.iter().find(|of| of.id == name.as_str() || of.label == name.as_str());
         let Some(found) = found else {
-            let known: Vec<&str> = all.iter().map(|of| of.id.as_ref()).collect();
-            bail!("--measure '{name}' is not one of {}", known.join(", "));
+            bail!("--measure '{name}' is not one of {}", deciding::names().join(", "));
         };
         Ok(found.clone())
     };

@@ -10,6 +10,7 @@ pub mod monitors;
 pub mod netperf;
 pub mod parallelio;
 pub mod requests;
+pub mod stated;
 pub mod thpfioscale;
 
 use std::fmt::Debug;
@@ -35,7 +36,7 @@ pub trait Workload: Debug + Sync {
     fn summary(&self) -> &'static str;
 
     /// Its tables and measures, as TOML ([`pageblock_measure::run::tables`]); none by default.
-    fn tables(&self) -> &'static str {
+    fn tables(&self) -> &str {
         ""
     }
 

@@ -110,11 +110,11 @@ pub trait Stream {
 
 /// Where requests come from.
 pub trait Source: Debug + Send + Sync {
-    /// Begins the stream of a task in the run with a seed.
+    /// Begins the stream of a task in the run with a seed, on a machine of this many pages.
     ///
     /// # Errors
     /// In words, if it cannot begin.
-    fn open(&self, seed: u64, task: u32) -> Result<Box<dyn Stream>, String>;
+    fn open(&self, seed: u64, task: u32, pages: u64) -> Result<Box<dyn Stream>, String>;
 }
 
 /// The workload.
@@ -126,6 +126,8 @@ pub struct Requests {
     pub machine: String,
     /// The tasks, 1 to [`TASKS`]; they start on the CPUs in turn.
     pub tasks: u32,
+    /// Its tables and measures, as TOML; empty for none.
+    pub tables: String,
     /// Whether the time of each request is kept: samples `latency-OPERATION`.
     pub latency: bool,
     /// Where the requests come from.
@@ -139,6 +141,10 @@ impl Workload for Requests {
 
     fn summary(&self) -> &'static str {
         "requests that come from outside"
+    }
+
+    fn tables(&self) -> &str {
+        &self.tables
     }
 
     fn machine(&self) -> &str {
@@ -155,7 +161,7 @@ impl Workload for Requests {
     fn run(
         &self,
         executor: &mut Executor<'_>,
-        _machine: &MachineSpec,
+        machine: &MachineSpec,
         seed: u64,
         progress: &mut Progress<'_>,
     ) -> Result<Option<Outcome>, Error> {
@@ -170,7 +176,8 @@ impl Workload for Requests {
         });
         let mut tasks = Vec::new();
         for number in 0..self.tasks {
-            let stream = self.source.open(seed, number).map_err(Error::Workload)?;
+            let stream =
+                self.source.open(seed, number, machine.pages()).map_err(Error::Workload)?;
             let place = Place::Near(number as usize % cpus);
             let body = |ctx| serve(ctx, number, stream, self.latency);
             tasks.push(executor.spawn("requests", place, body));
