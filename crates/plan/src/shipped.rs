@@ -1,8 +1,9 @@
 //! The recording that is part of the program.
 
+use std::io::Write as _;
 use std::path::Path;
 
-use pageblock_files::{Access, NewFolder, ScratchFolder};
+use pageblock_files::{Access, NewFolder, ScratchFolder, part, part_folder};
 
 use crate::error::{Place, Result};
 
@@ -46,17 +47,18 @@ pub fn write(folder: &Path) -> Result<()> {
 pub fn unpacked() -> Result<ScratchFolder> {
     let scratch = ScratchFolder::new().at(|| "a folder for temporary files")?;
     let folder = scratch.path().join(NAME);
-    std::fs::create_dir(&folder).at(|| folder.display())?;
+    part_folder(&folder, Access::Shared).at(|| folder.display())?;
     fill(&folder)?;
     Ok(scratch)
 }
 
 fn fill(folder: &Path) -> Result<()> {
     let start = folder.join("start");
-    std::fs::create_dir(&start).at(|| start.display())?;
+    part_folder(&start, Access::Shared).at(|| start.display())?;
     for (name, content) in FILES {
         let file = folder.join(name);
-        std::fs::write(&file, content).at(|| file.display())?;
+        let written = part(&file, Access::Shared).and_then(|mut new| new.write_all(content));
+        written.at(|| file.display())?;
     }
     Ok(())
 }

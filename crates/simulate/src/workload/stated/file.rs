@@ -282,9 +282,9 @@ fn size(
     allowed: RangeInclusive<u64>,
     default: Option<u64>,
 ) -> Result<Size, Mistake> {
-    match keys.numbers(key, allowed, default)?.as_slice() {
-        &[only] => Ok(Size { least: only, most: only }),
-        &[least, most] if least <= most => Ok(Size { least, most }),
+    match *keys.numbers(key, allowed, default)? {
+        [only] => Ok(Size { least: only, most: only }),
+        [least, most] if least <= most => Ok(Size { least, most }),
         _ => Err(keys.mistake(&format!("`{key}` is a number, or [LEAST, MOST]"))),
     }
 }
