@@ -3,7 +3,9 @@
 #
 #     contrib/release/try.sh FOLDER [SUITE...]
 #
-# FOLDER is target/release-VERSION; the suites are stable and testing. Needs root, mmdebstrap, and python3 with venv.
+# FOLDER is target/release-VERSION; the suites are stable and testing. Needs root, mmdebstrap, umoci, rpm, pkg-config, cc
+# and python3 with venv. PB_MMDEBSTRAP has more options, as for a mirror whose lists are old:
+# PB_MMDEBSTRAP=--aptopt=/etc/apt/apt.conf.d/FILE.
 set -euo pipefail
 artifacts=$(realpath "${1:?usage: try.sh FOLDER [SUITE...]}")
 shift
@@ -11,7 +13,7 @@ suites=("${@:-stable}")
 [[ $# -gt 0 ]] || suites=(stable testing)
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
-keys=/usr/share/keyrings/debian-archive-keyring.gpg
+read -ra more <<<"${PB_MMDEBSTRAP:-}"
 
 # Says how long something takes, and ends where it fails.
 try() {
@@ -28,11 +30,12 @@ try() {
 says() { grep -q -- "$1" "$work/said" || { echo "FAILED: no '$1' in:" >&2; cat "$work/said" >&2; exit 1; }; }
 
 # In this root, with /proc and a /tmp of its own.
-within() { chroot "$root" /usr/bin/env -i PATH=/usr/bin:/bin:/usr/sbin:/sbin HOME=/root TERM=dumb "$@"; }
+within() { chroot "$root" /usr/bin/env -i PATH=/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin HOME=/root TERM=dumb "$@"; }
 
 # The program as a user meets it first.
 first_use() {
     local program=$1
+    within mkdir -p /root/recordings
     try "the recording" within "$program" demo --extract /root/recordings/debian-6.12-640m
     try "README's first example" within "$program" replay /root/recordings/debian-6.12-640m --policy linux-6.9 --policy linux-6.10
     says '^Mixed pageblocks at the end '
@@ -50,8 +53,8 @@ debian() {
     echo "Debian $suite"
     root=$work/$suite
     # A cache of its own: what the host downloads is not touched.
-    try "an empty root" mmdebstrap --quiet --mode=root --variant=minbase --aptopt='Acquire::Languages "none"' \
-        --dpkgopt='path-include=/usr/share/man/*' --include=man-db,systemd,bash-completion ${keys:+--keyring=$keys} "$suite" "$root"
+    try "an empty root" mmdebstrap --quiet --mode=root --variant=minbase --include=man-db,systemd,bash-completion \
+        "${more[@]}" "$suite" "$root"
     mount -t proc proc "$root/proc"
     trap 'umount "$root/proc"; rm -rf "$work"' EXIT
     cp "$artifacts"/pageblock_*_amd64.deb "$root/root/pageblock.deb"
@@ -71,7 +74,7 @@ debian() {
     [[ ! -e $root/usr/bin/pageblock ]]
     echo "the static program beside it"
     tar --zstd -xf "$artifacts"/pageblock-*-x86_64-linux.tar.zst -C "$root/usr/local" --strip-components=1
-    rm -rf "$root/root/recordings"
+    rm -rf "$root/root/recordings" "$root/root/demo.html"
     first_use pageblock
     umount "$root/proc"
     trap 'rm -rf "$work"' EXIT
