@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Runs the commands whose output README and docs/ quote, and compares or rewrites what they quote.
 
-A marker stands above each quoted block of a command line that runs `pageblock`, or of a session of Python (`>>>`):
+A marker stands above each quoted block of a command line that runs `pageblock` or a script of docs/, or of a session of Python (`>>>`):
 
     <!-- run -->                  its output is compared by CI
     <!-- run before a release --> it takes more than 30 seconds of CPU time
@@ -34,7 +34,7 @@ MARKER = re.compile(r"^<!-- (run|run before a release|not run: .+) -->$")
 # What the tables of data frames are drawn with.
 BOX = set("┌─┬┐│┆╞═╪╡└┴┘")
 # A quoted command line that runs the program; others, such as `cat`, may stand beside it.
-COMMAND = re.compile(r"^\$ (.*\| *)?pageblock |^>>> ")
+COMMAND = re.compile(r"^\$ (.*\| *)?(pageblock|python3 docs/predictions\.py) |^>>> ")
 # Runs the statements of a session and prints what each printed, as JSON.
 SESSION = """
 import contextlib, doctest, io, json, sys, traceback

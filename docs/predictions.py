@@ -1,0 +1,92 @@
+#!/usr/bin/env python3
+"""Prints how well predictions of real kernels came true, beside the null model "nothing changes".
+
+    docs/predictions.py docs/predictions.json
+
+The direction of a prediction is right if a predicted change (its 95 % interval is on one side of 1) has the sign of the real one, or if none was
+predicted and the real interval has 1 in it; that of the null model is right in the latter case. skill = (score - null) / (1 - null).
+"""
+
+import json
+import sys
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+Prediction = dict[str, Any]
+
+
+def is_change(of: "dict[str, float]") -> bool:
+    """Reports whether a 95 % interval is on one side of 1."""
+    return of["least"] > 1 or of["most"] < 1
+
+
+def share(part: int, whole: int) -> str:
+    """Returns a share in percent."""
+    return f"{100 * part / whole:.0f} %" if whole else "-"
+
+
+def skill(right: int, null: int, cases: int) -> str:
+    """Returns by how much of what the null model misses a score is better."""
+    return f"{(right - null) / (cases - null):+.2f}" if cases > null else "-"
+
+
+def row(name: str, of: "list[Prediction]") -> "list[str]":
+    """Returns the scores of some predictions."""
+    cases = len(of)
+    right = sum(one["direction"] for one in of)
+    null = sum(not is_change(one["real"]) for one in of)
+    near = sum(one["factor_of_two"] for one in of)
+    near_null = sum(0.5 <= one["real"]["ratio"] <= 2 for one in of)
+    inside = sum(one["in_interval"] for one in of)
+    return [
+        name, str(cases), share(right, cases), share(null, cases), skill(right, null, cases),
+        share(near, cases), share(near_null, cases), skill(near, near_null, cases), share(inside, cases),
+    ]  # fmt: skip
+
+
+def table(head: str, named: "Iterable[tuple[str, list[Prediction]]]") -> None:
+    """Prints a table of scores."""
+    columns = [head, "cases", "direction", "null", "skill", "factor of 2", "null", "skill", "in 95 %"]
+    rows = [columns, *(row(name, of) for name, of in named)]
+    widths = [max(len(line[at]) for line in rows) for at in range(len(columns))]
+    for line in rows:
+        cells = (text.rjust(width) for text, width in zip(line[1:], widths[1:], strict=True))
+        print("  ".join([line[0].ljust(widths[0]), *cells]))
+
+
+def confusion(of: "list[Prediction]") -> None:
+    """Prints which changes were predicted, and which came."""
+    counts = {"sign": 0, "wrong": 0, "missed": 0, "false": 0, "none": 0}
+    for one in of:
+        predicted, real = is_change(one["predicted"]), is_change(one["real"])
+        if predicted and real:
+            same = (one["predicted"]["ratio"] > 1) == (one["real"]["ratio"] > 1)
+            counts["sign" if same else "wrong"] += 1
+        else:
+            counts["missed" if real else "false" if predicted else "none"] += 1
+    real = counts["sign"] + counts["wrong"] + counts["missed"]
+    print(f"{'':24}predicted  with the wrong sign  not predicted")
+    print(f"{f'{real} real changes':24}{counts['sign']:9}{counts['wrong']:21}{counts['missed']:15}")
+    print(f"{f'{len(of) - real} without a change':24}{counts['false']:9}{'-':>21}{counts['none']:15}")
+
+
+def main() -> None:
+    """Reads the file that is named, and prints its tables."""
+    if len(sys.argv) != 2:
+        sys.exit(__doc__)
+    series = {name: of["predictions"] for name, of in json.loads(Path(sys.argv[1]).read_text()).items()}
+    every = [one for of in series.values() for one in of]
+    table("series", [*series.items(), ("all", every)])
+    print()
+    measures = dict.fromkeys(one["measure"] for one in every)
+    table("measure", [(name, [one for one in every if one["measure"] == name]) for name in measures])
+    print()
+    kernels = dict.fromkeys(one["column"].split(",")[0] for one in every)
+    table("kernel", [(name, [one for one in every if one["column"].split(",")[0] == name]) for name in kernels])
+    print()
+    confusion(every)
+
+
+if __name__ == "__main__":
+    main()
