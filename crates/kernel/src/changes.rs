@@ -166,8 +166,9 @@ changes! {
     }
     "linux-5.8" {
         reclaim {
-            scan_balance: ScanBalance::Cost,
+            scan_balance: ScanBalance::Io,
             anon_start: AnonStart::Inactive,
+            anon_workingset: true,
             refault_counts_anon: true,
         }
         writeback { log_limit: LogLimit::Capped, }
@@ -183,6 +184,7 @@ changes! {
         compaction { compact_counts: CompactCounts::Taken, }
     }
     "linux-6.3" {
+        reclaim { scan_balance: ScanBalance::Cost, }
         memory { zsmalloc_chain: 8, }
     }
     "linux-6.4" {
@@ -212,6 +214,9 @@ changes! {
     }
     "linux-7.2" {
         compaction { compact_gap: CompactGap::Capped, async_source: AsyncSource::MovableForWhole, }
+    }
+    "linux-7.3" {
+        reclaim { scan_balance: ScanBalance::Counters, }
     }
 }
 

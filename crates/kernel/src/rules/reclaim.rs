@@ -24,8 +24,12 @@ pageblock::switches! {
         scan_balance: ScanBalance {
             /// Up to 5.7: by the share of scanned pages that were rotated.
             Rotated = "rotated",
-            /// From 5.8: by the cost of reclaiming them.
+            /// 5.8 to 6.2 here (Linux: 6.1): by the pages written, and those read again that had been in use.
+            Io = "io",
+            /// 6.3 to 7.2 here (Linux: from 6.2, 0538a82c39e9): by the same times 32, and pages that were scanned in vain.
             Cost = "cost",
+            /// From 7.3: by the same, which halves at each scan until it is at most a quarter of the lists.
+            Counters = "counters",
         } = ScanBalance::Rotated,
         /// Reclaim is limited to file pages only if the inactive file list yields pages at this priority.
         /// From 4.8 here.
@@ -72,6 +76,9 @@ pageblock::switches! {
             /// From 4.8: the active list shrinks, too.
             Deactivates = "deactivates",
         } = Workingset::Off,
+        /// Evicted anonymous pages leave shadow entries, too.
+        /// From 5.8 here (Linux: 5.9, aae466b0052e).
+        anon_workingset: bool = false,
         /// Anonymous memory counts in the refault distance of files.
         /// From 5.8 here (Linux: 5.9).
         refault_counts_anon: bool = false,

@@ -124,7 +124,7 @@ class Switches(TypedDict, total=False):
     order_kept: bool
     lru: Literal["zone", "node"]
     file_balance: Literal["half", "by_size"]
-    scan_balance: Literal["rotated", "cost"]
+    scan_balance: Literal["rotated", "io", "cost", "counters"]
     file_needs_share: bool
     tiny_file_needs_anon: bool
     used_counts_rotated: bool
@@ -135,6 +135,7 @@ class Switches(TypedDict, total=False):
     anon_start: Literal["active", "inactive"]
     reclaim_until: Literal["gap", "suitable"]
     workingset: Literal["off", "activates", "deactivates"]
+    anon_workingset: bool
     refault_counts_anon: bool
     shrink_pressure: Literal["scanned", "priority"]
     slab_min_scan: bool
@@ -536,7 +537,7 @@ class SwitchAttributes:
     def file_balance(self) -> Literal["half", "by_size"]:
         """When the inactive file list is too short."""
     @property
-    def scan_balance(self) -> Literal["rotated", "cost"]:
+    def scan_balance(self) -> Literal["rotated", "io", "cost", "counters"]:
         """How scanning is balanced between anonymous and file pages."""
     @property
     def file_needs_share(self) -> bool:
@@ -568,6 +569,9 @@ class SwitchAttributes:
     @property
     def workingset(self) -> Literal["off", "activates", "deactivates"]:
         """What shadow entries do."""
+    @property
+    def anon_workingset(self) -> bool:
+        """Evicted anonymous pages leave shadow entries, too."""
     @property
     def refault_counts_anon(self) -> bool:
         """Anonymous memory counts in the refault distance of files."""

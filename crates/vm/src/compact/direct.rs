@@ -14,7 +14,7 @@ use pageblock::slowpath::{CompactPriority, CompactResult, Contention};
 use pageblock_kernel::rules::compaction::{Deferral, DirectEnd, StallCount};
 
 use super::content::Pages;
-use super::{Compactor, Goal, Mode, ZoneStep, counted, hints};
+use super::{Compactor, Goal, Mode, ZoneCompact, ZoneStep, counted, hints};
 use crate::vm::{Vm, with_hook};
 
 /// The result of a step.
@@ -113,7 +113,7 @@ impl DirectCompact {
             ZoneStep::More => CompactStep::More,
             ZoneStep::Captured(pfn) => {
                 let order = self.goal.order.unwrap_or(0);
-                vm.compact[compactor.goal().zone].deferral.serve(order);
+                vm.compact[compactor.goal().zone].serve(order);
                 vm.stat.compact_stall += 1;
                 vm.stat.compact_success += 1;
                 vm.stalls.note_compaction(order);
@@ -214,6 +214,14 @@ impl DirectCompact {
     }
 }
 
+impl ZoneCompact {
+    /// Notes that a compaction led to a block of an order: its hints are not stale.
+    fn serve(&mut self, order: Order) {
+        self.deferral.serve(order);
+        self.flush = false;
+    }
+}
+
 impl<O: Observer> Vm<'_, O> {
     /// Notes in which zone an attempt of the slow path found a block after a compaction, if it did
     /// (`__alloc_pages_direct_compact`).
@@ -232,13 +240,12 @@ impl<O: Observer> Vm<'_, O> {
         let Compacted { priority, preferred } = compacted;
         if self.kernel.compaction.deferral != Deferral::PreferredZone {
             if let Some(zone) = zone_of_page {
-                self.compact[zone].deferral.serve(order);
+                self.compact[zone].serve(order);
             }
         } else if let Some(zone) = preferred {
             let state = &mut self.compact[zone];
             if served {
-                state.deferral.serve(order);
-                state.flush = false;
+                state.serve(order);
             } else if priority != CompactPriority::Async {
                 state.deferral.defer(order);
             }
@@ -318,5 +325,21 @@ impl<O: Observer> Vm<'_, O> {
                 hints::reset(allocator, zone, state, content, rule);
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::compact::testing::with_allocator;
+
+    #[test]
+    fn a_block_after_compaction_keeps_the_hints() {
+        with_allocator("linux-6.12", 2048, |allocator| {
+            let mut state = ZoneCompact::new(&allocator.zones()[0]);
+            state.flush = true;
+            state.serve(9);
+            assert!(!state.flush);
+        });
     }
 }

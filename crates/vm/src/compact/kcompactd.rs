@@ -71,7 +71,8 @@ pub fn fragmentation_score<'z, 'm: 'z>(zones: impl Iterator<Item = &'z Zone<'m>>
     let zones: Vec<&Zone<'_>> = zones.collect();
     let present: u64 = zones.iter().map(|zone| zone.present()).sum();
     let score = |zone: &&Zone<'_>| {
-        let order = zone.geometry().pageblock_order;
+        // A page of page-table entries maps a huge page (`COMPACTION_HPAGE_ORDER`), whatever a pageblock is.
+        let order = (zone.geometry().page_shift as Order - 3).min(zone.geometry().max_order);
         zone.present() * extfrag_for_order(zone, order) / (present + 1)
     };
     zones.iter().map(score).sum()
@@ -221,7 +222,8 @@ impl<O: Observer> Vm<'_, O> {
         let goal = Goal {
             zone,
             order: run.order,
-            migratetype: Migratetype::Movable,
+            // Of `GFP_KERNEL`.
+            migratetype: Migratetype::Unmovable,
             mode: Mode::SyncLight,
             highest: run.highest,
             flags: AllocFlags::WMARK_MIN,
@@ -241,6 +243,10 @@ impl<O: Observer> Vm<'_, O> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::compact::testing::with_allocator_of;
+    use pageblock::frame::Pfn;
+    use pageblock::ids::{CpuId, ZoneIndex};
+    use pageblock::zone::Geometry;
 
     /// The table of docs/linux/compaction.md#proactive-compaction.
     #[test]
@@ -250,5 +256,23 @@ mod tests {
         assert_eq!((old(20), new(20)), ((80, 90), (80, 90)));
         assert_eq!((old(100), new(100)), ((5, 15), (0, 0)));
         assert_eq!((old(95), new(95)), ((5, 15), (5, 7)));
+    }
+
+    /// Half of memory is free in blocks of order 9, which serve huge pages also where a pageblock is twice as large.
+    #[test]
+    fn the_score_is_by_huge_pages() {
+        let geometry = Geometry { pageblock_order: 10, ..Geometry::default() };
+        with_allocator_of("linux-6.12", geometry, 8192, |allocator| {
+            let (zone, _) = allocator.zone_and_cache(ZoneIndex(0), CpuId(0)).unwrap();
+            for block in (0..8192).step_by(1024) {
+                assert_eq!(zone.isolate_free_page(Pfn(block)), Some(10));
+            }
+            for block in (0..8192).step_by(1024) {
+                allocator.split_allocated(Pfn(block), 10, 9).unwrap();
+                allocator.free(CpuId(0), Pfn(block), 9, &mut ()).unwrap();
+            }
+            allocator.drain_cpu(CpuId(0), &mut ()).unwrap();
+            assert_eq!(fragmentation_score(allocator.zones().iter()), 0);
+        });
     }
 }

@@ -12,6 +12,7 @@ use pageblock::mobility::Migratetype;
 use pageblock::request::{Gfp, Request};
 use pageblock::setup::Setup;
 use pageblock::tuning::Watermarks;
+use pageblock::zone::Geometry;
 use pageblock_kernel::Named;
 use pageblock_kernel::rules::compaction::Compaction;
 
@@ -62,9 +63,20 @@ pub(super) fn with_allocator<T>(
     frames: u64,
     test: impl FnOnce(&mut Allocator<'_>) -> T,
 ) -> T {
+    with_allocator_of(policy, Geometry::default(), frames, test)
+}
+
+/// The same with other orders.
+pub(super) fn with_allocator_of<T>(
+    policy: &str,
+    geometry: Geometry,
+    frames: u64,
+    test: impl FnOnce(&mut Allocator<'_>) -> T,
+) -> T {
     let span = FrameRange::new(0, frames);
     let zones = [ZoneSpec::full(NodeId(0), ZoneKind::Normal, span)];
-    let setup = Setup::new(Named::parse(policy).unwrap().kernel.allocator, &zones, &[NodeId(0)]);
+    let policy = Named::parse(policy).unwrap().kernel.allocator;
+    let setup = Setup { geometry, ..Setup::new(policy, &zones, &[NodeId(0)]) };
     let mut memory = vec![MaybeUninit::uninit(); setup.metadata_size().unwrap()];
     let mut allocator = Allocator::new(&mut memory, &setup).unwrap();
     allocator.release(span).unwrap();

@@ -64,12 +64,22 @@ impl<O: Observer> Vm<'_, O> {
     }
 
     /// Adds a page that was read from swap to its mapping. It keeps its swap slot, so that it need not be written
-    /// again unless it is dirtied.
-    pub(crate) fn add_swap_cache(&mut self, space: SpaceId, index: u32, pfn: u32, slot: u32) {
+    /// again unless it is dirtied. `shadow` is the entry that it left there.
+    pub(crate) fn add_swap_cache(
+        &mut self,
+        space: SpaceId,
+        index: u32,
+        pfn: u32,
+        slot: u32,
+        shadow: Option<u32>,
+    ) {
         self.pages[pfn].own(Owner::Anon, 0, space, index);
         self.pages[pfn].swap = slot + 1;
         self.pagecache.spaces.set(space, index, Slot::Page(pfn));
         self.pages.note_young(pfn);
+        if let Some(shadow) = shadow {
+            self.refault(pfn, shadow);
+        }
         self.pagecache.lru.add(&mut self.pages, pfn, At::Head);
     }
 

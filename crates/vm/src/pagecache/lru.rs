@@ -2,9 +2,15 @@
 //!
 //! Up to 4.7 every zone has its lists, from 4.8 every node (`struct lruvec`).
 
+use pageblock_kernel::rules::reclaim::ScanBalance;
+
 use crate::base::list::List;
 use crate::page::{Owner, Page, PageFlags, PageTable};
 use crate::vm::Vm;
+
+/// Pages taken off a list at a time, and the weight of a page that is read or written in the cost of reclaim
+/// (`SWAP_CLUSTER_MAX`).
+pub(crate) const SWAP_CLUSTER_MAX: u64 = 32;
 
 /// One of the lists (`enum lru_list`).
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -58,9 +64,9 @@ pub struct Lruvec {
     /// Evictions and activations so far, the clock of refault distances (`inactive_age`).
     pub(super) age: u64,
     /// Refaulted pages that were activated.
-    pub(super) activations: u64,
+    pub(super) activations: [u64; 2],
     /// `activations` when reclaim last scanned the lists.
-    activations_seen: u64,
+    activations_seen: [u64; 2],
 }
 
 impl Lruvec {
@@ -87,9 +93,10 @@ impl Lruvec {
         &self.lists[list as usize]
     }
 
-    /// Returns whether refaulted pages were activated since reclaim last scanned the lists.
-    pub(crate) const fn is_refaulting(&self) -> bool {
-        self.activations != self.activations_seen
+    /// Returns whether refaulted pages of a list's kind were activated since reclaim last scanned the lists.
+    pub(crate) const fn is_refaulting(&self, list: LruList) -> bool {
+        let kind = list.is_file() as usize;
+        self.activations[kind] != self.activations_seen[kind]
     }
 
     /// Remembers how many refaulted pages were activated so far (`snapshot_refaults`).
@@ -124,13 +131,29 @@ impl Lruvec {
         self.cost
     }
 
-    /// Adds to the cost of reclaim from a list; halves both costs when they exceed a quarter of all pages
-    /// (`lru_note_cost`).
-    pub(crate) fn note_cost(&mut self, list: LruList, cost: u64) {
-        self.cost[usize::from(list.is_file())] += cost;
-        if self.cost[0] + self.cost[1] > (self.anon() + self.file()) / 4 {
+    /// Adds pages that were read or written, and pages that were scanned in vain, to the cost of reclaim from a list.
+    /// Up to 7.2 this halves both costs when they exceed a quarter of all pages (`lru_note_cost`).
+    pub(crate) fn note_cost(&mut self, rule: ScanBalance, list: LruList, io: u64, in_vain: u64) {
+        let weighed = io * SWAP_CLUSTER_MAX + in_vain;
+        self.cost[usize::from(list.is_file())] += match rule {
+            ScanBalance::Rotated => return,
+            ScanBalance::Io => io,
+            ScanBalance::Cost | ScanBalance::Counters => weighed,
+        };
+        if rule != ScanBalance::Counters && self.is_costly() {
             self.cost = self.cost.map(|c| c / 2);
         }
+    }
+
+    /// Halves both costs, from 7.3 on, until they are at most a quarter of all pages (`prepare_scan_control`).
+    pub(crate) fn decay_cost(&mut self) {
+        while self.is_costly() {
+            self.cost = self.cost.map(|c| c / 2);
+        }
+    }
+
+    const fn is_costly(&self) -> bool {
+        self.cost[0] + self.cost[1] > (self.anon() + self.file()) / 4
     }
 
     /// Returns whether kswapd writes the dirty pages of files that it meets.

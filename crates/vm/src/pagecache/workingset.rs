@@ -55,10 +55,12 @@ impl<O: pageblock::event::Observer> Vm<'_, O> {
 
     /// Returns the shadow entry of a page that is evicted (`workingset_eviction`).
     pub(crate) fn leave_shadow(&mut self, pfn: u32) -> Slot {
-        if self.kernel.reclaim.workingset == Workingset::Off {
+        let page = self.pages[pfn];
+        let rules = &self.kernel.reclaim;
+        let leaves = rules.anon_workingset || page.kind() != Owner::Anon;
+        if rules.workingset == Workingset::Off || !leaves {
             return Slot::Empty;
         }
-        let page = self.pages[pfn];
         let vec = self.pagecache.lru.of_zone(usize::from(page.zone));
         let bucket = self.age_bucket();
         let lruvec = self.pagecache.lru.vec(vec);
@@ -78,7 +80,8 @@ impl<O: pageblock::event::Observer> Vm<'_, O> {
         }
         let bucket = self.age_bucket();
         let shadow = Shadow::unpack(shadow, bucket);
-        let counts_anon = self.kernel.reclaim.refault_counts_anon;
+        let rules = &self.kernel.reclaim;
+        let (counts_anon, cost) = (rules.refault_counts_anon, rules.scan_balance);
         let swap = self.has_free_swap();
         let lruvec = self.pagecache.lru.vec(shadow.vec);
         let distance = shadow.distance(lruvec.age, bucket);
@@ -92,7 +95,11 @@ impl<O: pageblock::event::Observer> Vm<'_, O> {
             return;
         }
         lruvec.age += 1;
-        lruvec.activations += 1;
+        lruvec.activations[usize::from(!anon)] += 1;
+        if shadow.workingset {
+            let list = if anon { LruList::InactiveAnon } else { LruList::InactiveFile };
+            lruvec.note_cost(cost, list, 1, 0);
+        }
         self.stat.workingset_activate += 1;
         self.pages[pfn].set(PageFlags::ACTIVE);
         if shadow.workingset {

@@ -38,7 +38,7 @@ pub(super) fn inactive_is_low(
         return inactive_pages < active;
     }
     let gib = (inactive_pages + active) / GIB;
-    let ratio = match (refaulting && inactive.is_file(), gib) {
+    let ratio = match (refaulting, gib) {
         (true, _) => 0,
         (false, 0) => 1,
         (false, gib) => (10 * gib).isqrt(),
@@ -56,7 +56,7 @@ fn fractions(vec: &Lruvec, rule: ScanBalance, swappiness: u64) -> Balance {
             let part = |prio: u64, kind: usize| prio * (scanned[kind] + 1) / (rotated[kind] + 1);
             (part(anon_prio, 0), part(file_prio, 1))
         }
-        ScanBalance::Cost => {
+        ScanBalance::Io | ScanBalance::Cost | ScanBalance::Counters => {
             let [anon, file] = vec.cost();
             let (anon_cost, file_cost) = (2 * anon + file, anon + 2 * file);
             let sum = anon_cost + file_cost;
@@ -67,9 +67,9 @@ fn fractions(vec: &Lruvec, rule: ScanBalance, swappiness: u64) -> Balance {
 }
 
 impl<O: Observer> Vm<'_, O> {
-    /// Returns whether refaulted pages were activated since the last scan: then active pages are deactivated too.
-    pub(super) fn is_refaulting(&self, vec: &Lruvec) -> bool {
-        self.kernel.reclaim.workingset == Workingset::Deactivates && vec.is_refaulting()
+    /// Returns whether refaulted pages of a list's kind were activated since the last scan: then active pages are deactivated too.
+    pub(super) fn is_refaulting(&self, vec: &Lruvec, list: LruList) -> bool {
+        self.kernel.reclaim.workingset == Workingset::Deactivates && vec.is_refaulting(list)
     }
 
     /// Returns the proportion for a lruvec.
@@ -77,16 +77,18 @@ impl<O: Observer> Vm<'_, O> {
         let vec = &self.lru().vecs()[at];
         let rules = &self.kernel.reclaim;
         let swappiness = u64::from(self.kernel.sysctl.swappiness);
-        if !sc.may_swap || !self.has_free_swap() || swappiness == 0 {
+        if !sc.may_swap || !self.has_free_swap() {
             return Balance::File;
         }
-        if sc.priority == 0 {
+        // Without swappiness anonymous pages are scanned only if there are hardly any of files.
+        if sc.priority == 0 && swappiness > 0 {
             return Balance::Equal;
         }
-        if self.file_is_tiny(node, at) {
+        if self.file_is_tiny(node, at, sc) {
             return Balance::Anon;
         }
-        let low = inactive_is_low(vec, LruList::InactiveFile, rules, self.is_refaulting(vec));
+        let list = LruList::InactiveFile;
+        let low = inactive_is_low(vec, list, rules, self.is_refaulting(vec, list));
         let some = vec.size(LruList::InactiveFile) >> sc.priority > 0;
         if !low && (some || !rules.file_needs_share) {
             return Balance::File;
@@ -94,8 +96,9 @@ impl<O: Observer> Vm<'_, O> {
         fractions(vec, rules.scan_balance, swappiness)
     }
 
-    /// Returns whether there are so few pages of files that, with the free pages, they do not reach the high watermarks.
-    fn file_is_tiny(&self, node: usize, at: usize) -> bool {
+    /// Returns whether there are so few pages of files that, with the free pages, they do not reach the high watermarks,
+    /// which a boost raises.
+    fn file_is_tiny(&self, node: usize, at: usize, sc: &ScanControl) -> bool {
         let vec = &self.lru().vecs()[at];
         let mut zones = self.zones_of(node).filter(|&z| self.lru().of_zone(z) == at).peekable();
         if zones.peek().is_none() {
@@ -105,14 +108,15 @@ impl<O: Observer> Vm<'_, O> {
         for zone in zones {
             let zone = &self.allocator.zones()[zone];
             free += zone.free_pages();
-            high += zone.watermarks().high;
+            high += zone.boost() + zone.watermarks().high;
         }
         if vec.file() + free > high {
             return false;
         }
         let rules = &self.kernel.reclaim;
-        let anon_low = inactive_is_low(vec, LruList::InactiveAnon, rules, false);
-        !rules.tiny_file_needs_anon || (!anon_low && vec.size(LruList::InactiveAnon) > 0)
+        let list = LruList::InactiveAnon;
+        let low = inactive_is_low(vec, list, rules, self.is_refaulting(vec, list));
+        !rules.tiny_file_needs_anon || (!low && vec.size(list) >> sc.priority > 0)
     }
 
     /// Returns the pages of a list that the amount is a share of (`lruvec_lru_size`).
@@ -128,6 +132,9 @@ impl<O: Observer> Vm<'_, O> {
 
     /// Returns the pages of each list to scan at this priority.
     pub(super) fn scan_amounts(&mut self, node: usize, at: usize, sc: &ScanControl) -> [u64; 4] {
+        if self.kernel.reclaim.scan_balance == ScanBalance::Counters {
+            self.pagecache.lruvec(at).decay_cost();
+        }
         let balance = self.balance(node, at, sc);
         self.pagecache.lruvec(at).decay_recent();
         LruList::EVICTABLE.map(|list| {
@@ -175,11 +182,28 @@ mod tests {
         vec.note_scan(LruList::InactiveFile, 100, 10);
         let old = fractions(&vec, ScanBalance::Rotated, 60);
         assert_eq!(old, Balance::Fractions { anon: 60, file: 140 * 101 / 11 });
-        vec.note_cost(LruList::InactiveAnon, 300);
-        vec.note_cost(LruList::InactiveFile, 100);
+        vec.note_cost(ScanBalance::Cost, LruList::InactiveAnon, 0, 300);
+        vec.note_cost(ScanBalance::Cost, LruList::InactiveFile, 0, 100);
         let Balance::Fractions { anon, file } = fractions(&vec, ScanBalance::Cost, 100) else {
             panic!("by cost");
         };
         assert!(file > anon);
+    }
+
+    #[test]
+    fn the_cost_of_reclaim_has_the_weights_and_the_decay_of_its_version() {
+        let cost = |rule| {
+            let mut vec = Lruvec::with_sizes([1000; 4]);
+            vec.note_cost(rule, LruList::InactiveAnon, 10, 90);
+            vec.note_cost(rule, LruList::InactiveFile, 0, 2000);
+            let noted = vec.cost();
+            vec.decay_cost();
+            (noted, vec.cost())
+        };
+        assert_eq!(cost(ScanBalance::Rotated).0, [0, 0]);
+        assert_eq!(cost(ScanBalance::Io).0, [10, 0]);
+        // 2,410 is more than a quarter of 4,000: halved once as it is noted, or at the scan until it is less.
+        assert_eq!(cost(ScanBalance::Cost).0, [205, 1000]);
+        assert_eq!(cost(ScanBalance::Counters), ([410, 2000], [102, 500]));
     }
 }

@@ -42,6 +42,10 @@ pub(crate) struct DirectReclaim {
     /// The index in `nodes` of the node that is scanned.
     at: usize,
     shrink: Option<ShrinkNode>,
+    /// Zones of the node that is scanned which were asked before whether compaction could serve the request.
+    asked: usize,
+    /// Compaction could serve the request in some zone (`compaction_ready`).
+    ready: bool,
     /// Times that the task was throttled.
     throttled: u32,
     /// Pages reclaimed at all priorities.
@@ -63,7 +67,8 @@ impl DirectReclaim {
             fs: request.gfp.has(Gfp::FS),
             ..ScanControl::new(cpu, order, request.gfp.highest_zone(), SWAP_CLUSTER_MAX)
         };
-        Self { sc, nodes, at: 0, shrink: None, throttled: 0, total: 0, started: false }
+        let (asked, ready, throttled, total) = (0, false, 0, 0);
+        Self { sc, nodes, at: 0, shrink: None, asked, ready, throttled, total, started: false }
     }
 
     /// Reclaims a little further.
@@ -83,30 +88,38 @@ impl DirectReclaim {
                 return Reclaimed::More;
             }
             self.shrink = None;
+            let node = self.nodes[self.at];
+            self.ready |= self.ready_zones(vm, node).iter().skip(self.asked).any(|&ready| ready);
             self.at += 1;
         }
         if let Some(&node) = self.nodes.get(self.at) {
             // Enough was reclaimed: the other nodes are not scanned.
             if self.sc.nr_reclaimed >= self.sc.nr_to_reclaim {
                 self.at = self.nodes.len();
-            } else if self.ready_zones(vm, node).1 {
+                return Reclaimed::More;
+            }
+            // The first zone that is not ready has the node scanned; those below it are asked after that.
+            let zones = self.ready_zones(vm, node);
+            let ready = zones.iter().take_while(|&&ready| ready).count();
+            self.asked = ready + 1;
+            self.ready |= ready > 0;
+            if ready == zones.len() {
                 self.at += 1;
             } else {
                 self.shrink = Some(ShrinkNode::new(vm, node, &self.sc));
             }
             return Reclaimed::More;
         }
-        self.end_priority(vm)
+        self.end_priority()
     }
 
     /// Ends a priority: sets the next one, or ends the reclaim.
-    fn end_priority<O: Observer>(&mut self, vm: &mut Vm<'_, O>) -> Reclaimed {
+    fn end_priority(&mut self) -> Reclaimed {
         debug_assert!(self.sc.nr_reclaimed >= self.total, "reclaimed pages were lost");
         self.total = self.sc.nr_reclaimed;
-        let ready = self.nodes.iter().any(|&node| self.ready_zones(vm, node).0);
-        if self.total >= self.sc.nr_to_reclaim || self.sc.priority == 0 || ready {
+        if self.total >= self.sc.nr_to_reclaim || self.sc.priority == 0 || self.ready {
             // Compaction can do the rest: that counts as progress.
-            return Reclaimed::Done(self.total.max(u64::from(ready)));
+            return Reclaimed::Done(self.total.max(u64::from(self.ready)));
         }
         let waits = self.sc.stat.immediate > 0
             || (self.sc.stat.taken > 0 && self.sc.stat.writeback == self.sc.stat.taken);
@@ -120,19 +133,20 @@ impl DirectReclaim {
         Reclaimed::More
     }
 
-    /// Returns whether compaction could already serve a costly request in some zone of a node, and in all of them
-    /// (`compaction_ready`): a node is scanned as long as one zone is not ready.
-    fn ready_zones<O: Observer>(&self, vm: &Vm<'_, O>, node: usize) -> (bool, bool) {
+    /// Returns for each zone of a node, from the highest down, whether compaction could already serve a costly request
+    /// there.
+    // Up to 4.7 a zone's lists are scanned before the next zone is asked; here the node's are.
+    fn ready_zones<O: Observer>(&self, vm: &Vm<'_, O>, node: usize) -> Vec<bool> {
         let ScanControl { order, highest, .. } = self.sc;
-        if order <= PAGE_ALLOC_COSTLY_ORDER {
-            return (false, false);
-        }
         let zones = vm.allocator.zones();
-        let ready = vm
+        let costly = order > PAGE_ALLOC_COSTLY_ORDER;
+        let mut ready: Vec<bool> = vm
             .zones_of(node)
             .filter(|&z| zones[z].kind() <= highest && zones[z].managed() > 0)
-            .map(|z| vm.compaction_ready(z, order, highest));
-        ready.fold((false, true), |(any, all), ready| (any || ready, all && ready))
+            .map(|z| costly && vm.compaction_ready(z, order, highest))
+            .collect();
+        ready.reverse();
+        ready
     }
 
     /// Returns whether half of the reserves are used up, so that the task waits for kswapd (`throttle_direct_reclaim`).

@@ -40,9 +40,14 @@ impl<O: Observer> Vm<'_, O> {
         let mut outcome = Outcome::default();
         match self.action_for(pfn, sc) {
             Action::Free => {
-                let slot = match self.pages[pfn].swap {
-                    0 => self.leave_shadow(pfn),
-                    place => Slot::Swap(place - 1),
+                let left = self.leave_shadow(pfn);
+                let slot = match (self.pages[pfn].swap, left) {
+                    (0, left) => left,
+                    (place, Slot::Shadow(shadow)) => {
+                        self.keep_shadow(place - 1, shadow);
+                        Slot::Swap(place - 1)
+                    }
+                    (place, _) => Slot::Swap(place - 1),
                 };
                 self.pages.note_reclaimed(pfn, pages);
                 self.drop_page(sc.cpu, pfn, slot);

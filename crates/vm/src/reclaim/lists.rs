@@ -26,7 +26,7 @@ impl<O: Observer> Vm<'_, O> {
         }
         let inactive = if list.is_file() { LruList::InactiveFile } else { LruList::InactiveAnon };
         let vec = &self.lru().vecs()[at];
-        if inactive_is_low(vec, inactive, &self.kernel.reclaim, self.is_refaulting(vec)) {
+        if inactive_is_low(vec, inactive, &self.kernel.reclaim, self.is_refaulting(vec, inactive)) {
             self.shrink_active(at, list, n, sc);
         }
         0
@@ -124,7 +124,7 @@ impl<O: Observer> Vm<'_, O> {
         let vec = self.pagecache.lruvec(at);
         vec.scanned += scanned;
         vec.note_scan(list, scanned, rotated);
-        vec.note_cost(list, written * SWAP_CLUSTER_MAX + rotated);
+        vec.note_cost(self.kernel.reclaim.scan_balance, list, written, scanned - freed);
         freed
     }
 

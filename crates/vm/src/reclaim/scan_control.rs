@@ -6,11 +6,10 @@ use pageblock::slowpath::PAGE_ALLOC_COSTLY_ORDER;
 use pageblock_kernel::rules::kswapd::{CongestionBy, Kswapd, KswapdTarget};
 
 use crate::base::shrink::ShrinkControl;
+pub(super) use crate::pagecache::lru::SWAP_CLUSTER_MAX;
 
 /// The priority at which reclaim starts: it scans the 4096th part of each list.
 pub(super) const DEF_PRIORITY: u32 = 12;
-/// Pages taken off a list at a time, and the target of a task (`SWAP_CLUSTER_MAX`).
-pub(super) const SWAP_CLUSTER_MAX: u64 = 32;
 
 /// What a reclaimer wants and has found.
 #[derive(Clone, Copy, Debug)]

@@ -2,6 +2,8 @@
 //!
 //! Source: `scan_swap_map`, `scan_swap_map_try_ssd_cluster` (mm/swapfile.c).
 
+use crate::base::list::NIL;
+
 /// Slots that are used in sequence before the search for the next free cluster (`SWAPFILE_CLUSTER`).
 const CLUSTER: u32 = 256;
 
@@ -20,6 +22,8 @@ pub(super) struct SwapMap {
     left: u32,
     /// The mapping and index whose page was last written to each slot.
     owners: Vec<(u32, u32)>,
+    /// The shadow entry of the page that was evicted to each slot; [`NIL`] for none.
+    shadows: Vec<u32>,
 }
 
 impl SwapMap {
@@ -45,6 +49,7 @@ impl SwapMap {
         if slot as usize >= self.in_use.len() {
             self.in_use.resize(slot as usize + 1, false);
             self.owners.resize(slot as usize + 1, (0, 0));
+            self.shadows.resize(slot as usize + 1, NIL);
         }
         self.in_use[slot as usize] = true;
         self.clusters[(slot / CLUSTER) as usize] += 1;
@@ -80,10 +85,22 @@ impl SwapMap {
         self.owners.get(slot as usize).copied()
     }
 
+    /// Keeps the shadow entry of the page that is evicted to a slot.
+    pub(super) fn set_shadow(&mut self, slot: u32, shadow: u32) {
+        self.shadows[slot as usize] = shadow;
+    }
+
+    /// Takes the shadow entry of the page that was evicted to a slot.
+    pub(super) fn take_shadow(&mut self, slot: u32) -> Option<u32> {
+        let shadow = std::mem::replace(&mut self.shadows[slot as usize], NIL);
+        (shadow != NIL).then_some(shadow)
+    }
+
     /// Frees a slot.
     pub(super) fn put(&mut self, slot: u32) {
         debug_assert!(self.in_use[slot as usize], "swap slot {slot} is free");
         self.in_use[slot as usize] = false;
+        self.shadows[slot as usize] = NIL;
         self.clusters[(slot / CLUSTER) as usize] -= 1;
         self.used -= 1;
     }

@@ -61,6 +61,11 @@ impl<O> Vm<'_, O> {
         self.swap.map.free_slots() > 0
     }
 
+    /// Keeps the shadow entry of a page that is evicted to a swap slot on a disk.
+    pub(crate) fn keep_shadow(&mut self, slot: u32, shadow: u32) {
+        self.swap.map.set_shadow(slot, shadow);
+    }
+
     /// Frees a swap slot on a disk.
     pub(crate) fn put_swap_slot(&mut self, slot: u32) {
         self.swap.map.put(slot);

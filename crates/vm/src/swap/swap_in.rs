@@ -37,7 +37,8 @@ impl<O: Observer> Vm<'_, O> {
             self.free_block(cpu, pfn, 0);
             return;
         };
-        self.add_swap_cache(space, index, pfn, slot);
+        let shadow = self.swap.map.take_shadow(slot);
+        self.add_swap_cache(space, index, pfn, slot, shadow);
         self.stat.pswpin += 1;
     }
 

@@ -269,7 +269,12 @@ impl Machine<'_> {
             return true;
         }
         let Some(pfn) = self.alloc(cpu, Request::new(0, GFP_ANON)) else { return false };
-        self.vm.add_page(space, index, pfn, 0);
+        match self.vm.spaces().slot(space, index) {
+            Slot::Swap(_) if self.vm.zram().is_none() => {
+                self.vm.add_swapped(cpu, space, index, pfn)
+            }
+            _ => self.vm.add_page(space, index, pfn, 0),
+        }
         !self.vm.is_killed(space)
     }
 }

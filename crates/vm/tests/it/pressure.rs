@@ -357,3 +357,44 @@ fn reclaim_for_a_huge_page_stops_where_compaction_may_begin() {
         assert!((1..1024).contains(&reclaimed(policy)), "{policy}: {}", reclaimed(policy));
     }
 }
+
+/// Returns the pages that kswapd writes to swap, and those of them that leave a trace, where almost all memory is
+/// anonymous.
+fn swapped(policy: &str, swappiness: u32) -> (u64, u64) {
+    let set = |kernel: &mut pageblock_kernel::Kernel, config: &mut pageblock_vm::config::Config| {
+        kernel.sysctl.swappiness = swappiness;
+        config.swap_pages = 4000;
+    };
+    with_machine(policy, set, 1, 8192, |machine| {
+        let space = machine.vm.create_mapping(9000);
+        // Those that left first come back first.
+        for index in (0..8800).chain(0..200) {
+            if !machine.fault(0, space, index) {
+                break;
+            }
+            for _ in 0..1000 {
+                machine.finish_writes();
+                if !matches!(machine.vm.step_kswapd(0, 0), Daemon::Ran) {
+                    break;
+                }
+            }
+        }
+        let stat = &machine.vm.stat;
+        (stat.pswpout, stat.workingset_refault_anon)
+    })
+}
+
+/// `vm.swappiness` of 0 does not keep the last memory of a machine that has only anonymous pages.
+#[test]
+fn without_swappiness_memory_is_swapped_where_files_are_few() {
+    for policy in ["linux-5.4", "linux-6.12", "linux-7.3"] {
+        assert!(swapped(policy, 0).0 > 0, "{policy}");
+    }
+}
+
+#[test]
+fn pages_on_a_swap_disk_leave_traces_from_5_9() {
+    assert_eq!(swapped("linux-5.4", 60).1, 0);
+    assert!(swapped("linux-5.10", 60).1 > 0);
+    assert_eq!(swapped("linux-5.10,anon_workingset=off", 60).1, 0);
+}
