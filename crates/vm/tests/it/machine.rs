@@ -271,7 +271,7 @@ impl Machine<'_> {
         let Some(pfn) = self.alloc(cpu, Request::new(0, GFP_ANON)) else { return false };
         match self.vm.spaces().slot(space, index) {
             Slot::Swap(_) if self.vm.zram().is_none() => {
-                self.vm.add_swapped(cpu, space, index, pfn)
+                self.vm.add_swapped(cpu, space, index, pfn);
             }
             _ => self.vm.add_page(space, index, pfn, 0),
         }
