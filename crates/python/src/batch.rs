@@ -115,7 +115,7 @@ fn code(column: &str, name: &str) -> PyResult<u64> {
 }
 
 /// Returns the bits of flags that the kernel's tracepoints print, such as `GFP_ATOMIC|__GFP_NOWARN`, for the column `flags` of a
-/// `Workload`'s batches. They are this package's own: kernels number theirs anew.
+/// `Workload`'s batches. They are this package's own: kernels renumber theirs.
 #[pyfunction]
 #[pyo3(signature = (names, /))]
 pub(crate) fn flags(#[pyo3(from_py_with = arguments::flag_names)] names: String) -> PyResult<u32> {

@@ -166,7 +166,7 @@ impl Family<'_> {
         let mut random = Pcg64Mcg::seed_from_u64(SEED + self.size as u64);
         let mut order: Vec<usize> = (0..runs).collect();
         for _ in 0..splits {
-            // As many places from the front as are needed are drawn anew each time.
+            // Each time as many places from the front as are needed are drawn again.
             for at in 0..(self.others + 1) * self.size {
                 order.swap(at, at + below(&mut random, runs - at));
             }

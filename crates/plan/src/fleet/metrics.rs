@@ -1,4 +1,4 @@
-//! A machine of which only metrics are there: what `pageblock metrics` wrote.
+//! A machine known by its metrics alone: what `pageblock metrics` wrote.
 
 use std::collections::BTreeMap;
 use std::path::Path;

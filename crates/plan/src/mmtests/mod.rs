@@ -52,7 +52,7 @@ const BENCHMARKS: [Benchmark; 2] = [
     },
 ];
 
-/// The file in which a run of ours is whole, of which mmtests takes no notice.
+/// The file that has a run of ours whole; mmtests ignores it.
 const OWN: &str = "pageblock.json";
 
 /// Reports whether a path is a folder of mmtests: a kernel's, with iterations, or one of such folders.

@@ -41,7 +41,7 @@ pub(super) struct Rounds {
     /// Ids that were freed, and the first that was never used.
     free: Vec<u32>,
     next: u32,
-    /// What is freed by time: when, of which step, and its id.
+    /// What is freed by time: when, its step, and its id.
     due: BinaryHeap<Reverse<(Nanos, usize, u32)>>,
     asked: Vec<Ask>,
     growing: Option<Growing>,
