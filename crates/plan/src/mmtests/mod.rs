@@ -8,7 +8,7 @@
 //! | `iter-N/tests-timestamp` | the same beginnings and ends, and the times of `time(1)` |
 //! | `iter-N/ftrace-TEST.gz` | events of the monitor `ftrace` |
 //! | `iter-N/TEST/logs/` | what the benchmark printed, one format for each benchmark |
-//! | `iter-N/pageblock.json` | the run itself, where [`write`] made the folder |
+//! | `iter-N/pageblock.json` | the run itself, where [`write()`] made the folder |
 //!
 //! Files may be packed with gzip or xz (mmtests of 2026-06-24: `run-mmtests.sh`, `shellpacks/common.sh`, `bin/lib/MMTests`).
 
