@@ -47,8 +47,9 @@ fn what_cannot_be_bisected_is_a_line() {
         &format!("bisect thpfioscale linux-6.9 linux-6.10 --measure unmovable-fallbacks {scale}"),
         "error: --measure 'unmovable-fallbacks': an event is a block before Linux 6.10",
     );
+    refuses("bisect src linux-6.9 linux-6.10 --scale 1/2", "error: --scale is for workloads");
     refuses(
-        "bisect Cargo.toml linux-6.9 linux-6.10 --scale 1/2",
-        "error: --scale is for workloads",
+        "bisect Cargo.toml linux-6.9 linux-6.10",
+        "error: Cargo.toml: line 1: `name` is missing",
     );
 }
