@@ -16,6 +16,15 @@ pub(crate) fn pageblock(test: &str, arguments: &[&str]) -> Ran {
     ran(Command::new(env!("CARGO_BIN_EXE_pageblock")).args(arguments).env("PAGEBLOCK_CACHE", cache))
 }
 
+/// Removes what an earlier run of a test kept.
+fn forget(test: &str) {
+    let cache = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("cache-{test}"));
+    match std::fs::remove_dir_all(cache) {
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => panic!("{error}"),
+        _ => {}
+    }
+}
+
 fn recording() -> String {
     shipped().to_str().expect("the path is UTF-8").to_owned()
 }
@@ -185,6 +194,7 @@ fn a_truncated_recording_is_one_line_with_the_position() {
 fn a_recording_is_one_file_that_is_looked_into_cut_and_converted() {
     let folder = tempfile::tempdir().expect("there is room");
     let name = |name: &str| folder.path().join(name).display().to_string();
+    forget("one-file");
     let run = |arguments: &[&str]| pageblock("one-file", arguments);
     let (whole, part, torn) = (name("a.pbrec"), name("part.pbrec"), name("torn.pbrec"));
     let made = run(&["recording", "convert", &recording(), "-o", &whole]);
