@@ -16,7 +16,7 @@ pub fn path(path: PathBuf) -> Result<PathBuf> {
     }
     let problem = if path.exists() { "is no folder or file" } else { "does not exist" };
     bail!(
-        "recording {} {problem}; a recording is a .pbrec, a folder with start/ and events, or a capture; `pageblock record` makes one, `pageblock demo --extract FOLDER` has one",
+        "recording {} {problem}; a recording is a .pbrec, a folder with start/ and events, or a capture; `pageblock record` makes one, `pageblock demo` reads the one that is included",
         path.display()
     )
 }
