@@ -4,12 +4,16 @@
     docs/predictions.py docs/predictions.json
 
 The direction of a prediction is right if a predicted change (its 95 % interval is on one side of 1) has the sign of the real one, or if none was
-predicted and the real interval has 1 in it; that of the null model is right in the latter case. skill = (score - null) / (1 - null).
+predicted and the real interval has 1 in it; that of the null model is right in the latter case. skill = (score - null) / (1 - null). Where just one
+of the two is right, the prediction won or lost; p is that of the exact sign test on these (McNemar's). The measures of one column are not independent:
+with them counted as one, by who won more of them, stands the last line.
 """
 
 import json
 import sys
+from collections import Counter
 from collections.abc import Iterable
+from math import comb
 from pathlib import Path
 from typing import Any
 
@@ -31,23 +35,36 @@ def skill(right: int, null: int, cases: int) -> str:
     return f"{(right - null) / (cases - null):+.2f}" if cases > null else "-"
 
 
+def sign_test(won: int, lost: int) -> str:
+    """Returns the two-sided p of so many wins and losses."""
+    count = won + lost
+    tail = sum(comb(count, fewer) for fewer in range(min(won, lost) + 1))
+    return f"{min(1.0, 2 * tail / 2**count):.3f}"
+
+
+def outcome(one: Prediction) -> int:
+    """Returns 1 where the direction is right and the null model's is not, -1 where it is the other way."""
+    return one["direction"] - (not is_change(one["real"]))
+
+
 def row(name: str, of: "list[Prediction]") -> "list[str]":
     """Returns the scores of some predictions."""
     cases = len(of)
     right = sum(one["direction"] for one in of)
     null = sum(not is_change(one["real"]) for one in of)
+    won, lost = (sum(outcome(one) == side for one in of) for side in (1, -1))
     near = sum(one["factor_of_two"] for one in of)
     near_null = sum(0.5 <= one["real"]["ratio"] <= 2 for one in of)
     inside = sum(one["in_interval"] for one in of)
     return [
-        name, str(cases), share(right, cases), share(null, cases), skill(right, null, cases),
+        name, str(cases), share(right, cases), share(null, cases), skill(right, null, cases), str(won), str(lost), sign_test(won, lost),
         share(near, cases), share(near_null, cases), skill(near, near_null, cases), share(inside, cases),
     ]  # fmt: skip
 
 
 def table(head: str, named: "Iterable[tuple[str, list[Prediction]]]") -> None:
     """Prints a table of scores."""
-    columns = [head, "cases", "direction", "null", "skill", "factor of 2", "null", "skill", "in 95 %"]
+    columns = [head, "cases", "direction", "null", "skill", "won", "lost", "p", "factor of 2", "null", "skill", "in 95 %"]
     rows = [columns, *(row(name, of) for name, of in named)]
     widths = [max(len(line[at]) for line in rows) for at in range(len(columns))]
     for line in rows:
@@ -86,6 +103,12 @@ def main() -> None:
     table("kernel", [(name, [one for one in every if one["column"].split(",")[0] == name]) for name in kernels])
     print()
     confusion(every)
+    columns = Counter[tuple[str, str, str]]()
+    for name, of in series.items():
+        for one in of:
+            columns[name, one["column"], one["against"]] += outcome(one)
+    won, lost = (sum(side * net > 0 for net in columns.values()) for side in (1, -1))
+    print(f"\nof {len(columns)} columns {won} won more than they lost, {lost} lost more: p {sign_test(won, lost)}")
 
 
 if __name__ == "__main__":

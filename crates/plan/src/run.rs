@@ -133,7 +133,7 @@ pub struct RunPlan {
 pub fn find_workload(name: &str) -> Result<&'static dyn Workload> {
     let Some(workload) = workload::find(name) else {
         let known: Vec<_> = workload::ALL.iter().map(|w| w.name()).collect();
-        bail!("there is no workload '{name}'; there are {}, or a .toml file", known.join(", "));
+        bail!("there is no workload '{name}'; there are {}", known.join(", "));
     };
     Ok(workload)
 }

@@ -255,7 +255,7 @@ fn serve(pages: u64, touches: u64, turn: Duration, seed: u64) -> std::io::Result
     }
 }
 
-/// Messages of one size, a number of which are in flight.
+/// Messages of one size; a number of them are in flight.
 struct Flight {
     ends: (UnixStream, UnixStream),
     message: Vec<u8>,

@@ -9,8 +9,8 @@ use crate::run::calibration::{Calibration, CalibrationRow};
 use crate::value::extfrag::{ExtfragKey, ExtfragMatrix, Harm};
 use crate::value::names;
 
-/// Compares the recorded fallbacks with those of free replays under the recorded policy, of which the first has the
-/// recorded start; `None` if there are none.
+/// Compares the recorded fallbacks with those of free replays under the recorded policy; the first replay has the
+/// recorded start. `None` if there are none.
 #[must_use]
 pub fn calibrate(recorded: &ExtfragMatrix, replays: &[&Run]) -> Option<Calibration> {
     let replayed = *replays.first()?;

@@ -93,7 +93,7 @@ const fn one() -> u64 {
     1
 }
 
-/// Operations of which each has rows: all statistics of its samples, or their mean.
+/// Operations; each has rows: all statistics of its samples, or their mean.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct OperationsSpec {

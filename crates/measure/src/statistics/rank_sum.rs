@@ -131,7 +131,7 @@ impl Ratios {
         }
     }
 
-    /// Finds it by bisection: the least ratio of which more than `place` are at most as large.
+    /// Finds it by bisection: the least ratio such that more than `place` ratios are at most as large.
     fn found(&self, place: usize) -> f64 {
         // Numbers from 0 to infinity are in the order of their bits.
         let (mut below, mut found) = (0, f64::INFINITY.to_bits());
@@ -283,7 +283,7 @@ mod tests {
         assert!((actual - expect).abs() < 1e-9, "{actual} {expect}");
     }
 
-    /// All choices of which runs are new.
+    /// All ways to choose the new runs.
     fn by_enumeration(base: &[f64], new: &[f64]) -> f64 {
         let ranks = doubled_ranks(&[base, new].concat());
         let observed: usize = ranks[base.len()..].iter().sum();

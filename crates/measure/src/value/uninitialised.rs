@@ -4,7 +4,7 @@
 //! ```
 //! use pageblock_measure::value::uninitialised::{Uninitialised, frames};
 //!
-//! // 24 GiB, of which the last 6 of the zone are not initialised.
+//! // 24 GiB; the last 6 of the zone are not initialised.
 //! let found = Uninitialised::find(24_684_092, 18_704_596).unwrap();
 //! assert_eq!(found.kbytes(), 5_979_496);
 //! assert_eq!(frames(6_553_600, 5_505_024, 3_899_392), 4_947_968..6_553_600);

@@ -244,7 +244,7 @@ impl ZoneInfo<'_, '_> {
     }
 
     /// Writes the columns, one for each zone that the kernel was built with: `HighMem` is missing in 64-bit
-    /// ones, `Device` (to which nothing is ever kept back) is present from 4.5 on.
+    /// ones, `Device` (nothing is kept back for it) is present from 4.5 on.
     fn protection(&self, f: &mut fmt::Formatter<'_>, zone: &Zone<'_>) -> fmt::Result {
         let mut separator = "        protection: (";
         for (kind, pages) in ZoneKind::ALL.into_iter().zip(zone.lowmem_reserve()) {

@@ -63,7 +63,7 @@ pub struct Lruvec {
     pub scanned: u64,
     /// Evictions and activations so far, the clock of refault distances (`inactive_age`).
     pub(super) age: u64,
-    /// Refaulted pages that were activated.
+    /// Refaulted pages that were activated, anonymous ones and those of files.
     pub(super) activations: [u64; 2],
     /// `activations` when reclaim last scanned the lists.
     activations_seen: [u64; 2],

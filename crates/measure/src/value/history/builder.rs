@@ -78,7 +78,7 @@ impl HistoryBuilder {
         (CELLS / self.cells.len().max(1)).clamp(SAMPLES_MIN, SAMPLES)
     }
 
-    /// Has frames that are not initialised yet be holes: whole pageblocks of them of which no page moves or is free.
+    /// Makes frames that are not initialised yet holes: whole pageblocks of them, if no page there moves or is free.
     pub fn leave_out(&mut self, frames: Range<u64>) {
         self.later.push(frames);
     }
