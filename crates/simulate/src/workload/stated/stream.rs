@@ -21,6 +21,8 @@ const BATCH: usize = 1 << 16;
 #[derive(Clone, Copy, Debug)]
 struct Made {
     id: u32,
+    /// Which it is of all that the task made: ids are used again.
+    number: u64,
     pages: u64,
     /// The round at whose end it is freed.
     until: u64,
@@ -38,11 +40,15 @@ pub(super) struct Rounds {
     time: Nanos,
     /// What each step made and holds.
     held: Vec<Vec<Made>>,
+    /// Where each id stands in the list of its step.
+    place: Vec<usize>,
+    /// How much was made so far.
+    made: u64,
     /// Ids that were freed, and the first that was never used.
     free: Vec<u32>,
     next: u32,
-    /// What is freed by time: when, its step, and its id.
-    due: BinaryHeap<Reverse<(Nanos, usize, u32)>>,
+    /// What is freed by time: when, its step, its id and its number.
+    due: BinaryHeap<Reverse<(Nanos, usize, u32, u64)>>,
     asked: Vec<Ask>,
     growing: Option<Growing>,
 }
@@ -91,6 +97,8 @@ impl Rounds {
             step: 0,
             time: 0,
             held,
+            place: Vec::new(),
+            made: 0,
             free: Vec::new(),
             next: 0,
             due: BinaryHeap::new(),
@@ -165,6 +173,7 @@ impl Rounds {
             return Err(format!("more than {IDS} things are held at a time"));
         };
         self.next = self.next.max(id + 1);
+        self.made += 1;
         let size = self.draw(make.size);
         let (operation, pages) = match make.thing {
             Thing::Block { reclaimable: false } => (Operation::Alloc, 1 << size),
@@ -186,11 +195,13 @@ impl Rounds {
             Lifetime::Rounds(rounds) => self.round + rounds,
             Lifetime::Mean(mean) => {
                 let end = self.time + self.exponential(mean);
-                self.due.push(Reverse((end, at, id)));
+                self.due.push(Reverse((end, at, id, self.made)));
                 u64::MAX
             }
         };
-        self.held[at].push(Made { id, pages, until });
+        self.place.resize(self.next as usize, 0);
+        self.place[id as usize] = self.held[at].len();
+        self.held[at].push(Made { id, number: self.made, pages, until });
         Ok(())
     }
 
@@ -228,7 +239,15 @@ impl Rounds {
             return;
         }
         let chosen = self.random.below(self.held[of].len() as u64) as usize;
-        let made = self.held[of].swap_remove(chosen);
+        self.take(of, chosen);
+    }
+
+    /// Frees what stands at a place in the list of a step.
+    fn take(&mut self, step: usize, at: usize) {
+        let made = self.held[step].swap_remove(at);
+        if let Some(moved) = self.held[step].get(at) {
+            self.place[moved.id as usize] = at;
+        }
         self.release(made.id);
     }
 
@@ -240,8 +259,11 @@ impl Rounds {
     /// Ends a round: what lives until then is freed.
     fn end_round(&mut self) {
         for step in 0..self.held.len() {
-            let (ended, kept): (Vec<_>, Vec<_>) =
+            let (ended, kept): (Vec<Made>, Vec<Made>) =
                 self.held[step].iter().partition(|made| made.until <= self.round);
+            for (at, made) in kept.iter().enumerate() {
+                self.place[made.id as usize] = at;
+            }
             self.held[step] = kept;
             ended.into_iter().for_each(|made| self.release(made.id));
         }
@@ -261,15 +283,15 @@ impl Rounds {
     /// Lets time pass; what ends meanwhile is freed at its time.
     fn pass(&mut self, time: Nanos) {
         let until = self.time + time;
-        while let Some(&Reverse((end, step, id))) = self.due.peek()
+        while let Some(&Reverse((end, step, id, number))) = self.due.peek()
             && end <= until
         {
             self.due.pop();
             // A step may have freed it before, and its id may be another's since: then this is not its time.
-            if let Some(at) = self.held[step].iter().position(|made| made.id == id) {
-                self.held[step].swap_remove(at);
+            let at = self.place[id as usize];
+            if self.held[step].get(at).is_some_and(|made| made.number == number) {
                 self.time = self.time.max(end);
-                self.release(id);
+                self.take(step, at);
             }
         }
         self.time = until;
@@ -293,5 +315,45 @@ impl Rounds {
     fn ask(&mut self, operation: Operation, id: u32, amount: u64, offset: u64) {
         let time_ns = self.time;
         self.asked.push(Ask { time_ns, operation, id, amount, offset, flags: Gfp::NONE });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_freed_before_its_time_frees_nothing_else() {
+        let make = Make {
+            thing: Thing::Block { reclaimable: false },
+            size: Size { least: 0, most: 0 },
+            lifetime: Lifetime::Mean(1_000_000),
+            hold: false,
+        };
+        let step = Step {
+            what: What::Make(make.clone()),
+            amount: Amount::Count(vec![1]),
+            every: 1,
+            gap: 1,
+        };
+        let task = Task { count: 1, rounds: 1, pause: 0, steps: vec![step] };
+        let mut rounds = Rounds::new(task, 1, 0, 1000);
+        let mut later = 0;
+        for _ in 0..100 {
+            rounds.make_one(0, &make).unwrap();
+            let first = rounds.due.peek().unwrap().0.0;
+            rounds.free_one(0);
+            rounds.make_one(0, &make).unwrap();
+            assert_eq!(rounds.held[0][0].id, 0, "the id is used again");
+            let second = rounds.due.iter().map(|due| due.0.0).max().unwrap();
+            rounds.pass(first - rounds.time);
+            if second > first {
+                assert_eq!(rounds.held[0].len(), 1, "its own time has not come");
+                later += 1;
+            }
+            rounds.pass(second - rounds.time);
+            assert!(rounds.held[0].is_empty());
+        }
+        assert!(later > 20, "{later}");
     }
 }
