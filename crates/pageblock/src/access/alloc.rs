@@ -43,10 +43,10 @@ impl<'m, Z: Access<'m>> Local<'_, 'm, Z> {
         observer: &mut impl Observer,
     ) -> Result<Pfn, AllocError> {
         // Explicit flags may name another watermark or a reserve, which the fast path does not support.
-        if flags.is_none()
-            && let Some(pfn) = self.caches.fill_stack_and_alloc(request, observer)
-        {
-            return Ok(pfn);
+        if flags.is_none() {
+            if let Some(pfn) = self.caches.fill_stack_and_alloc(request, observer) {
+                return Ok(pfn);
+            }
         }
         self.walk_for(request, flags, observer)
     }

@@ -6,6 +6,7 @@ use crate::base::layout::{MAX_NR_ZONES, ZoneKind};
 use crate::base::mobility::MIGRATE_PCPTYPES;
 use crate::base::sync::Relaxed;
 use crate::percpu::machine::Machine;
+use crate::policy::{Policy, WmarkGap};
 use crate::zone::retune::Share;
 use crate::zone::stat::ZoneStat;
 use crate::zone::tuning;
@@ -22,9 +23,11 @@ fn share<'m>(machine: &Machine<'m>, access: &impl Access<'m>) -> Share {
     let populated = low().filter(|&managed| managed > 0).count() as u64;
     let raised = tuning::khugepaged_min_free_kbytes(populated, geometry, buffer);
     let lowmem_kbytes = geometry.kbytes(buffer);
+    let usual = Policy { wmark_gap: WmarkGap::Scale, min_free_kbytes: 0, ..*policy };
     Share {
         lowmem_pages: tuning::lowmem_pages(policy, zones()),
         min_free_kbytes: tuning::min_free_kbytes(policy, lowmem_kbytes, Some(raised)),
+        usual_min_free_kbytes: tuning::min_free_kbytes(&usual, lowmem_kbytes, Some(raised)),
         mobility_off: total < geometry.pageblock_pages() * (MIGRATE_PCPTYPES as u64 + 1),
     }
 }

@@ -247,11 +247,11 @@ impl<'m, Z: Access<'m>> Local<'_, 'm, Z> {
         let Attempt { order, mt, .. } = *attempt;
         let cache = self.caches.zones[at.index()].flushed();
         cache.note_alloc();
-        if !cache.is_empty(list)
-            && let Some(i) = cache.pop(&self.machine.snapshots[at.index()].map, list, order)
-        {
-            self.zones.refresh_mask(self.machine, at);
-            return Some(i);
+        if !cache.is_empty(list) {
+            if let Some(i) = cache.pop(&self.machine.snapshots[at.index()].map, list, order) {
+                self.zones.refresh_mask(self.machine, at);
+                return Some(i);
+            }
         }
         self.with_pages(at, |zone, cache| {
             cache.refill_and_pop(zone, list, order, mt, flags, observer)
@@ -316,7 +316,7 @@ enum Visit {
 /// Returns whether a block that an attempt got adds its pageblock to the highatomic reserve.
 fn adds_to_reserve(policy: &Policy, flags: AllocFlags, from_cpu_list: bool) -> bool {
     let applies = match policy.reserve {
-        Reserve::MigrateReserve => false,
+        Reserve::MigrateReserve | Reserve::Off => false,
         Reserve::Highatomic | Reserve::HighatomicRounded => true,
         Reserve::HighatomicFirst => !from_cpu_list,
         Reserve::HighatomicBelowLow => {

@@ -202,11 +202,12 @@ impl<'m> Allocator<'m> {
         if refused && !cfg!(debug_assertions) {
             return Err(AllocError::NoMemory);
         }
-        if flags.is_none()
-            && let Some(caches) = self.caches.get_mut(cpu.index())
-            && let Some(pfn) = caches.alloc_pair_fast(&request, observer)
-        {
-            return Ok(pfn);
+        if flags.is_none() {
+            if let Some(caches) = self.caches.get_mut(cpu.index()) {
+                if let Some(pfn) = caches.alloc_pair_fast(&request, observer) {
+                    return Ok(pfn);
+                }
+            }
         }
         let taken = self.local_for(cpu, request.order)?.take(&request, flags, observer);
         debug_assert!(!refused || taken == Err(AllocError::NoMemory), "{request:?} was refused");

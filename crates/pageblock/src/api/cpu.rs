@@ -156,10 +156,10 @@ impl<'s, 'm, L: Locks, I: Interrupts> Cpu<'s, 'm, L, I> {
         observer: &mut impl Observer,
     ) -> Result<Pfn, AllocError> {
         let _off = Off::<I>::now();
-        if !self.has_requests()
-            && let Some(pfn) = self.caches.alloc_fast(request, observer)
-        {
-            return Ok(pfn);
+        if !self.has_requests() {
+            if let Some(pfn) = self.caches.alloc_fast(request, observer) {
+                return Ok(pfn);
+            }
         }
         self.walk_for(*request, None, observer)
     }
@@ -179,10 +179,10 @@ impl<'s, 'm, L: Locks, I: Interrupts> Cpu<'s, 'm, L, I> {
             return Err(AllocError::NoMemory);
         }
         self.attend(observer);
-        if flags.is_none()
-            && let Some(pfn) = self.caches.alloc_pair_fast(&request, observer)
-        {
-            return Ok(pfn);
+        if flags.is_none() {
+            if let Some(pfn) = self.caches.alloc_pair_fast(&request, observer) {
+                return Ok(pfn);
+            }
         }
         self.local().take(&request, flags, observer)
     }

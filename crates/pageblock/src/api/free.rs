@@ -56,19 +56,19 @@ impl Allocator<'_> {
         order: Order,
         observer: &mut impl Observer,
     ) -> Result<(), FrameError> {
-        if order == 0
-            && let Some(caches) = self.caches.get_mut(cpu.index())
-        {
-            match caches.free_page_fast(pfn, observer) {
-                PageFree::Done => return Ok(()),
-                PageFree::Other(page) => {
-                    let mut free = Free { allocator: self, cpu, pfn, order: 0 };
-                    if free.is_done_otherwise(page, observer) {
-                        return Ok(());
+        if order == 0 {
+            if let Some(caches) = self.caches.get_mut(cpu.index()) {
+                match caches.free_page_fast(pfn, observer) {
+                    PageFree::Done => return Ok(()),
+                    PageFree::Other(page) => {
+                        let mut free = Free { allocator: self, cpu, pfn, order: 0 };
+                        if free.is_done_otherwise(page, observer) {
+                            return Ok(());
+                        }
+                        return free.run_in_full(observer);
                     }
-                    return free.run_in_full(observer);
+                    PageFree::No => {}
                 }
-                PageFree::No => {}
             }
         }
         let mut free = Free { allocator: self, cpu, pfn, order };

@@ -168,10 +168,10 @@ fn blocks_by_type(zone: &Zone<'_>) -> [u64; MIGRATETYPES] {
     let step = zone.geometry().pageblock_pages();
     let mut pfn = zone.span().start;
     while pfn < zone.span().end {
-        if zone.state(pfn) != Some(FrameState::Hole)
-            && let Some(mt) = zone.block_type(pfn)
-        {
-            counts[mt as usize] += 1;
+        if zone.state(pfn) != Some(FrameState::Hole) {
+            if let Some(mt) = zone.block_type(pfn) {
+                counts[mt as usize] += 1;
+            }
         }
         pfn = Pfn(pfn.0 + step);
     }

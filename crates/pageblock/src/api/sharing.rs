@@ -293,11 +293,12 @@ impl<'m, L: Locks, I: Interrupts> Shared<'m, L, I> {
         }
         // A caller that wants the handle meanwhile waits for this lock.
         let _off = Off::<I>::now();
-        if let Some(caches) = &mut *L::lock(&seat.caches)
-            && let Some(number) = seat.mailbox.pending_drain()
-        {
-            Local { machine: &self.machine, zones: Locked::<L>(self.zones), caches }.drain(&mut ());
-            seat.mailbox.complete_drain(number);
+        if let Some(caches) = &mut *L::lock(&seat.caches) {
+            if let Some(number) = seat.mailbox.pending_drain() {
+                Local { machine: &self.machine, zones: Locked::<L>(self.zones), caches }
+                    .drain(&mut ());
+                seat.mailbox.complete_drain(number);
+            }
         }
         seat.mailbox.is_done(request.number)
     }

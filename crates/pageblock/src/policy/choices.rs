@@ -17,6 +17,8 @@ switches! {
             HighatomicFirst = "highatomic_first",
             /// From 7.3: only requests below the low watermark reserve.
             HighatomicBelowLow = "highatomic_below_low",
+            /// Nothing: for embedders ([`Policy::default`]).
+            Off = "off",
         } = Reserve::MigrateReserve,
         /// Distance between the watermarks.
         wmark_gap: WmarkGap {
@@ -24,6 +26,9 @@ switches! {
             Quarter = "quarter",
             /// From 4.6: at least `watermark_scale_factor` of the zone.
             Scale = "scale",
+            /// None, and `min_free_kbytes` is what it says, 0 too: for embedders, who reclaim nothing
+            /// ([`Policy::default`]).
+            None = "none",
         } = WmarkGap::Quarter,
         /// How a watermark check treats orders and reserves.
         wmark_check: WmarkCheck {

@@ -299,14 +299,23 @@ presets! {
 
 impl Policy {
     /// The text of [`Policy::default`].
-    pub const DEFAULT: &'static str = "linux-6.12,placement=packed";
+    pub const DEFAULT: &'static str =
+        "linux-6.12,reserve=off,wmark_gap=none,boost=off,placement=packed";
 }
 
 /// For embedders who imitate no kernel: the mechanisms of a Linux with long support, on tables without links in frames
-/// ([`Placement::Packed`]). It is no preset; those keep Linux's tables.
+/// ([`Placement::Packed`]), and without what waits for reclaim: every page can be had but the `min_free_kbytes` of the
+/// caller, which are kept for [`Gfp::HIGH`](crate::request::Gfp::HIGH) and the like. It is no preset; those keep Linux's
+/// tables and watermarks.
 impl Default for Policy {
     fn default() -> Self {
-        Self { placement: Placement::Packed, ..V6_12.policy }
+        Self {
+            reserve: Reserve::Off,
+            wmark_gap: WmarkGap::None,
+            boost: Boost::Off,
+            placement: Placement::Packed,
+            ..V6_12.policy
+        }
     }
 }
 

@@ -91,10 +91,10 @@ impl Zone<'_> {
         let i = self.map().index(pfn).ok_or(FrameError::Foreign(pfn))?;
         let start = self.pageblock_of(i);
         for at in start..start + (1 << self.geometry().pageblock_order) {
-            if let FrameState::Free { list, .. } = self.map().state(at)
-                && list != mt
-            {
-                self.exempt_lists();
+            if let FrameState::Free { list, .. } = self.map().state(at) {
+                if list != mt {
+                    self.exempt_lists();
+                }
             }
         }
         if mt != Migratetype::Isolate {
@@ -140,10 +140,10 @@ impl Zone<'_> {
         let i = self.map().index(pfn)?;
         let start = self.pageblock_of(i);
         let end = start + (1 << self.geometry().pageblock_order);
-        if let Some((block, order, _)) = self.map().free_block_of(start)
-            && block + (1 << order) >= end
-        {
-            return Some(self.map().pfn(end - 1));
+        if let Some((block, order, _)) = self.map().free_block_of(start) {
+            if block + (1 << order) >= end {
+                return Some(self.map().pfn(end - 1));
+            }
         }
         let mut at = start;
         let mut last = None;

@@ -156,10 +156,10 @@ impl PageMap<'_> {
     /// Returns the order of the block that starts at `i`, if it is on a CPU list.
     #[inline(always)]
     pub(crate) fn listed_order(&self, i: Index) -> Option<Order> {
-        if self.has_bits()
-            && let Some(order) = self.bits.listed_order(i)
-        {
-            return Some(order);
+        if self.has_bits() {
+            if let Some(order) = self.bits.listed_order(i) {
+                return Some(order);
+            }
         }
         match self.state(i) {
             FrameState::CpuList { order, .. } => Some(order),

@@ -118,7 +118,7 @@ impl Zone<'_> {
     /// Splits a block that is on no list, down to `order` at its start (`expand`).
     #[inline]
     pub(crate) fn expand(&mut self, i: Index, order: Order, from: Order, list: Migratetype) {
-        debug_assert!(order <= from && i.is_multiple_of(1 << from), "no block at {i}");
+        debug_assert!(order <= from && i % (1 << from) == 0, "no block at {i}");
         self.map.set_taken(i, from);
         for half in (order..from).rev() {
             self.insert(i + (1 << half), half, list, End::Head);
@@ -157,7 +157,7 @@ impl Zone<'_> {
         end: Option<End>,
         observer: &mut impl Observer,
     ) {
-        debug_assert!(i.is_multiple_of(1 << order), "no block of order {order} at {i}");
+        debug_assert!(i % (1 << order) == 0, "no block of order {order} at {i}");
         if self.is_packed() {
             self.free_one_under::<true>(i, order, mt, end, observer);
         } else {
@@ -249,7 +249,7 @@ impl Zone<'_> {
         if PACKED && self.is_whole_block(order) {
             self.packing.emptied(&self.map, freed.0, freed.1 < self.geometry.pageblock_order);
         }
-        debug_assert!(i.is_multiple_of(1 << order), "a merged block is not aligned");
+        debug_assert!(i % (1 << order) == 0, "a merged block is not aligned");
         debug_assert!(order <= self.geometry.max_order, "merged past the largest order");
         let end = end.unwrap_or_else(|| self.end_for::<PACKED>(i, order));
         self.link(i, order, mt, end);
@@ -400,7 +400,7 @@ impl Zone<'_> {
             };
             let own = from.filter(|_| !self.is_whole_block(order));
             self.move_to_list(at, order, own.unwrap_or(list), to);
-            debug_assert!(at.is_multiple_of(1 << order), "a free block is not aligned");
+            debug_assert!(at % (1 << order) == 0, "a free block is not aligned");
             moved += pages(order);
             at += 1 << order;
         }

@@ -339,7 +339,7 @@ impl<'m> Zone<'m> {
     fn may_be_listed(&self, i: Index, order: Order) -> bool {
         let frames = self.map.frames();
         order <= self.geometry.max_order
-            && i.is_multiple_of(1 << order)
+            && i % (1 << order) == 0
             && i + (1 << order) <= frames
             && [i, i + (1 << order) - 1].iter().all(|&at| match self.map.state(at) {
                 FrameState::Tail => true,

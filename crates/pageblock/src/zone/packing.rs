@@ -386,8 +386,7 @@ impl<'m> Packing<'m> {
 
 /// A pageblock is never sparse if less than this share of its pages is free.
 const DENSE_SHARE: u32 = 16;
-const _: () =
-    assert!(BUCKETS.is_multiple_of(DENSE_SHARE as usize), "a bucket is part of the share, or not");
+const _: () = assert!(BUCKETS % DENSE_SHARE as usize == 0, "a bucket is part of the share, or not");
 
 /// Returns the bucket of a pageblock with `free` free pages, at least one.
 #[inline]

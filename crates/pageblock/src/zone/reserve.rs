@@ -18,7 +18,7 @@ impl Zone<'_> {
         let block = self.geometry.pageblock_pages();
         let percent = self.managed / 100;
         match self.policy.reserve {
-            policy::Reserve::MigrateReserve => 0,
+            policy::Reserve::MigrateReserve | policy::Reserve::Off => 0,
             policy::Reserve::Highatomic => percent + block,
             _ if percent < block => 0,
             _ => percent.next_multiple_of(block),
@@ -30,7 +30,7 @@ impl Zone<'_> {
         let Some(i) = self.map.index(pfn) else { return false };
         let mt = self.map.block_type(i);
         let movable_block = match self.policy.reserve {
-            policy::Reserve::MigrateReserve => false,
+            policy::Reserve::MigrateReserve | policy::Reserve::Off => false,
             policy::Reserve::Highatomic => !matches!(mt, HighAtomic | Isolate | Cma),
             _ => mt.is_mergeable(),
         };

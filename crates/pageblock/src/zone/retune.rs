@@ -5,7 +5,7 @@
 
 use crate::base::frame::{ORDER_LIMIT, Order};
 use crate::base::layout::MAX_NR_ZONES;
-use crate::policy::Reserve;
+use crate::policy::{Policy, Reserve, WmarkGap};
 use crate::zone::Zone;
 use crate::zone::tuning::{self, Watermarks};
 
@@ -25,6 +25,9 @@ pub struct CacheLimits {
 pub(crate) struct CacheTuning {
     pub(crate) limits: CacheLimits,
     pub(crate) times: u32,
+    /// Linux's low watermark in pages, by which caches are sized where the zone keeps no marks of its own
+    /// ([`WmarkGap::None`]).
+    pub(crate) usual_low: u64,
     /// Blocks of larger orders count as one block of this order.
     pub(crate) weight_order: Order,
 }
@@ -33,21 +36,21 @@ pub(crate) struct CacheTuning {
 pub(crate) struct Share {
     pub(crate) lowmem_pages: u64,
     pub(crate) min_free_kbytes: u64,
+    /// What Linux would keep free.
+    pub(crate) usual_min_free_kbytes: u64,
     pub(crate) mobility_off: bool,
 }
 
 impl Zone<'_> {
     pub(crate) fn retune(&mut self, share: &Share, reserve: [u64; MAX_NR_ZONES]) {
-        let &Share { lowmem_pages, min_free_kbytes, mobility_off } = share;
-        self.mobility_off = mobility_off;
-        self.watermarks = tuning::watermarks(
-            &self.policy,
-            self.kind,
-            self.managed,
-            lowmem_pages,
-            min_free_kbytes,
-            self.geometry,
-        );
+        self.mobility_off = share.mobility_off;
+        let (kind, managed, geometry) = (self.kind, self.managed, self.geometry);
+        let marks = |policy: &Policy, kbytes| {
+            tuning::watermarks(policy, kind, managed, share.lowmem_pages, kbytes, geometry)
+        };
+        self.watermarks = marks(&self.policy, share.min_free_kbytes);
+        let usual = Policy { wmark_gap: WmarkGap::Scale, ..self.policy };
+        self.cache_tuning.usual_low = marks(&usual, share.usual_min_free_kbytes).low;
         let Watermarks { min, low, high, .. } = self.watermarks;
         debug_assert!(min <= low && low <= high, "watermarks descend: {min}, {low}, {high}");
         self.boost = 0;
@@ -59,7 +62,10 @@ impl Zone<'_> {
     }
 
     pub(crate) fn tune_caches(&mut self, cpus: u64) {
-        let low = self.watermarks.low + self.boost;
+        let low = match self.policy.wmark_gap {
+            WmarkGap::None => self.cache_tuning.usual_low,
+            WmarkGap::Quarter | WmarkGap::Scale => self.watermarks.low + self.boost,
+        };
         let sizes = tuning::pcp_sizes(&self.policy, self.managed, low, cpus, self.geometry);
         let most =
             if self.is_packed() { u64::from(self.ring_pages) / 4 * 3 } else { u64::from(u32::MAX) };

@@ -33,12 +33,10 @@ impl Zone<'_> {
     ) -> Option<Index> {
         self.counters.lock_acquired += 1;
         let highatomic = self.policy.reserve != Reserve::MigrateReserve;
-        if order > 0
-            && highatomic
-            && reserves_for(&self.policy, flags)
-            && let Some((i, _)) = self.rmqueue_from(order, HighAtomic, mt, observer)
-        {
-            return Some(i);
+        if order > 0 && highatomic && reserves_for(&self.policy, flags) {
+            if let Some((i, _)) = self.rmqueue_from(order, HighAtomic, mt, observer) {
+                return Some(i);
+            }
         }
         let mut mode = Mode::Normal;
         if let Some((i, _)) = self.rmqueue(order, mt, flags, &mut mode, observer) {
@@ -66,22 +64,23 @@ impl Zone<'_> {
             *mode = Mode::Normal;
         }
         let cma_first = self.prefers_cma(flags);
-        if cma_first && let Some(page) = self.rmqueue_from(order, Cma, start, observer) {
-            return Some(page);
+        if cma_first {
+            if let Some(page) = self.rmqueue_from(order, Cma, start, observer) {
+                return Some(page);
+            }
         }
         // A bulk operation that fell back does not probe the empty list again (6.15 and later).
-        if *mode == Mode::Normal
-            && let Some(page) = self.rmqueue_from(order, start, start, observer)
-        {
-            return Some(page);
+        if *mode == Mode::Normal {
+            if let Some(page) = self.rmqueue_from(order, start, start, observer) {
+                return Some(page);
+            }
         }
         let cma = flags.has(AllocFlags::CMA) && self.policy.cma != CmaUse::InFallback;
-        if cma
-            && *mode <= Mode::Cma
-            && let Some(page) = self.rmqueue_from(order, Cma, start, observer)
-        {
-            *mode = Mode::Cma;
-            return Some(page);
+        if cma && *mode <= Mode::Cma {
+            if let Some(page) = self.rmqueue_from(order, Cma, start, observer) {
+                *mode = Mode::Cma;
+                return Some(page);
+            }
         }
         let search = self.find_fallback(order, start, flags, *mode);
         self.counters.list_probes += u64::from(search.probes);

@@ -81,7 +81,7 @@ pub const fn khugepaged_min_free_kbytes(zones: u64, geometry: Geometry, buffer_p
 /// khugepaged's demand if there is one.
 #[must_use]
 pub fn min_free_kbytes(policy: &Policy, lowmem_kbytes: u64, khugepaged: Option<u64>) -> u64 {
-    if policy.min_free_kbytes != 0 {
+    if policy.min_free_kbytes != 0 || policy.wmark_gap == WmarkGap::None {
         return policy.min_free_kbytes.into();
     }
     computed_min_free_kbytes(policy, lowmem_kbytes).max(khugepaged.unwrap_or(0))
@@ -130,10 +130,13 @@ pub fn watermarks(
     let share = mul_div(geometry.pages(min_free_kbytes), managed, lowmem_pages.max(1));
     let min = if is_lowmem(policy, kind) {
         share
+    } else if policy.wmark_gap == WmarkGap::None {
+        0
     } else {
         (managed / 1024).clamp(SMALL_WMARK.0, SMALL_WMARK.1)
     };
     let (low, high, promo) = match policy.wmark_gap {
+        WmarkGap::None => (0, 0, 0),
         WmarkGap::Quarter => (share / 4, share / 2, share / 4 + share / 2),
         WmarkGap::Scale => {
             let scaled = mul_div(managed, policy.watermark_scale_factor.into(), 10_000);

@@ -148,7 +148,7 @@ fn fill_pageblock(allocator: &mut Allocator<'_>, start: u64, line: &str) {
         .unwrap_or_else(|e| panic!("{line}: {token}: {e}"));
         at += 1 << order;
     }
-    assert!(at - start >= 512 && at.is_multiple_of(512), "{line} has {} pages", at - start);
+    assert!(at - start >= 512 && at % 512 == 0, "{line} has {} pages", at - start);
 }
 
 impl Bench<'_> {

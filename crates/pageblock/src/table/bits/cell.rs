@@ -316,7 +316,7 @@ impl Codes {
 #[inline(always)]
 pub(super) fn mask_of(order: Order, place: u32) -> u8 {
     debug_assert!(
-        order < CELL_ORDER && place.is_multiple_of(1 << order),
+        order < CELL_ORDER && place % (1 << order) == 0,
         "no block of order {order} at {place}"
     );
     (((1u32 << (1 << order)) - 1) << place) as u8

@@ -228,7 +228,7 @@ impl FrameBits<'_> {
     #[inline(always)]
     pub(crate) fn put_cells(&self, offset: usize, order: Order) -> bool {
         let Some(cell) = self.cells.get(offset / CELL) else { return false };
-        if !offset.is_multiple_of(CELL) {
+        if offset % CELL != 0 {
             return false;
         }
         let code = cell.code.load(Relaxed) & !MOVABLE;

@@ -137,10 +137,11 @@ impl FrameBits<'_> {
             // Ascending from the first page of a larger block, or descending from its last.
             let (i, rest) = (first ^ n, &pages[n as usize..]);
             // Most runs are whole cells.
-            if let Some(of_cell) = rest.first_chunk::<CELL>()
-                && (0..).zip(of_cell).fold(0, |differs, (at, page)| differs | (i ^ at ^ page)) == 0
-                && self.cells.get(i as usize / CELL).is_some_and(Cell::has_listed_pages)
-            {
+            let is_cell = rest.first_chunk::<CELL>().is_some_and(|of_cell| {
+                (0..).zip(of_cell).fold(0, |differs, (at, page)| differs | (i ^ at ^ page)) == 0
+                    && self.cells.get(i as usize / CELL).is_some_and(Cell::has_listed_pages)
+            });
+            if is_cell {
                 n += CELL as u32;
             } else if rest.first() == Some(&i) && self.is_page_on_cpu_list(i) {
                 n += 1;

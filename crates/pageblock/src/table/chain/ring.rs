@@ -41,13 +41,14 @@ impl Chain {
             return false;
         }
         let head = self.head as usize;
-        if !self.is_empty()
-            && let Some(start) = head.checked_sub(N)
-            && let Some(places) = ring.get_mut(start..head)
-        {
-            places.iter_mut().zip(blocks.iter().rev()).for_each(|(place, &i)| *place = i);
-            self.head = start as u32;
-            return true;
+        if !self.is_empty() {
+            if let Some(start) = head.checked_sub(N) {
+                if let Some(places) = ring.get_mut(start..head) {
+                    places.iter_mut().zip(blocks.iter().rev()).for_each(|(place, &i)| *place = i);
+                    self.head = start as u32;
+                    return true;
+                }
+            }
         }
         for &i in blocks {
             self.ring_push_head(ring, i);
@@ -100,13 +101,14 @@ impl Chain {
         let len = self.ring_len(ring);
         let (mut n, mut at) = (0, self.head as usize);
         // Most are contiguous in the ring.
-        if len > into.len()
-            && let Some(blocks) = ring.get(at..at + into.len())
-            && blocks.iter().all(|&i| owned(i))
-        {
-            into.iter_mut().rev().zip(blocks).for_each(|(place, &i)| *place = i);
-            self.head = after(ring, at, blocks.len()) as u32;
-            return blocks.len();
+        if len > into.len() {
+            if let Some(blocks) = ring.get(at..at + into.len()) {
+                if blocks.iter().all(|&i| owned(i)) {
+                    into.iter_mut().rev().zip(blocks).for_each(|(place, &i)| *place = i);
+                    self.head = after(ring, at, blocks.len()) as u32;
+                    return blocks.len();
+                }
+            }
         }
         for place in into.iter_mut().rev().take(len) {
             let i = ring[at];

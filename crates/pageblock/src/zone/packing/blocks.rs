@@ -66,10 +66,7 @@ impl Packing<'_> {
         area.count_out(from, list);
         self.count_out(block, from);
         map.set_taken(first, from);
-        debug_assert!(
-            n > 0 && first.is_multiple_of(1 << from),
-            "no block of order {from} at {first}"
-        );
+        debug_assert!(n > 0 && first % (1 << from) == 0, "no block of order {from} at {first}");
         let taken = n.min(1 << (from - order));
         let mut at = taken;
         while at < 1 << (from - order) {

@@ -76,7 +76,7 @@ impl Model {
         let at = self.zone_of(start);
         let mut pfn = start;
         while pfn < end {
-            let fits = |o: &Order| pfn.is_multiple_of(1 << o) && pfn + (1 << o) <= end;
+            let fits = |o: &Order| pfn % (1 << o) == 0 && pfn + (1 << o) <= end;
             let order = (0..=self.geometry.max_order).rev().find(fits).unwrap();
             let tail = self.policy.untouched_to == pageblock::policy::UntouchedTo::Tail;
             self.zones[at].free(pfn, order, tail, &mut self.out);

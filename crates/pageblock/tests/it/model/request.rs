@@ -380,7 +380,7 @@ impl Model {
         zone.alloc_batch -= 1 << order;
         zone.fair_depleted |= zone.alloc_batch <= 0;
         let reserves = match reserve {
-            Reserve::MigrateReserve => false,
+            Reserve::MigrateReserve | Reserve::Off => false,
             Reserve::Highatomic | Reserve::HighatomicRounded => true,
             Reserve::HighatomicFirst => cached.is_none(),
             Reserve::HighatomicBelowLow => {

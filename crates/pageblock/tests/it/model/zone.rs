@@ -338,7 +338,7 @@ impl ModelZone {
     ) -> bool {
         let hygiene = self.policy.isolation == Isolation::Split;
         let first = (self.pageblock(pfn) * self.pageblock_pages()).max(self.start);
-        let pfn = if first.is_multiple_of(self.pageblock_pages()) { first } else { pfn };
+        let pfn = if first % self.pageblock_pages() == 0 { first } else { pfn };
         if (self.block_type(pfn) == Isolate) == on || (hygiene && self.moving_range(pfn).is_none())
         {
             return false;
