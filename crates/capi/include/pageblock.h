@@ -781,6 +781,14 @@ enum pb_status pb_release(struct pb_allocator *allocator,
                           size_t count);
 
 /**
+ * Assigns whole pageblocks of reserved memory to a contiguous memory area (CMA), before they are released: only
+ * movable blocks are put there, so that `pb_cpu_alloc_contig_range` can empty it. Release them apart from other memory.
+ */
+enum pb_status pb_reserve_cma(struct pb_allocator *allocator,
+                              uint64_t start,
+                              uint64_t end);
+
+/**
  * Takes memory of one zone from the allocator, so that it is reserved. The range consists of whole pageblocks,
  * except at the ends of the zone. Blocks in use are moved by `migrate` (may be NULL) to memory that CPU `cpu`
  * allocates, which must not be taken.
@@ -924,6 +932,15 @@ enum pb_status pb_alloc_within(struct pb_cpu *cpu,
                                uint64_t *frame);
 
 /**
+ * Allocates the lowest free block whose frames are all below `limit`, for a device that reaches no more.
+ */
+enum pb_status pb_alloc_below(struct pb_cpu *cpu,
+                              uint64_t limit,
+                              uint32_t order,
+                              uint32_t gfp,
+                              uint64_t *frame);
+
+/**
  * Drains a CPU's own caches to the zones.
  */
 enum pb_status pb_cpu_drain(struct pb_cpu *cpu);
@@ -1014,6 +1031,21 @@ enum pb_status pb_cpu_alloc_contig_range(struct pb_cpu *cpu,
 enum pb_status pb_cpu_free_contig(struct pb_cpu *cpu, uint64_t start, uint64_t end);
 
 /**
+ * Allocates `pages` pages by a CPU: one range where some block holds them all, or else blocks, the largest first.
+ * `ranges` has room for `room` of them, of which at most 256 are used; `count` says how many it holds then. Free each with `pb_cpu_free_contig`.
+ * `PB_STATUS_NOT_FOUND` if so many are not free, `PB_STATUS_SPACE` if they are in more ranges than there is room for;
+ * nothing is allocated then.
+ *
+ * Promise: `ranges` points to `room` ranges.
+ */
+enum pb_status pb_alloc_extents(struct pb_cpu *cpu,
+                                uint64_t pages,
+                                uint32_t gfp,
+                                struct pb_range *ranges,
+                                size_t room,
+                                size_t *count);
+
+/**
  * Returns the state of a zone, by its index in the setup; exact, at any time.
  */
 enum pb_status pb_zone_state(struct pb_allocator *allocator,
@@ -1060,8 +1092,8 @@ enum pb_status pb_cpu_check(struct pb_cpu *cpu, char *text, size_t size);
 /**
  * Writes the state in the format of a file of `/proc`, as kernel `major.minor` prints it, terminated by a
  * zero. `length` (may be NULL) is the length of the full text, without the zero. If it does not fit in `size`
- * bytes it is truncated, with `PB_STATUS_SPACE`. `text` may be NULL if `size` is 0. `PB_STATUS_BUSY` while a
- * CPU is taken; `pb_zone_state` has such numbers at any time.
+ * bytes it is truncated, with `PB_STATUS_SPACE`. `text` may be NULL if `size` is 0. The lists and counts of a CPU
+ * that is taken are left out; zones are exact, each at its own instant.
  *
  * Promise: `text` has room for `size` bytes.
  */

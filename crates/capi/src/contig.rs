@@ -10,7 +10,8 @@ use pageblock::ids::CpuId;
 use pageblock::request::{Gfp, Request};
 
 use crate::cpu::on;
-use crate::memory::{Allocator, Cpu};
+use crate::extent::Range;
+use crate::memory::{self, Allocator, Cpu};
 use crate::status::{Status, answer};
 
 /// How the contents of blocks in use are moved. In exclusive calls, the functions may not call functions of the
@@ -162,3 +163,37 @@ pub extern "C" fn pb_cpu_alloc_contig_range(
 pub extern "C" fn pb_cpu_free_contig(cpu: Option<&mut Cpu>, start: u64, end: u64) -> Status {
     on(cpu, |handle| Ok(handle.free_contig(FrameRange::new(start, end), &mut ())?))
 }
+
+/// Allocates `pages` pages by a CPU: one range where some block holds them all, or else blocks, the largest first.
+/// `ranges` has room for `room` of them, of which at most 256 are used; `count` says how many it holds then. Free each with `pb_cpu_free_contig`.
+/// `PB_STATUS_NOT_FOUND` if so many are not free, `PB_STATUS_SPACE` if they are in more ranges than there is room for;
+/// nothing is allocated then.
+///
+/// # Safety
+/// `ranges` points to `room` ranges.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pb_alloc_extents(
+    cpu: Option<&mut Cpu>,
+    pages: u64,
+    gfp: u32,
+    ranges: *mut Range,
+    room: usize,
+    count: Option<&mut MaybeUninit<usize>>,
+) -> Status {
+    on(cpu, |handle| {
+        let count = count.ok_or(Status::Null)?;
+        let places = memory::many_mut(ranges, room)?;
+        let mut extents = [FrameRange::new(0, 0); EXTENTS];
+        let room = room.min(EXTENTS);
+        let request = Request::new(0, Gfp(gfp));
+        let n = handle.alloc_extents(pages, &request, &mut extents[..room], &mut ())?;
+        for (place, extent) in places.iter_mut().zip(&extents[..n]) {
+            place.write(Range::from(*extent));
+        }
+        count.write(n);
+        Ok(())
+    })
+}
+
+/// The most ranges that one call gives.
+const EXTENTS: usize = 256;

@@ -4,10 +4,9 @@ use core::ffi::c_char;
 use core::fmt::{self, Display, Write};
 use core::mem::MaybeUninit;
 
-use pageblock::alloc::Allocator as Whole;
 use pageblock::proc::{BuddyInfo, KernelFormat, PageTypeInfo, VmStat, ZoneInfo};
 
-use crate::memory::{self, Allocator};
+use crate::memory::{self, Allocator, Shared};
 use crate::status::{Status, answer};
 
 /// `/proc/buddyinfo`: the free blocks of each order.
@@ -58,20 +57,20 @@ impl Write for Text<'_> {
     }
 }
 
-fn write(whole: &Whole<'_>, what: u32, kernel: KernelFormat, text: &mut Text<'_>) -> fmt::Result {
+fn write(allocator: &Shared, what: u32, kernel: KernelFormat, text: &mut Text<'_>) -> fmt::Result {
     let shown: &dyn Display = match what {
-        PB_DUMP_BUDDYINFO => &BuddyInfo(whole),
-        PB_DUMP_PAGETYPEINFO => &PageTypeInfo { allocator: whole, kernel },
-        PB_DUMP_ZONEINFO => &ZoneInfo { allocator: whole, kernel },
-        _ => &VmStat { allocator: whole, kernel },
+        PB_DUMP_BUDDYINFO => &BuddyInfo(allocator),
+        PB_DUMP_PAGETYPEINFO => &PageTypeInfo { allocator, kernel },
+        PB_DUMP_ZONEINFO => &ZoneInfo { allocator, kernel },
+        _ => &VmStat { allocator, kernel },
     };
     write!(text, "{shown}")
 }
 
 /// Writes the state in the format of a file of `/proc`, as kernel `major.minor` prints it, terminated by a
 /// zero. `length` (may be NULL) is the length of the full text, without the zero. If it does not fit in `size`
-/// bytes it is truncated, with `PB_STATUS_SPACE`. `text` may be NULL if `size` is 0. `PB_STATUS_BUSY` while a
-/// CPU is taken; `pb_zone_state` has such numbers at any time.
+/// bytes it is truncated, with `PB_STATUS_SPACE`. `text` may be NULL if `size` is 0. The lists and counts of a CPU
+/// that is taken are left out; zones are exact, each at its own instant.
 ///
 /// # Safety
 /// `text` has room for `size` bytes.
@@ -91,8 +90,8 @@ pub unsafe extern "C" fn pb_dump(
             return Err(Status::Unknown);
         }
         let mut text = Text::new(memory::many_mut(text, size)?);
-        allocator.with_whole(|whole| {
-            write(whole, what, KernelFormat::new(major, minor), &mut text)
+        allocator.with_shared(|shared, _| {
+            write(shared, what, KernelFormat::new(major, minor), &mut text)
                 .map_err(|_| Status::Other)
         })?;
         let (written, fits) = text.finish();

@@ -22,6 +22,12 @@ pub struct Range {
     end: u64,
 }
 
+impl From<FrameRange> for Range {
+    fn from(range: FrameRange) -> Self {
+        Self { start: range.start.0, end: range.end.0 }
+    }
+}
+
 impl Range {
     #[cfg(test)]
     pub(crate) fn of(start: u64, end: u64) -> Self {
@@ -84,6 +90,19 @@ pub unsafe extern "C" fn pb_release(
     answer(|| {
         let ranges = memory::many(ranges, count)?;
         allocator.ok_or(Status::Null)?.with_whole(|whole| release(whole, ranges))
+    })
+}
+
+/// Assigns whole pageblocks of reserved memory to a contiguous memory area (CMA), before they are released: only
+/// movable blocks are put there, so that `pb_cpu_alloc_contig_range` can empty it. Release them apart from other memory.
+#[unsafe(no_mangle)]
+pub extern "C" fn pb_reserve_cma(allocator: Option<&Allocator>, start: u64, end: u64) -> Status {
+    answer(|| {
+        let range = FrameRange::new(start, end);
+        if range.is_empty() {
+            return Err(Status::Empty);
+        }
+        allocator.ok_or(Status::Null)?.with_whole(|whole| Ok(whole.reserve_cma(range)?))
     })
 }
 

@@ -33,3 +33,15 @@ pub extern "C" fn pb_alloc_within(
         Ok(())
     })
 }
+
+/// Allocates the lowest free block whose frames are all below `limit`, for a device that reaches no more.
+#[unsafe(no_mangle)]
+pub extern "C" fn pb_alloc_below(
+    cpu: Option<&mut Cpu>,
+    limit: u64,
+    order: u32,
+    gfp: u32,
+    frame: Option<&mut MaybeUninit<u64>>,
+) -> Status {
+    pb_alloc_within(cpu, 0, limit, order, gfp, frame)
+}

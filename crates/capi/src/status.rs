@@ -211,6 +211,7 @@ impl From<FrameError> for Status {
             FrameError::Reserved(_) => Self::Reserved,
             FrameError::OrderTooLarge(_) => Self::OrderTooLarge,
             FrameError::Isolated(_) => Self::Isolated,
+            FrameError::NotReserved(_) => Self::WrongState,
             _ => Self::Other,
         }
     }
@@ -246,6 +247,8 @@ impl From<ContigError> for Status {
             ContigError::Misaligned(_) => Self::NotPageblocks,
             ContigError::WrongState(..) => Self::WrongState,
             ContigError::NotFound => Self::NotFound,
+            ContigError::Request(error) => error.into(),
+            ContigError::Extents(_) => Self::Space,
             ContigError::Busy(_) | ContigError::Contended(_) => Self::Busy,
             _ => Self::Other,
         }

@@ -246,7 +246,7 @@ static void cpus(pb_allocator *allocator)
 
     /* What needs the whole. */
     EXPECT(pb_check(allocator, text, sizeof text), PB_STATUS_BUSY);
-    EXPECT(pb_dump(allocator, PB_DUMP_BUDDYINFO, 6, 12, text, 64, &length), PB_STATUS_BUSY);
+    EXPECT(pb_reserve_cma(allocator, 0, 512), PB_STATUS_BUSY);
     EXPECT(pb_counters(allocator, 0, &counters), PB_STATUS_BUSY);
     EXPECT(pb_release(allocator, &some, 1), PB_STATUS_BUSY);
     EXPECT(pb_offline(allocator, 0, 0, 512, NULL), PB_STATUS_BUSY);
@@ -256,6 +256,11 @@ static void cpus(pb_allocator *allocator)
     EXPECT(pb_destroy(allocator), PB_STATUS_BUSY);
 
     /* What does not. */
+    char all[4096];
+    EXPECT(pb_dump(allocator, PB_DUMP_BUDDYINFO, 6, 12, all, sizeof all, &length), PB_STATUS_OK);
+    TRUE(length == strlen(all) && length > 0);
+    EXPECT(pb_dump(allocator, PB_DUMP_VMSTAT, 6, 12, all, sizeof all, &length), PB_STATUS_OK);
+    TRUE(strstr(all, "nr_free_pages ") != NULL && strstr(all, "pgfree") == NULL);
     EXPECT(pb_cpu_offline(NULL, 4096, 4608, NULL), PB_STATUS_NULL);
     EXPECT(pb_cpu_offline(cpu, 4096, 4097, NULL), PB_STATUS_NOT_PAGEBLOCKS);
     EXPECT(pb_online(NULL, 4096, 4608), PB_STATUS_NULL);
@@ -373,6 +378,21 @@ static void bulk_and_places(pb_cpu *cpu)
     EXPECT(pb_alloc_within(cpu, 100, 200, 4, PB_GFP_KERNEL, &frame), PB_STATUS_OK);
     TRUE(frame == 112);
     EXPECT(pb_free(cpu, frame, 4), PB_STATUS_OK);
+    EXPECT(pb_alloc_below(cpu, 3, 3, PB_GFP_KERNEL, &frame), PB_STATUS_NO_MEMORY);
+    EXPECT(pb_alloc_below(cpu, 0, 0, PB_GFP_KERNEL, &frame), PB_STATUS_EMPTY);
+    EXPECT(pb_alloc_below(cpu, 256, 4, PB_GFP_KERNEL, &frame), PB_STATUS_OK);
+    TRUE(frame + 16 <= 256);
+    EXPECT(pb_free(cpu, frame, 4), PB_STATUS_OK);
+    pb_range ranges[4];
+    size_t found;
+    EXPECT(pb_alloc_extents(cpu, 300, PB_GFP_KERNEL, ranges, 4, &found), PB_STATUS_OK);
+    TRUE(found == 1 && ranges[0].end - ranges[0].start == 300);
+    EXPECT(pb_cpu_free_contig(cpu, ranges[0].start, ranges[0].end), PB_STATUS_OK);
+    EXPECT(pb_alloc_extents(cpu, 0, PB_GFP_KERNEL, ranges, 4, &found), PB_STATUS_EMPTY);
+    EXPECT(pb_alloc_extents(cpu, 1, PB_GFP_KERNEL, ranges, 0, &found), PB_STATUS_SPACE);
+    EXPECT(pb_alloc_extents(cpu, 1, PB_GFP_KERNEL, NULL, 4, &found), PB_STATUS_NULL);
+    EXPECT(pb_alloc_extents(cpu, 1, PB_GFP_KERNEL, ranges, 4, NULL), PB_STATUS_NULL);
+    EXPECT(pb_alloc_extents(cpu, 1 << 30, PB_GFP_KERNEL, ranges, 4, &found), PB_STATUS_SPACE);
 }
 
 static void drains(pb_allocator *allocator, pb_cpu *cpu)

@@ -39,8 +39,21 @@ mod testing;
 pub mod zone;
 
 pub use api::{
-    alloc, bulk, check, contig, cpu, exact, hotplug, proc, request_stats, setup, sharing,
+    alloc, bulk, check, contig, cpu, exact, extents, hotplug, proc, request_stats, setup, sharing,
 };
+/// What most programs need: `use pageblock::prelude::*`.
+pub mod prelude {
+    pub use crate::alloc::Allocator;
+    pub use crate::cpu::Cpu;
+    pub use crate::frame::{FrameRange, Order, Pfn};
+    pub use crate::ids::{CpuId, NodeId, ZoneIndex};
+    pub use crate::layout::{ZoneKind, ZoneSpec};
+    pub use crate::policy::Policy;
+    pub use crate::request::{Gfp, Request};
+    pub use crate::setup::{OneZone, Setup};
+    pub use crate::sharing::Shared;
+}
+
 #[cfg(feature = "rmw")]
 pub use base::sync::counted as rmw;
 pub use base::{

@@ -11,7 +11,7 @@ use crate::base::ids::ZoneIndex;
 use crate::base::mobility::Migratetype::Movable;
 use crate::base::request::{Gfp, Request};
 use crate::percpu::machine::Attempt;
-use crate::policy::{Policy, Reserve};
+use crate::policy::{Policy, Reserve, WmarkGap};
 use crate::zone::stat::ZoneStat;
 
 /// Returns the flags that follow from the request alone (`prepare_alloc_pages`).
@@ -22,6 +22,10 @@ fn own_flags(policy: &Policy, attempt: &Attempt) -> AllocFlags {
     }
     if attempt.mt == Movable {
         flags = flags.with(AllocFlags::CMA);
+    }
+    // Embedders need not go through the slow path to their reserve.
+    if policy.wmark_gap == WmarkGap::None && attempt.gfp.has(Gfp::HIGH) {
+        flags = flags.with(AllocFlags::MIN_RESERVE);
     }
     if attempt.order > 0
         && policy.reserve == Reserve::HighatomicBelowLow
@@ -84,7 +88,14 @@ impl<'m, Z: Access<'m>> Local<'_, 'm, Z> {
     ) -> Result<Pfn, AllocError> {
         let preferred = self.preferred_zone(attempt).ok_or(AllocError::NoMemory)?;
         let flags = flags.unwrap_or_else(|| self.fast_flags(preferred, attempt));
-        self.get_page_from_freelist(attempt, preferred, flags, observer).ok_or(AllocError::NoMemory)
+        let taken = self.get_page_from_freelist(attempt, preferred, flags, observer);
+        // Where nothing has to stay free, what this CPU holds back itself is no reason to refuse.
+        if taken.is_none() && self.machine.spends_all() && self.caches.hold_pages() {
+            self.drain(observer);
+            let again = self.get_page_from_freelist(attempt, preferred, flags, observer);
+            return again.ok_or(AllocError::NoMemory);
+        }
+        taken.ok_or(AllocError::NoMemory)
     }
 
     /// See `Allocator::report_failure`.

@@ -61,6 +61,8 @@ pub(crate) trait RangeWorker<'m> {
 
     fn node(&self) -> NodeId;
 
+    fn split(&mut self, pfn: Pfn, order: Order, into: Order) -> Result<(), FrameError>;
+
     /// Makes every CPU drain its caches.
     fn drain_every_cpu(
         &mut self,
@@ -123,7 +125,7 @@ pub(crate) trait RangeWorker<'m> {
         }
         let request = Request { order: 0, ..*request };
         let attempt = self.machine().attempt(self.node(), &request);
-        let attempt = attempt.map_err(|_| ContigError::NotFound)?;
+        let attempt = attempt.map_err(ContigError::Request)?;
         for at in self.machine().zonelist(&attempt) {
             let snapshot = &self.machine().snapshots[at.index()];
             if snapshot.kind > attempt.highest || !attempt.may_use(snapshot.node) {

@@ -4,6 +4,7 @@ mod alloc;
 mod bulk;
 pub(crate) mod contig;
 mod exact;
+pub(crate) mod extents;
 mod fair;
 mod free;
 pub(crate) mod hotplug;

@@ -195,6 +195,10 @@ impl<'m> RangeWorker<'m> for Owner<'_, 'm> {
     ) -> Result<(), FrameError> {
         self.allocator.free(self.cpu, pfn, order, observer)
     }
+
+    fn split(&mut self, pfn: Pfn, order: Order, into: Order) -> Result<(), FrameError> {
+        self.allocator.split_allocated(pfn, order, into)
+    }
 }
 
 impl<'m, L: Locks, I: Interrupts> RangeWorker<'m> for Cpu<'_, 'm, L, I> {
@@ -249,5 +253,9 @@ impl<'m, L: Locks, I: Interrupts> RangeWorker<'m> for Cpu<'_, 'm, L, I> {
         observer: &mut impl Observer,
     ) -> Result<(), FrameError> {
         self.free(pfn, order, observer)
+    }
+
+    fn split(&mut self, pfn: Pfn, order: Order, into: Order) -> Result<(), FrameError> {
+        self.split_allocated(pfn, order, into)
     }
 }

@@ -111,4 +111,17 @@ impl<L: Locks, I: Interrupts> Cpu<'_, '_, L, I> {
         self.attend(observer);
         self.local().alloc_within(range, request, observer)
     }
+
+    /// See [`Allocator::alloc_below`].
+    ///
+    /// # Errors
+    /// Those of [`Allocator::alloc_below`].
+    pub fn alloc_below(
+        &mut self,
+        limit: Pfn,
+        request: &Request,
+        observer: &mut impl Observer,
+    ) -> Result<Pfn, ExactError> {
+        self.alloc_within(FrameRange { start: Pfn(0), end: limit }, request, observer)
+    }
 }

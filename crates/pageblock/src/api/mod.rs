@@ -6,6 +6,7 @@ pub mod check;
 pub mod contig;
 pub mod cpu;
 pub mod exact;
+pub mod extents;
 mod free;
 pub mod hotplug;
 pub mod proc;

@@ -1,6 +1,9 @@
 //! The allocator's state in the formats of `/proc`: `buddyinfo`, `pagetypeinfo`, `zoneinfo` and the
 //! lines of `vmstat` that an allocator can fill.
 //!
+//! They are written of an [`Allocator`](crate::alloc::Allocator) or, while its CPUs work, of a
+//! [`Shared`](crate::sharing::Shared) one ([`State`]).
+//!
 //! Tools that read these files of a real kernel can read those of a modelled one. Lines about what
 //! the allocator does not know (page cache, slab, NUMA hits) are omitted.
 //!
@@ -29,16 +32,18 @@
 //! assert!(vmstat.lines().any(|line| line == "pgalloc_normal 512"));
 //! ```
 
+mod state;
+
+pub use state::State;
+
 use core::fmt;
 
-use crate::api::alloc::Allocator;
-use crate::base::frame::{Order, Pfn};
+use crate::api::proc::state::{CpuNumbers, Numbers};
+use crate::base::frame::Order;
 use crate::base::ids::{CpuId, NodeId, ZoneIndex};
 use crate::base::layout::ZoneKind;
 use crate::base::mobility::{MIGRATETYPES, Migratetype, Numbering};
-use crate::percpu::cache::CpuCache;
-use crate::table::map::FrameState;
-use crate::zone::Zone;
+use crate::zone::ZoneCounters;
 
 /// From 5.4 on counting a list stops here, as it is walked with interrupts off.
 const COUNT_LIMIT: u64 = 100_000;
@@ -73,13 +78,13 @@ impl KernelFormat {
 
 /// `/proc/buddyinfo`: the free blocks of each order.
 #[derive(Clone, Copy)]
-pub struct BuddyInfo<'a, 'm>(pub &'a Allocator<'m>);
+pub struct BuddyInfo<'a, S>(pub &'a S);
 
-impl fmt::Display for BuddyInfo<'_, '_> {
+impl<S: State> fmt::Display for BuddyInfo<'_, S> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for zone in populated(self.0) {
-            write!(f, "Node {}, zone {:>8} ", zone.node(), zone.kind().name())?;
-            for order in orders(zone) {
+        for (_, zone) in populated(self.0) {
+            write!(f, "Node {}, zone {:>8} ", zone.node, zone.kind.name())?;
+            for order in orders(self.0) {
                 write!(f, "{:6} ", zone.nr_free(order))?;
             }
             f.write_str("\n")?;
@@ -90,18 +95,18 @@ impl fmt::Display for BuddyInfo<'_, '_> {
 
 /// `/proc/pagetypeinfo`: the free blocks of each order and type, and the pageblocks of each type.
 #[derive(Clone, Copy)]
-pub struct PageTypeInfo<'a, 'm> {
+pub struct PageTypeInfo<'a, S> {
     /// The state.
-    pub allocator: &'a Allocator<'m>,
+    pub allocator: &'a S,
     /// The kernel.
     pub kernel: KernelFormat,
 }
 
-impl fmt::Display for PageTypeInfo<'_, '_> {
+impl<S: State> fmt::Display for PageTypeInfo<'_, S> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let geometry = self.allocator.geometry();
         let mut shown = None;
-        for node in populated(self.allocator).map(Zone::node) {
+        for node in populated(self.allocator).map(|(_, zone)| zone.node) {
             if shown.replace(node) == Some(node) {
                 continue;
             }
@@ -114,9 +119,9 @@ impl fmt::Display for PageTypeInfo<'_, '_> {
     }
 }
 
-impl<'m> PageTypeInfo<'_, 'm> {
-    fn zones(&self, node: NodeId) -> impl Iterator<Item = &Zone<'m>> {
-        populated(self.allocator).filter(move |zone| zone.node() == node)
+impl<S: State> PageTypeInfo<'_, S> {
+    fn zones(&self, node: NodeId) -> impl Iterator<Item = (ZoneIndex, Numbers)> {
+        populated(self.allocator).filter(move |(_, zone)| zone.node == node)
     }
 
     fn free_blocks(&self, f: &mut fmt::Formatter<'_>, node: NodeId) -> fmt::Result {
@@ -125,12 +130,12 @@ impl<'m> PageTypeInfo<'_, 'm> {
             write!(f, "{order:6} ")?;
         }
         f.write_str("\n")?;
-        for zone in self.zones(node) {
+        for (_, zone) in self.zones(node) {
             for mt in self.kernel.types() {
-                let (kind, mt_name) = (zone.kind().name(), mt.name());
+                let (kind, mt_name) = (zone.kind.name(), mt.name());
                 write!(f, "Node {node:4}, zone {kind:>8}, type {mt_name:>12} ")?;
-                for order in orders(zone) {
-                    let count = zone.nr_free_of(order, mt);
+                for order in orders(self.allocator) {
+                    let count = zone.nr_free_of[mt as usize][usize::from(order)];
                     if self.kernel.from(5, 4) && count >= COUNT_LIMIT {
                         write!(f, ">{COUNT_LIMIT:6} ")?;
                     } else {
@@ -149,9 +154,9 @@ impl<'m> PageTypeInfo<'_, 'm> {
             write!(f, "{:>12} ", mt.name())?;
         }
         f.write_str("\n")?;
-        for zone in self.zones(node) {
-            let counts = blocks_by_type(zone);
-            write!(f, "Node {node}, zone {:>8} ", zone.kind().name())?;
+        for (at, zone) in self.zones(node) {
+            let counts = self.allocator.pageblock_types(at);
+            write!(f, "Node {node}, zone {:>8} ", zone.kind.name())?;
             for mt in self.kernel.types() {
                 write!(f, "{:12} ", counts[mt as usize])?;
             }
@@ -161,48 +166,31 @@ impl<'m> PageTypeInfo<'_, 'm> {
     }
 }
 
-/// Returns the pageblocks of each type, as the kernel walks them: in steps of a pageblock from the zone's
-/// first frame, which need not be the first of its block.
-fn blocks_by_type(zone: &Zone<'_>) -> [u64; MIGRATETYPES] {
-    let mut counts = [0; MIGRATETYPES];
-    let step = zone.geometry().pageblock_pages();
-    let mut pfn = zone.span().start;
-    while pfn < zone.span().end {
-        if zone.state(pfn) != Some(FrameState::Hole) {
-            if let Some(mt) = zone.block_type(pfn) {
-                counts[mt as usize] += 1;
-            }
-        }
-        pfn = Pfn(pfn.0 + step);
-    }
-    counts
-}
-
 /// `/proc/zoneinfo`, without the lines that the allocator cannot know.
 #[derive(Clone, Copy)]
-pub struct ZoneInfo<'a, 'm> {
+pub struct ZoneInfo<'a, S> {
     /// The state.
-    pub allocator: &'a Allocator<'m>,
+    pub allocator: &'a S,
     /// The kernel.
     pub kernel: KernelFormat,
 }
 
-impl fmt::Display for ZoneInfo<'_, '_> {
+impl<S: State> fmt::Display for ZoneInfo<'_, S> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for at in ZoneIndex::up_to(self.allocator.zones().len()) {
+        for at in ZoneIndex::up_to(self.allocator.nr_zones()) {
             self.zone(f, at)?;
         }
         Ok(())
     }
 }
 
-impl ZoneInfo<'_, '_> {
+impl<S: State> ZoneInfo<'_, S> {
     fn zone(&self, f: &mut fmt::Formatter<'_>, at: ZoneIndex) -> fmt::Result {
-        let zone = &self.allocator.zones()[at.index()];
+        let Some(zone) = &self.allocator.numbers(at) else { return Ok(()) };
         let kernel = self.kernel;
-        writeln!(f, "Node {}, zone {:>8}", zone.node(), zone.kind().name())?;
-        writeln!(f, "  pages free     {}", zone.free_pages())?;
-        let (boost, marks) = (zone.boost(), zone.watermarks());
+        writeln!(f, "Node {}, zone {:>8}", zone.node, zone.kind.name())?;
+        writeln!(f, "  pages free     {}", zone.free_pages)?;
+        let (boost, marks) = (zone.boost, zone.watermarks);
         let mut line = |since, name, pages: u64| match kernel.version >= since {
             true => writeln!(f, "        {name:<8} {pages}"),
             false => Ok(()),
@@ -212,32 +200,32 @@ impl ZoneInfo<'_, '_> {
         line((0, 0), "low", marks.low + boost)?;
         line((0, 0), "high", marks.high + boost)?;
         line((6, 12), "promo", marks.promo + boost)?;
-        line((0, 0), "spanned", zone.span().len())?;
-        line((0, 0), "present", zone.present())?;
-        line((0, 0), "managed", zone.managed())?;
-        line((5, 14), "cma", cma_pages(zone))?;
+        line((0, 0), "spanned", zone.span.len())?;
+        line((0, 0), "present", zone.present)?;
+        line((0, 0), "managed", zone.managed)?;
+        let cma = self.allocator.pageblock_types(at)[Migratetype::Cma as usize];
+        line((5, 14), "cma", cma * self.allocator.geometry().pageblock_pages())?;
         self.protection(f, zone)?;
-        if zone.present() == 0 {
+        if zone.present == 0 {
             return Ok(());
         }
         zone_counters(kernel, zone, |name, value| writeln!(f, "      {name:<12} {value}"))?;
         f.write_str("  pagesets\n")?;
-        for (cpu, cache) in
-            (0..).map_while(|cpu| Some((cpu, self.allocator.cache(at, CpuId(cpu))?)))
-        {
+        for cpu in CpuId::up_to(self.allocator.nr_cpus()) {
+            let Some(cache) = self.allocator.of_cpu(at, cpu) else { continue };
             writeln!(f, "    cpu: {cpu}")?;
-            self.pageset(f, cache)?;
+            self.pageset(f, &cache)?;
             writeln!(f, "  vm stats threshold: {}", self.threshold(zone))?;
         }
-        let start = zone.span().start;
+        let start = zone.span.start;
         if kernel.from(4, 8) {
             writeln!(f, "  node_unreclaimable:  0\n  start_pfn:           {start}")?;
         } else {
             writeln!(f, "  all_unreclaimable: 0\n  start_pfn:         {start}")?;
         }
         if kernel.from(6, 19) {
-            writeln!(f, "  reserved_highatomic: {}", zone.reserved_highatomic())?;
-            let free = zone.free_pages_of(Migratetype::HighAtomic);
+            writeln!(f, "  reserved_highatomic: {}", zone.reserved_highatomic)?;
+            let free = zone.free_pages_of[Migratetype::HighAtomic as usize];
             writeln!(f, "  free_highatomic:     {free}")?;
         }
         Ok(())
@@ -245,9 +233,9 @@ impl ZoneInfo<'_, '_> {
 
     /// Writes the columns, one for each zone that the kernel was built with: `HighMem` is missing in 64-bit
     /// ones, `Device` (nothing is kept back for it) is present from 4.5 on.
-    fn protection(&self, f: &mut fmt::Formatter<'_>, zone: &Zone<'_>) -> fmt::Result {
+    fn protection(&self, f: &mut fmt::Formatter<'_>, zone: &Numbers) -> fmt::Result {
         let mut separator = "        protection: (";
-        for (kind, pages) in ZoneKind::ALL.into_iter().zip(zone.lowmem_reserve()) {
+        for (kind, pages) in ZoneKind::ALL.into_iter().zip(zone.lowmem_reserve) {
             if kind == ZoneKind::HighMem && !self.has(ZoneKind::HighMem) {
                 continue;
             }
@@ -255,75 +243,70 @@ impl ZoneInfo<'_, '_> {
             separator = ", ";
         }
         if self.kernel.from(4, 5) {
-            write!(f, ", {}", zone.lowmem_reserve()[ZoneKind::Movable as usize])?;
+            write!(f, ", {}", zone.lowmem_reserve[ZoneKind::Movable as usize])?;
         }
         f.write_str(")\n")
     }
 
     fn has(&self, kind: ZoneKind) -> bool {
-        self.allocator.zones().iter().any(|zone| zone.kind() == kind)
+        zones(self.allocator).any(|(_, zone)| zone.kind == kind)
     }
 
-    fn pageset(&self, f: &mut fmt::Formatter<'_>, cache: &CpuCache<'_>) -> fmt::Result {
+    fn pageset(&self, f: &mut fmt::Formatter<'_>, cache: &CpuNumbers) -> fmt::Result {
         let width = if self.kernel.from(6, 13) { 9 } else { 6 };
         let mut line = |name, pages: u32| writeln!(f, "              {name:<width$} {pages}");
-        line("count:", cache.count())?;
-        line("high:", cache.high())?;
-        line("batch:", cache.limits().batch)?;
+        line("count:", cache.count)?;
+        line("high:", cache.high)?;
+        line("batch:", cache.batch)?;
         if self.kernel.from(6, 13) {
-            line("high_min:", cache.limits().high_min)?;
-            line("high_max:", cache.limits().high_max)?;
+            line("high_min:", cache.high_min)?;
+            line("high_max:", cache.high_max)?;
         }
         Ok(())
     }
 
     /// Returns how far a CPU's own counters may deviate (`calculate_normal_threshold`).
-    fn threshold(&self, zone: &Zone<'_>) -> u32 {
+    fn threshold(&self, zone: &Numbers) -> u32 {
         let fls = |n: u64| u64::BITS - n.leading_zeros();
-        let units_of_128_mib = zone.managed() >> (27 - 12);
-        (2 * fls(self.allocator.cpus() as u64) * (1 + fls(units_of_128_mib))).min(125)
+        let units_of_128_mib = zone.managed >> (27 - 12);
+        (2 * fls(self.allocator.nr_cpus() as u64) * (1 + fls(units_of_128_mib))).min(125)
     }
-}
-
-fn cma_pages(zone: &Zone<'_>) -> u64 {
-    blocks_by_type(zone)[Migratetype::Cma as usize] * zone.geometry().pageblock_pages()
 }
 
 /// Returns the zone counters (`enum zone_stat_item`) that an allocator has.
 fn zone_counters(
     kernel: KernelFormat,
-    zone: &Zone<'_>,
+    zone: &Numbers,
     mut line: impl FnMut(&str, u64) -> fmt::Result,
 ) -> fmt::Result {
-    line("nr_free_pages", zone.free_pages())?;
+    line("nr_free_pages", zone.free_pages)?;
     if kernel.from(6, 17) {
-        line("nr_free_pages_blocks", zone.free_pages_in_blocks())?;
+        line("nr_free_pages_blocks", zone.free_pages_in_blocks)?;
     }
     if kernel.from(3, 12) && !kernel.from(4, 8) {
         // The counter is read as unsigned, negative rounds show as 0.
-        line("nr_alloc_batch", zone.alloc_batch().max(0) as u64)?;
+        line("nr_alloc_batch", zone.alloc_batch.max(0) as u64)?;
     }
-    line("nr_free_cma", zone.free_pages_of(Migratetype::Cma))
+    line("nr_free_cma", zone.free_pages_of[Migratetype::Cma as usize])
 }
 
 /// The lines of `/proc/vmstat` that an allocator can fill, in their order.
 #[derive(Clone, Copy)]
-pub struct VmStat<'a, 'm> {
+pub struct VmStat<'a, S> {
     /// The state.
-    pub allocator: &'a Allocator<'m>,
+    pub allocator: &'a S,
     /// The kernel.
     pub kernel: KernelFormat,
 }
 
-impl fmt::Display for VmStat<'_, '_> {
+impl<S: State> fmt::Display for VmStat<'_, S> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let zones = self.allocator.zones();
         // Every zone has the same lines, so the sums are printed in the order of the first zone's.
-        if let Some(first) = zones.first() {
-            zone_counters(self.kernel, first, |name, _| {
+        if let Some(first) = self.allocator.numbers(ZoneIndex(0)) {
+            zone_counters(self.kernel, &first, |name, _| {
                 let mut sum = 0;
-                for zone in zones {
-                    zone_counters(self.kernel, zone, |other, value| {
+                for (_, zone) in zones(self.allocator) {
+                    zone_counters(self.kernel, &zone, |other, value| {
                         sum += if other == name { value } else { 0 };
                         Ok(())
                     })?;
@@ -331,19 +314,26 @@ impl fmt::Display for VmStat<'_, '_> {
                 writeln!(f, "{name} {sum}")
             })?;
         }
+        // What was allocated and freed is not known while a CPU keeps its count to itself.
+        let cpus = || CpuId::up_to(self.allocator.nr_cpus());
+        if cpus().any(|cpu| self.allocator.of_cpu(ZoneIndex(0), cpu).is_none()) {
+            return Ok(());
+        }
         let counters = || {
-            let of_zone =
-                |(at, zone): (_, &Zone<'_>)| Some((zone.kind(), self.allocator.counters(at)?));
-            ZoneIndex::up_to(zones.len()).zip(zones).filter_map(of_zone)
+            zones(self.allocator).map(|(at, zone)| {
+                let of_cpus = cpus().filter_map(|cpu| self.allocator.of_cpu(at, cpu));
+                (zone.kind, of_cpus.fold(zone.counters, |sum, cpu| sum.and(&cpu.counters)))
+            })
         };
         for (kind, name) in PGALLOC {
             let of_kind = || counters().filter(|&(of, _)| of == kind);
             if kind == ZoneKind::HighMem && of_kind().next().is_none() {
                 continue;
             }
-            writeln!(f, "{name} {}", of_kind().map(|(_, c)| c.pgalloc).sum::<u64>())?;
+            let pgalloc = |(_, counters): (_, ZoneCounters)| counters.pgalloc;
+            writeln!(f, "{name} {}", of_kind().map(pgalloc).sum::<u64>())?;
         }
-        writeln!(f, "pgfree {}", counters().map(|(_, c)| c.pgfree).sum::<u64>())
+        writeln!(f, "pgfree {}", counters().map(|(_, counters)| counters.pgfree).sum::<u64>())
     }
 }
 
@@ -355,13 +345,18 @@ const PGALLOC: [(ZoneKind, &str); 5] = [
     (ZoneKind::Movable, "pgalloc_movable"),
 ];
 
-/// Returns the zones with memory, node by node.
-fn populated<'a, 'm>(allocator: &'a Allocator<'m>) -> impl Iterator<Item = &'a Zone<'m>> {
-    allocator.zones().iter().filter(|zone| zone.present() > 0)
+/// Returns the zones, node by node.
+fn zones<S: State>(state: &S) -> impl Iterator<Item = (ZoneIndex, Numbers)> {
+    ZoneIndex::up_to(state.nr_zones()).filter_map(|at| Some((at, state.numbers(at)?)))
 }
 
-fn orders(zone: &Zone<'_>) -> core::ops::RangeInclusive<Order> {
-    0..=zone.geometry().max_order
+/// Returns the zones with memory, node by node.
+fn populated<S: State>(state: &S) -> impl Iterator<Item = (ZoneIndex, Numbers)> {
+    zones(state).filter(|(_, zone)| zone.present > 0)
+}
+
+fn orders<S: State>(state: &S) -> core::ops::RangeInclusive<Order> {
+    0..=state.geometry().max_order
 }
 
 #[cfg(test)]

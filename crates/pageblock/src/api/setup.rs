@@ -24,8 +24,10 @@
 //! ```
 
 mod check;
+mod one_zone;
 
 pub use check::{MAX_CPUS, SetupError};
+pub use one_zone::OneZone;
 
 use core::mem::MaybeUninit;
 

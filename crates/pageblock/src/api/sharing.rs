@@ -107,6 +107,7 @@ use crate::base::ids::{CpuId, NodeId, ZoneIndex};
 use crate::base::interrupts::{Interrupts, Off};
 use crate::base::locks::Locks;
 use crate::base::sync::Relaxed;
+use crate::percpu::cache::CpuCache;
 use crate::percpu::caches::CpuCaches;
 use crate::percpu::machine::Machine;
 use crate::percpu::mailbox::Mailbox;
@@ -268,6 +269,19 @@ impl<'m, L: Locks, I: Interrupts> Shared<'m, L, I> {
     pub(crate) fn locked<T>(&self, at: ZoneIndex, act: impl FnOnce(&mut Zone<'m>) -> T) -> T {
         let _off = Off::<I>::now();
         Locked::<L>(self.zones).with(&self.machine, at, act)
+    }
+
+    /// Reads a CPU's cache for a zone; `None` while its handle is taken, or where there is no such cache.
+    pub(crate) fn with_cache<T>(
+        &self,
+        zone: ZoneIndex,
+        cpu: CpuId,
+        read: impl FnOnce(&CpuCache<'m>) -> T,
+    ) -> Option<T> {
+        let seat = self.seats.get(cpu.index())?;
+        let _off = Off::<I>::now();
+        let caches = L::lock(&seat.caches);
+        caches.as_ref()?.zones.get(zone.index()).map(|of_zone| read(&of_zone.cache))
     }
 
     /// Returns the zone's free pages, without its lock; see the [module](self) for how far it may lag. `None`

@@ -245,6 +245,31 @@ impl Request {
         Self { order, gfp, node: None, nodemask: u64::MAX }
     }
 
+    /// Returns a request for memory whose content can be moved: of users, of page caches.
+    #[must_use]
+    pub const fn movable(order: crate::base::frame::Order) -> Self {
+        Self::new(order, Gfp::GFP_HIGHUSER_MOVABLE)
+    }
+
+    /// Returns a request for memory that stays where it is: of the kernel itself, of devices.
+    #[must_use]
+    pub const fn unmovable(order: crate::base::frame::Order) -> Self {
+        Self::new(order, Gfp::GFP_KERNEL)
+    }
+
+    /// Returns a request for memory that can be emptied on demand: caches of what can be read again.
+    #[must_use]
+    pub const fn reclaimable(order: crate::base::frame::Order) -> Self {
+        Self::new(order, Gfp(Gfp::GFP_KERNEL.0 | Gfp::RECLAIMABLE.0))
+    }
+
+    /// Returns the same request for a caller that cannot wait: it may use half of what is kept free.
+    #[must_use]
+    pub const fn atomic(self) -> Self {
+        let gfp = self.gfp.without(Gfp::DIRECT_RECLAIM);
+        Self { gfp: Gfp(gfp.0 | Gfp::HIGH.0 | Gfp::ATOMIC.0), ..self }
+    }
+
     /// Returns the same request restricted to some nodes: one bit each, the lowest for node 0.
     #[must_use]
     pub const fn on_nodes(self, nodemask: u64) -> Self {

@@ -96,6 +96,12 @@ impl CpuCaches<'_> {
                 || machine.snapshots.iter().all(|zone| {
                     zone.kind > highest || zone.refuses(order, highest)
                 }))
+            && !(machine.spends_all() && (gfp.has(Gfp::HIGH) || self.hold_pages()))
+    }
+
+    /// Returns whether a page lies on some list.
+    pub(crate) fn hold_pages(&self) -> bool {
+        self.zones.iter().any(|zone| zone.cache.count() > 0)
     }
 
     /// Moves blocks of the list that a request tries first to its stack, where [`alloc_fast`](Self::alloc_fast)

@@ -10,7 +10,7 @@ use crate::base::mobility::Migratetype;
 use crate::base::request::{Gfp, Request};
 use crate::base::sync::{AtomicBool, Relaxed};
 use crate::percpu::snapshot::ZoneSnapshot;
-use crate::policy::{Fair, Policy, SkipActiveNode};
+use crate::policy::{Fair, Policy, SkipActiveNode, WmarkGap};
 use crate::table::map::{FrameState, Index};
 
 /// The zonelist of a node that does not exist.
@@ -101,6 +101,11 @@ impl<'m> Machine<'m> {
     pub(crate) fn first_zone_serves(&self) -> bool {
         self.policy.fair == Fair::Off
             && (!self.skips_active() || !self.kswapd_running.iter().any(|r| r.load(Relaxed)))
+    }
+
+    /// Returns whether every page beyond the caller's reserve can be had ([`WmarkGap::None`]).
+    pub(crate) fn spends_all(&self) -> bool {
+        self.policy.wmark_gap == WmarkGap::None
     }
 
     /// Returns the number of CPUs of a node; the number of all CPUs for a node without any.

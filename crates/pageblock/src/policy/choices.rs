@@ -26,8 +26,8 @@ switches! {
             Quarter = "quarter",
             /// From 4.6: at least `watermark_scale_factor` of the zone.
             Scale = "scale",
-            /// None, and `min_free_kbytes` is what it says, 0 too: for embedders, who reclaim nothing
-            /// ([`Policy::default`]).
+            /// None, and `min_free_kbytes` is what it says, 0 too; before a request fails, the CPU drains its own lists.
+            /// For embedders, who reclaim nothing ([`Policy::default`]).
             None = "none",
         } = WmarkGap::Quarter,
         /// How a watermark check treats orders and reserves.

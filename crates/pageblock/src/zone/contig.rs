@@ -5,7 +5,7 @@
 use crate::policy::Isolation;
 use core::fmt;
 
-use crate::base::error::{FrameError, NoSuchCpu};
+use crate::base::error::{AllocError, FrameError, NoSuchCpu};
 use crate::base::event::Observer;
 use crate::base::frame::{FrameRange, Order, Pfn};
 use crate::base::ids::CpuId;
@@ -80,6 +80,10 @@ pub enum ContigError {
     WrongState(Pfn, FrameState),
     /// No range of this size and alignment can be allocated.
     NotFound,
+    /// The request cannot be served as it is.
+    Request(AllocError),
+    /// The pages are in more ranges than there is room for; the room.
+    Extents(usize),
     /// The CPU has not drained its caches.
     Busy(CpuId),
     /// Other CPUs kept allocating and freeing blocks in the range.
@@ -92,6 +96,8 @@ impl fmt::Display for ContigError {
             Self::Empty => f.write_str("no page is asked for"),
             Self::Alignment(n) => write!(f, "the alignment {n} is no power of two"),
             Self::NoSuchCpu(cpu) => write!(f, "{}", NoSuchCpu(*cpu)),
+            Self::Request(error) => error.fmt(f),
+            Self::Extents(n) => write!(f, "the free pages are in more than {n} ranges"),
             Self::Foreign(pfn) => write!(f, "frame {pfn} is in no zone"),
             Self::SpansZones(pfn) => write!(f, "frame {pfn} is not in the zone of the first"),
             Self::Reserved(pfn) => write!(f, "frame {pfn} is reserved"),

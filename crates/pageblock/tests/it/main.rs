@@ -2,6 +2,7 @@
 
 mod cpu_lists;
 mod driver;
+mod embedders;
 mod emptying;
 mod fast_path;
 mod folders;

@@ -1,6 +1,7 @@
 //! What the files of `/proc` say.
 
 use super::*;
+use crate::api::alloc::Allocator;
 use crate::api::setup::Setup;
 use crate::base::frame::FrameRange;
 use crate::base::ids::{CpuId, NodeId};

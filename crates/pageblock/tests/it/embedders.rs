@@ -1,0 +1,173 @@
+//! What embedders get: every page, requests in plain words, one zone in a line, ranges, and the state of an allocator
+//! whose CPUs work.
+
+use std::mem::MaybeUninit;
+
+use pageblock::contig::ContigError;
+use pageblock::prelude::*;
+use pageblock::proc::{BuddyInfo, KernelFormat, PageTypeInfo, VmStat, ZoneInfo};
+use pageblock::setup::SetupError;
+
+use crate::sharing::share;
+
+const FRAMES: u64 = 1 << 14;
+
+fn with(zone: OneZone, test: impl FnOnce(Allocator<'_>)) {
+    let mut memory = vec![MaybeUninit::uninit(); zone.metadata_size().unwrap()];
+    test(zone.build(&mut memory).unwrap());
+}
+
+fn zone() -> OneZone {
+    OneZone::new(FrameRange::new(0, FRAMES))
+}
+
+/// Allocates until a request fails, and returns the pages.
+fn exhaust(allocator: &mut Allocator<'_>, request: Request) -> u64 {
+    let mut pages = 0;
+    while allocator.alloc(CpuId(0), &request, &mut ()).is_ok() {
+        pages += 1 << request.order;
+    }
+    allocator.check().unwrap();
+    pages
+}
+
+#[test]
+fn every_page_can_be_had() {
+    for order in [0, 3, 9, 10] {
+        with(zone(), |mut allocator| {
+            assert_eq!(exhaust(&mut allocator, Request::movable(order)), FRAMES, "order {order}");
+        });
+    }
+    // Of every type, one after the other, also where fallbacks would have raised the watermarks.
+    with(zone(), |mut allocator| {
+        let mut pages = 0;
+        for request in [Request::unmovable(0), Request::reclaimable(2), Request::movable(1)] {
+            for _ in 0..600 {
+                allocator.alloc(CpuId(0), &request, &mut ()).unwrap();
+                pages += 1 << request.order;
+            }
+        }
+        assert_eq!(pages + exhaust(&mut allocator, Request::unmovable(0)), FRAMES);
+    });
+}
+
+#[test]
+fn what_the_caller_reserves_is_kept_for_those_who_cannot_wait() {
+    let mut policy = Policy::default();
+    policy.min_free_kbytes = 256;
+    with(zone().policy(policy), |mut allocator| {
+        assert_eq!(exhaust(&mut allocator, Request::unmovable(0)), FRAMES - 64);
+        assert_eq!(exhaust(&mut allocator, Request::unmovable(0).atomic()), 32);
+    });
+}
+
+#[test]
+fn linux_keeps_its_watermarks() {
+    let policy = Policy::parse("linux-6.12,placement=packed").unwrap();
+    with(zone().policy(policy), |mut allocator| {
+        assert!(exhaust(&mut allocator, Request::unmovable(0)) < FRAMES / 100 * 95);
+    });
+}
+
+#[test]
+fn one_zone_says_what_is_wrong() {
+    assert_eq!(zone().cpus(1 << 20).metadata_size(), Err(SetupError::CpuCount(1 << 20)));
+    assert_eq!(zone().cpus(0).metadata_size(), Err(SetupError::CpuCount(0)));
+    let span = FrameRange::new(9, 3);
+    assert_eq!(OneZone::new(span).metadata_size(), Err(SetupError::Span(ZoneIndex(0), span)));
+}
+
+#[test]
+fn extents_are_one_range_or_the_largest_blocks() {
+    with(zone(), |mut allocator| {
+        let request = Request::movable(0);
+        let mut extents = [FrameRange::new(0, 0); 64];
+        // What is beyond the pages is free.
+        for pages in [1, 2, 3, 5, 300, 511, 513, 1000, 1024] {
+            let n = allocator.alloc_extents(CpuId(0), pages, &request, &mut extents, &mut ());
+            assert_eq!((n, extents[0].len()), (Ok(1), pages));
+            allocator.check().unwrap();
+            allocator.free_contig(CpuId(0), extents[0], &mut ()).unwrap();
+        }
+        // No block is as large.
+        let n = allocator.alloc_extents(CpuId(0), 5000, &request, &mut extents, &mut ()).unwrap();
+        let lengths: Vec<_> = extents[..n].iter().map(|extent| extent.len()).collect();
+        assert_eq!(lengths, [1024, 1024, 1024, 1024, 512, 256, 128, 8]);
+        for &extent in &extents[..n] {
+            allocator.free_contig(CpuId(0), extent, &mut ()).unwrap();
+        }
+        allocator.drain_all(&mut ());
+        assert_eq!(allocator.zones()[0].free_pages(), FRAMES);
+    });
+}
+
+#[test]
+fn extents_that_fail_take_nothing() {
+    with(zone(), |mut allocator| {
+        let request = Request::movable(0);
+        // Every second pair is in use.
+        let pairs: Vec<_> = (0..FRAMES / 2)
+            .map(|_| allocator.alloc(CpuId(0), &Request::movable(1), &mut ()).unwrap())
+            .collect();
+        for pfn in pairs.iter().filter(|pfn| pfn.0 % 4 == 0) {
+            allocator.free(CpuId(0), *pfn, 1, &mut ()).unwrap();
+        }
+        allocator.drain_all(&mut ());
+        let free = allocator.zones()[0].free_pages();
+        let mut few = [FrameRange::new(0, 0); 8];
+        let mut ask = |pages, room| {
+            allocator.alloc_extents(CpuId(0), pages, &request, &mut few[..room], &mut ())
+        };
+        assert_eq!(ask(17, 8), Err(ContigError::Extents(8)));
+        assert_eq!(ask(1, 0), Err(ContigError::Extents(0)));
+        assert_eq!(ask(0, 8), Err(ContigError::Empty));
+        assert_eq!(ask(16, 8), Ok(8));
+        for extent in few {
+            allocator.free_contig(CpuId(0), extent, &mut ()).unwrap();
+        }
+        let mut many = vec![FrameRange::new(0, 0); FRAMES as usize];
+        let more = allocator.alloc_extents(CpuId(0), free + 1, &request, &mut many, &mut ());
+        assert_eq!(more, Err(ContigError::NotFound));
+        allocator.drain_all(&mut ());
+        allocator.check().unwrap();
+        assert_eq!(allocator.zones()[0].free_pages(), free);
+    });
+}
+
+#[test]
+fn a_cpu_takes_extents_and_blocks_below_a_limit() {
+    share("linux-6.12,placement=packed", FRAMES, |shared| {
+        let mut cpu = shared.cpu(CpuId(1)).unwrap();
+        let mut extents = [FrameRange::new(0, 0); 2];
+        let n = cpu.alloc_extents(700, &Request::movable(0), &mut extents, &mut ()).unwrap();
+        assert_eq!((n, extents[0].len()), (1, 700));
+        cpu.free_contig(extents[0], &mut ()).unwrap();
+        let pfn = cpu.alloc_below(Pfn(100), &Request::unmovable(4), &mut ()).unwrap();
+        assert!(pfn.0 + 16 <= 100, "{pfn}");
+        cpu.free(pfn, 4, &mut ()).unwrap();
+    });
+}
+
+#[test]
+fn the_state_can_be_read_while_cpus_work() {
+    let kernel = KernelFormat::new(6, 12);
+    share("linux-6.12", FRAMES, |shared| {
+        let mut cpu = shared.cpu(CpuId(2)).unwrap();
+        let pfn = cpu.alloc(&Request::unmovable(3), &mut ()).unwrap();
+        let taken = ZoneInfo { allocator: shared, kernel }.to_string();
+        assert!(taken.contains("cpu: 1\n") && !taken.contains("cpu: 2\n"), "{taken}");
+        let vmstat = VmStat { allocator: shared, kernel }.to_string();
+        assert!(vmstat.contains("nr_free_pages ") && !vmstat.contains("pgfree"), "{vmstat}");
+        let lists = BuddyInfo(shared).to_string();
+        assert_eq!(lists.lines().count(), 2, "{lists}");
+        assert!(
+            PageTypeInfo { allocator: shared, kernel }.to_string().contains("Number of blocks")
+        );
+        cpu.free(pfn, 3, &mut ()).unwrap();
+        drop(cpu);
+        let given = ZoneInfo { allocator: shared, kernel }.to_string();
+        assert!(given.contains("cpu: 2\n"), "{given}");
+        let vmstat = VmStat { allocator: shared, kernel }.to_string();
+        assert!(vmstat.contains("\npgfree 8\n"), "{vmstat}");
+    });
+}
