@@ -2,12 +2,14 @@
 //! whose CPUs work.
 
 use std::mem::MaybeUninit;
+use std::sync::OnceLock;
 
 use pageblock::contig::ContigError;
 use pageblock::prelude::*;
 use pageblock::proc::{BuddyInfo, KernelFormat, PageTypeInfo, VmStat, ZoneInfo};
 use pageblock::setup::SetupError;
 
+use crate::machine::ParkingLot;
 use crate::sharing::share;
 
 const FRAMES: u64 = 1 << 14;
@@ -170,4 +172,24 @@ fn the_state_can_be_read_while_cpus_work() {
         let vmstat = VmStat { allocator: shared, kernel }.to_string();
         assert!(vmstat.contains("\npgfree 8\n"), "{vmstat}");
     });
+}
+
+/// An owner that lives as long as the program is shared by threads that no scope holds.
+#[test]
+fn a_shared_allocator_can_be_static() {
+    static SHARED: OnceLock<Shared<'static, ParkingLot>> = OnceLock::new();
+    let zone = zone().cpus(2);
+    let memory = vec![MaybeUninit::uninit(); zone.metadata_size().unwrap()].leak();
+    let allocator = zone.build(memory).unwrap();
+    let locks = vec![MaybeUninit::uninit(); allocator.sharing_size::<ParkingLot>()].leak();
+    assert!(SHARED.set(allocator.share(locks).unwrap()).is_ok());
+    let threads = [0, 1].map(|cpu| {
+        std::thread::spawn(move || {
+            let mut cpu = SHARED.get().unwrap().cpu(CpuId(cpu)).unwrap();
+            let pfn = cpu.alloc(&Request::movable(9), &mut ()).unwrap();
+            cpu.free(pfn, 9, &mut ()).unwrap();
+        })
+    });
+    threads.into_iter().for_each(|thread| thread.join().unwrap());
+    SHARED.get().unwrap().check_zones().unwrap();
 }
