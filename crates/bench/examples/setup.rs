@@ -1,6 +1,6 @@
 //! Prints the start-up time of an allocator for memory sizes in GiB: creating its tables and releasing all
 //! memory, in memory that is new to the process, in memory used before, and in untouched zero pages. Words among the
-//! arguments are placements (`linux`, `packed`), a number with `cpus` the CPUs:
+//! arguments are placements (`linux`; `packed`, the default policy), a number with `cpus` the CPUs:
 //!
 //! `cargo run --release -p pageblock-bench --example setup -- packed 8cpus 1 64`
 
@@ -31,8 +31,10 @@ fn start(placement: &str, cpus: usize, gib: u64) {
     let frames = gib << 18;
     let span = FrameRange::new(0, frames);
     let zones = [ZoneSpec::full(NodeId(0), ZoneKind::Normal, span)];
-    let policy = format!("linux-6.12,placement={placement}");
-    let policy = Policy::parse(&policy).expect("the policy exists");
+    let policy = match placement {
+        "packed" => Policy::default(),
+        _ => Policy::parse(&format!("linux-6.12,placement={placement}")).expect("it exists"),
+    };
     let cpu_nodes = vec![NodeId(0); cpus];
     let setup = Setup::new(policy, &zones, &cpu_nodes);
     let size = setup.metadata_size().expect("the setup is sound");

@@ -48,10 +48,10 @@ use crate::percpu::cache::rings::Rings;
 use crate::percpu::caches::{CpuCaches, CpuZone};
 use crate::percpu::machine::{Machine, NO_NODE, NO_ZONE, Sections};
 use crate::percpu::snapshot::ZoneSnapshot;
-use crate::policy::{Fair, Nofragment, Placement, Policy};
+use crate::policy::{Fair, Nofragment, Placement, Policy, WmarkGap};
 use crate::table::memory::{Tables, TablesLayout};
 use crate::zone::Zone;
-use crate::zone::retune::{CacheLimits, ring_pages};
+use crate::zone::retune::{CacheLimits, frugal_ring_pages, ring_pages};
 
 /// What an allocator is made for. Each field is checked, and [`SetupError`] names the first that is wrong.
 #[derive(Clone, Copy, Debug)]
@@ -107,7 +107,11 @@ impl<'a> Setup<'a> {
             Placement::Linux => Some(0),
             Placement::Packed => {
                 let frames = Zone::table_frames(zone.span, self.geometry)?;
-                Some(ring_pages(frames, self.cpu_nodes.len()))
+                let (cpus, fixed) = (self.cpu_nodes.len(), size_of::<CpuZone<'_>>());
+                Some(match self.policy.wmark_gap {
+                    WmarkGap::None => frugal_ring_pages(frames, cpus, fixed, Rings::bytes_a_page()),
+                    WmarkGap::Quarter | WmarkGap::Scale => ring_pages(frames, cpus),
+                })
             }
         }
     }

@@ -94,3 +94,17 @@ pub(crate) fn ring_pages(frames: usize, cpus: usize) -> usize {
     let all = frames >> 6 << u32::from(frames >= 1 << 17);
     (all / cpus.max(1)).max(all >> 2).clamp(64, 4096).next_power_of_two()
 }
+
+/// Returns the same for those who keep no watermarks ([`WmarkGap::None`]), whose caches need not be as large as Linux's:
+/// all that CPUs take is less than the table of frames does, half a byte a frame, but each has places for 32 pages.
+/// `fixed` and `bytes_a_page` are what a CPU takes in bytes.
+pub(crate) fn frugal_ring_pages(
+    frames: usize,
+    cpus: usize,
+    fixed: usize,
+    bytes_a_page: usize,
+) -> usize {
+    let spare = (frames / cpus.max(1) / 16 * 7).saturating_sub(fixed) / bytes_a_page;
+    let spare = spare.checked_ilog2().map_or(0, |order| 1 << order);
+    ring_pages(frames, cpus).min(spare).max(32)
+}

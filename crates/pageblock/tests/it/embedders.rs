@@ -193,3 +193,51 @@ fn a_shared_allocator_can_be_static() {
     threads.into_iter().for_each(|thread| thread.join().unwrap());
     SHARED.get().unwrap().check_zones().unwrap();
 }
+
+#[test]
+fn tables_of_many_cpus_on_little_memory_are_small() {
+    let bytes = |gib: u64, cpus| {
+        let frames = gib << 18;
+        let size = OneZone::new(FrameRange::new(0, frames)).cpus(cpus).metadata_size().unwrap();
+        size as f64 / frames as f64
+    };
+    assert!(bytes(1, 128) <= 2.0, "{}", bytes(1, 128));
+    assert!(bytes(16, 512) <= 1.0, "{}", bytes(16, 512));
+    assert!(bytes(1, 8) <= 1.0, "{}", bytes(1, 8));
+}
+
+/// The smallest caches, of 32 pages, that each of 128 CPUs fills and empties.
+#[test]
+fn small_caches_lose_nothing() {
+    let frames = 1 << 16;
+    with(OneZone::new(FrameRange::new(0, frames)).cpus(128), |mut allocator| {
+        let mut random = 1u64;
+        let mut held = Vec::new();
+        for step in 0..60_000 {
+            random = random.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(0x1405_7b7e_f767_814f);
+            let cpu = CpuId((random >> 40) as usize % 128);
+            let order = [0, 0, 0, 0, 1, 2, 3, 3, 5, 9][(random >> 50) as usize % 10];
+            let request = match random >> 60 {
+                0..=9 => Request::movable(order),
+                10..=13 => Request::unmovable(order),
+                _ => Request::reclaimable(order),
+            };
+            let allocates = (random >> 33) % 100 < if step / 6_000 % 2 == 0 { 70 } else { 35 };
+            if allocates {
+                held.extend(allocator.alloc(cpu, &request, &mut ()).map(|pfn| (pfn, order)));
+            } else if !held.is_empty() {
+                let (pfn, order) = held.swap_remove((random >> 20) as usize % held.len());
+                allocator.free(cpu, pfn, order, &mut ()).unwrap();
+            }
+            if step % 6_000 == 0 {
+                allocator.check().unwrap();
+            }
+        }
+        for (pfn, order) in held {
+            allocator.free(CpuId(pfn.0 as usize % 128), pfn, order, &mut ()).unwrap();
+        }
+        allocator.drain_all(&mut ());
+        allocator.check().unwrap();
+        assert_eq!(allocator.zones()[0].nr_free(10), frames >> 10);
+    });
+}

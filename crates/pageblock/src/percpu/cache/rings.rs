@@ -11,7 +11,7 @@ use crate::percpu::list::{CpuList, Rest, RestRef};
 use crate::table::map::{FrameState, Index, PageMap};
 use crate::zone::Zone;
 
-/// The least number of blocks that go back to the zone together.
+/// The least number of blocks that go back to the zone together, where there are places for as many.
 const LEAVING: u32 = 64;
 
 /// The memory of the lists; empty if lists are linked.
@@ -24,6 +24,8 @@ pub(crate) struct Rings<'m> {
     /// The number of collected blocks, and of their pages.
     blocks: u32,
     pages: u32,
+    /// The least number of blocks that go back together.
+    least: u32,
 }
 
 impl<'m> Rings<'m> {
@@ -32,6 +34,12 @@ impl<'m> Rings<'m> {
     pub(crate) fn places(pages: usize) -> usize {
         // One place for each page that can be collected.
         (0..MAX_LISTS).map(|list| ring_places(pages, list)).sum::<usize>() + pages
+    }
+
+    /// Returns the memory of the lists for each page, in bytes.
+    pub(crate) fn bytes_a_page() -> usize {
+        const SAMPLE: usize = 1 << 10;
+        Self::places(SAMPLE) * size_of::<Index>() / SAMPLE
     }
 
     /// Divides the places among lists of `pages` pages.
@@ -46,7 +54,8 @@ impl<'m> Rings<'m> {
             places.len(),
             "the rings do not fill the places"
         );
-        Self { places, starts, leaving, blocks: 0, pages: 0 }
+        let least = LEAVING.min(pages as u32);
+        Self { places, starts, leaving, blocks: 0, pages: 0, least }
     }
 
     /// Counts collected blocks of an order.
@@ -240,8 +249,8 @@ impl<'m> CpuCache<'m> {
     /// batch.
     #[inline(always)]
     pub(crate) fn has_place_to_leave(&self, order: Order) -> bool {
-        let Rings { leaving, blocks, pages, .. } = &self.rings;
-        let enough = (*pages + (1 << order)) as usize >= leaving.len() && *blocks + 1 >= LEAVING;
+        let Rings { leaving, blocks, pages, least, .. } = &self.rings;
+        let enough = (*pages + (1 << order)) as usize >= leaving.len() && *blocks + 1 >= *least;
         (*blocks as usize) < leaving.len() && !enough
     }
 
@@ -269,10 +278,11 @@ impl<'m> CpuCache<'m> {
         self.collects() && (1..=COSTLY_ORDER).contains(&order) && order < self.thp_order
     }
 
-    /// Returns whether the batch is full: at least as many pages as there are places, and at least 64 blocks.
+    /// Returns whether the batch is full: at least as many pages as there are places, and the least number of blocks.
     #[inline]
     pub(crate) fn leaving_is_full(&self) -> bool {
-        self.rings.blocks >= LEAVING && self.rings.pages as usize >= self.rings.leaving.len()
+        self.rings.blocks >= self.rings.least
+            && self.rings.pages as usize >= self.rings.leaving.len()
     }
 
     /// Returns whether any block is collected.
