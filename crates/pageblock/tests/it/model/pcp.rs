@@ -241,7 +241,7 @@ impl Cache {
             _ => 0,
         };
         let pages: i64 = self.leaving.iter().map(pages_of).sum();
-        if self.leaving.len() >= LEAVING && pages >= self.ring_pages {
+        if self.leaving.len() >= LEAVING.min(self.ring_pages as usize) && pages >= self.ring_pages {
             self.give_leaving(zone, out);
             zone.test_below_high();
         }

@@ -8,12 +8,12 @@ use pageblock::ids::NodeId;
 use pageblock::layout::ZoneKind;
 use pageblock::mobility::Migratetype::{self, Cma, HighAtomic, Movable, Reclaimable, Unmovable};
 use pageblock::policy::{
-    BelowHigh, Fair, Nofragment, PcpEmpty, Reserve, SkipActiveNode, WmarkCheck, WmarkFast,
+    BelowHigh, Fair, Nofragment, PcpEmpty, Reserve, SkipActiveNode, WmarkCheck, WmarkFast, WmarkGap,
 };
 use pageblock::request::{Gfp, Request};
 
 use super::zone::{Block, ModelZone};
-use super::{Model, Out};
+use super::{Cache, Model, Out};
 
 impl ModelZone {
     fn mark(&self, mark: Watermark) -> i64 {
@@ -220,6 +220,8 @@ impl Model {
         let Want { order, mt, gfp, .. } = want;
         add(gfp.has(Gfp::KSWAPD_RECLAIM), AllocFlags::KSWAPD);
         add(mt == Movable, AllocFlags::CMA);
+        let own = self.policy.wmark_gap == WmarkGap::None && gfp.has(Gfp::HIGH);
+        add(own, AllocFlags::MIN_RESERVE);
         add(matches!(self.policy.fair, Fair::FairPass | Fair::SpentFlag), AllocFlags::FAIR);
         let atomic = gfp.has(Gfp::HIGH) && !gfp.has_any_of(Gfp::DIRECT_RECLAIM, Gfp::NOMEMALLOC);
         let recent = self.policy.reserve == Reserve::HighatomicBelowLow;
@@ -252,7 +254,16 @@ impl Model {
         let zones = self.candidates(cpu, request);
         let flags = flags.unwrap_or_else(|| self.fast_flags(&zones, want));
         let mut out = std::mem::take(&mut self.out);
-        let pfn = self.walk(&zones, want, flags, &mut out);
+        let mut pfn = self.walk(&zones, want, flags, &mut out);
+        let holds =
+            |caches: &Vec<Cache>| caches[cpu].count() > 0 || !caches[cpu].leaving.is_empty();
+        let spends_all = self.policy.wmark_gap == WmarkGap::None && !zones.is_empty();
+        if pfn.is_none() && spends_all && self.caches.iter().any(holds) {
+            self.out = out;
+            self.drain_cpu(cpu);
+            out = std::mem::take(&mut self.out);
+            pfn = self.walk(&zones, want, flags, &mut out);
+        }
         if let Some(pfn) = pfn {
             let (pfn, migratetype) = (Some(Pfn(pfn)), mt);
             out.events.push(Event::PageAlloc { pfn, order, migratetype, gfp });
