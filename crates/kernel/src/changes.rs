@@ -18,6 +18,7 @@ use crate::rules::kswapd::{
     CongestionBy, HintsForgotten, KswapdOrder, KswapdTarget, KswapdWaits, KswapdWake, KswapdWrites,
     NodeBalanced,
 };
+use crate::rules::memory::SlabCpu;
 use crate::rules::reclaim::{
     AnonStart, FileBalance, LruLists, ReclaimUntil, ScanBalance, Workingset,
 };
@@ -211,6 +212,9 @@ changes! {
     "linux-6.15" {
         compaction { ready_mark: ReadyMark::HighAndDistance, }
         kcompactd { proactive: Proactive::HalfBelow, }
+    }
+    "linux-7.0" {
+        memory { slab_cpu: SlabCpu::Sheaves, }
     }
     "linux-7.2" {
         compaction { compact_gap: CompactGap::Capped, async_source: AsyncSource::MovableForWhole, }

@@ -38,7 +38,8 @@ fn neighbours_differ_in_what_changed() {
         &["fallback_pick", "capture", "highatomic_high", "ready_mark", "proactive"],
     );
     let of_7_2 = ["reserve", "slowpath", "compact_gap", "async_source"];
-    check_diff("linux-6.19", "linux-7.2", &of_7_2);
+    check_diff("linux-7.0", "linux-7.2", &of_7_2);
+    check_diff("linux-6.19", "linux-7.0", &["slab_cpu"]);
     check_diff("debian-7.2", "linux-7.2", &["defrag_blocks"]);
 }
 

@@ -53,6 +53,11 @@ impl Nodes {
         &self.states
     }
 
+    /// Returns the index of the node of this number; 0 if there is none.
+    pub(crate) fn of_id(&self, id: u8) -> usize {
+        self.states.iter().position(|node| node.id == id).unwrap_or(0)
+    }
+
     /// Returns the index of the node of a zone.
     pub(crate) fn of_zone(&self, zone: usize) -> usize {
         usize::from(self.of_zone[zone])

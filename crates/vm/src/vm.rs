@@ -109,8 +109,9 @@ impl<'m, O: Observer> Vm<'m, O> {
             }
         }
         let nodes = Nodes::new(zones);
-        let waits = kernel.memory.slab_waits;
-        let mut slabs = Slabs::new(config.slab, allocator.cpus(), nodes.len(), waits);
+        let of_cpu = |cpu| allocator.node_of_cpu(CpuId(cpu)).map_or(0, |id| nodes.of_id(id.0));
+        let cpus = (0..allocator.cpus()).map(of_cpu).collect();
+        let mut slabs = Slabs::new(config.slab, cpus, nodes.len(), &kernel.memory);
         let fs = FileSystem::new(&config, &mut slabs, nodes.len());
         let pagecache = PageCache::new(zones, &nodes, &mut slabs, kernel.reclaim.lru);
         slabs.create_process_caches();
@@ -186,7 +187,7 @@ impl<'m, O: Observer> Vm<'m, O> {
     /// Returns the index of the node with a number; 0 if there is none.
     #[must_use]
     pub fn node_of_cpu(&self, cpu_node: u8) -> usize {
-        self.nodes().iter().position(|n| n.id == cpu_node).unwrap_or(0)
+        self.nodes.of_id(cpu_node)
     }
 
     /// Returns the nodes that a request may use, nearest first.

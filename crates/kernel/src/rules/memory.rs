@@ -12,6 +12,13 @@ pageblock::switches! {
         /// The first attempt at a high-order slab may enter direct reclaim.
         /// Up to 4.2 (45eb00cd3a03).
         slab_waits: bool = true,
+        /// What a CPU keeps of each SLUB cache.
+        slab_cpu: SlabCpu {
+            /// Up to 6.19: a slab that it allocates from, and partial slabs.
+            Slabs = "slabs",
+            /// From 7.0 (148f95f75c51): two arrays of free objects, and full arrays that the CPUs of a node share (sheaves).
+            Sheaves = "sheaves",
+        } = SlabCpu::Slabs,
         /// zsmalloc's pages can be migrated.
         /// From 4.8 (48b4800a1c6a).
         zsmalloc_movable: bool = false,

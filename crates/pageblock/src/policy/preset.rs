@@ -268,8 +268,10 @@ presets! {
         merge_rule: MergeRule::RetypeAll,
         thisnode_gives_up: ThisnodeGivesUp::On,
     };
+    /// as 6.19
+    V7_0 = "linux-7.0", V6_19 {};
     /// one loop in the slow path; highatomic before CPU lists are refilled
-    V7_2 = "linux-7.2", V6_19 {
+    V7_2 = "linux-7.2", V7_0 {
         reserve: Reserve::HighatomicFirst,
         slowpath: Slowpath::OneLoop,
     };
@@ -398,7 +400,7 @@ mod tests {
         }
         let versions: Vec<_> = PRESETS.iter().filter_map(Preset::version).collect();
         assert!(versions.is_sorted());
-        assert_eq!(versions.len(), 42);
+        assert_eq!(versions.len(), 43);
     }
 
     #[test]
@@ -424,7 +426,7 @@ mod tests {
         check(2, 6, "linux-3.10");
         check(5, 3, "linux-5.2");
         check(4, 18, "linux-4.15");
-        check(7, 0, "linux-6.19");
+        check(7, 0, "linux-7.0");
         check(9, 0, "linux-7.3");
         let of_machine = |version, text| of_machine(version, text).name;
         assert_eq!(of_machine((6, 12), "Linux version 6.12.94 (debian-kernel@x)"), "debian-6.12");

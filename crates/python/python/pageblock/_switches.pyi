@@ -146,6 +146,7 @@ class Switches(TypedDict, total=False):
     max_sectors_kb: int
     slab_exists: bool
     slab_waits: bool
+    slab_cpu: Literal["slabs", "sheaves"]
     zsmalloc_movable: bool
     vmap_stack: bool
     page_table_isolation: bool
@@ -602,6 +603,9 @@ class SwitchAttributes:
     @property
     def slab_waits(self) -> bool:
         """The first attempt at a high-order slab may enter direct reclaim."""
+    @property
+    def slab_cpu(self) -> Literal["slabs", "sheaves"]:
+        """What a CPU keeps of each SLUB cache."""
     @property
     def zsmalloc_movable(self) -> bool:
         """zsmalloc's pages can be migrated."""

@@ -251,15 +251,25 @@ impl<'m> Ctx<'m> {
             let preferred = self.with(|w| w.vm.slabs().request(cache, flags, true));
             let smallest = self.with(|w| w.vm.slabs().request(cache, flags, false));
             let (pfn, order) = match self.alloc(preferred).await {
-                Ok(pfn) => (pfn, preferred.order),
+                Ok(pfn) => (Ok(pfn), preferred.order),
                 Err(OutOfMemory) if preferred.order > smallest.order => {
-                    (self.alloc(smallest).await?, smallest.order)
+                    (self.alloc(smallest).await, smallest.order)
                 }
-                Err(error) => return Err(error),
+                Err(error) => (Err(error), smallest.order),
+            };
+            let pfn = match pfn {
+                Ok(pfn) => pfn,
+                Err(error) => return self.last_object(cache).ok_or(error),
             };
             let cpu = self.cpu();
             self.with(|w| w.vm.add_slab(cache, cpu, pfn, order));
         }
+    }
+
+    /// Takes an object of a slab cache although there is no memory for a slab.
+    fn last_object(&self, cache: CacheId) -> Option<u32> {
+        let cpu = self.cpu();
+        self.with(|w| w.vm.take_last_object(cache, cpu))
     }
 
     /// Returns the CPU and the index of its node.

@@ -3,180 +3,73 @@
 //! A cache has a slab for each CPU, from which it allocates, a few partial slabs for each CPU, and a list of
 //! partial slabs for each node. When an object of a full slab is freed, the slab becomes a partial slab of the
 //! CPU that freed it; when the CPU's partial slabs have too many free objects, all of them move to the node's
-//! list. An empty slab is freed unless the node has few partial slabs. That is SLUB (mm/slub.c). SLAB is
-//! modelled by its slab sizes only: CPUs have no partial slabs, and there are no per-CPU arrays of objects.
+//! list. An empty slab is freed unless the node has few partial slabs. That is SLUB (mm/slub.c) up to 6.19; from 7.0 on
+//! CPUs have no slabs but arrays of objects ([`super::sheaves`]). SLAB is modelled by its slab sizes only: CPUs have no
+//! partial slabs, and there are no per-CPU arrays of objects.
 
 use pageblock::frame::Order;
 use pageblock::request::{Gfp, Request};
+use pageblock_kernel::rules::memory::{Memory, SlabCpu};
 
-use super::order::{PAGE_SIZE, SlabAllocator, covering, cpu_partial, min_partial};
+use super::cache::{Cache, CacheId, CacheSpec, CpuSlabs, EmptySlab, fill};
+use super::order::{SlabAllocator, covering, cpu_partial, min_partial};
+use super::sheaves::Sheaves;
 use crate::base::list::{List, NIL};
 use crate::page::table::{Owner, PageFlags, PageTable};
-
-/// The number of a cache.
-pub type CacheId = u32;
-
-/// The parameters with which a cache is created.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct CacheSpec {
-    /// Its name in `/proc/slabinfo`.
-    pub name: &'static str,
-    /// Bytes of an object, with padding.
-    pub size: u32,
-    /// A shrinker can free its objects (`SLAB_RECLAIM_ACCOUNT`).
-    pub reclaimable: bool,
-}
-
-/// A cache.
-#[derive(Clone, Debug)]
-pub struct Cache {
-    /// The parameters with which it was created.
-    pub spec: CacheSpec,
-    /// The preferred order of new slabs.
-    pub order: Order,
-    /// The smallest order that an object fits in, tried if the preferred order fails.
-    pub min_order: Order,
-    /// Objects in use.
-    pub objects: u64,
-    /// Slabs.
-    pub slabs: u64,
-    cpus: Vec<CpuSlabs>,
-    partial: Vec<List>,
-    min_partial: u32,
-    /// 0: CPUs have no partial slabs.
-    cpu_partial: u32,
-}
-
-/// The slabs of a cache that belong to a CPU.
-#[derive(Clone, Debug)]
-struct CpuSlabs {
-    /// The slab that it allocates from; [`NIL`] for none.
-    slab: u32,
-    /// Partial slabs; the last is used first.
-    partial: Vec<u32>,
-    /// Free objects on the partial slabs when they were added.
-    objects: u32,
-}
-
-impl Cache {
-    fn capacity(&self, order: Order) -> u32 {
-        (PAGE_SIZE << order) / self.spec.size
-    }
-
-    fn free_objects(&self, pages: &PageTable, slab: u32) -> u32 {
-        self.capacity(pages[slab].order()) - pages[slab].index
-    }
-
-    /// Takes a partial slab of the CPU, or else the node's first; then the CPU also takes more of the node's
-    /// slabs, up to half the free objects that it may keep (`get_partial_node`).
-    fn next_slab(&mut self, pages: &mut PageTable, cpu: usize, node: usize) -> Option<u32> {
-        if let Some(slab) = self.cpus[cpu].partial.pop() {
-            let free = self.free_objects(pages, slab);
-            let own = &mut self.cpus[cpu];
-            own.objects = own.objects.saturating_sub(free);
-            return Some(slab);
-        }
-        let first = self.partial[node].head()?;
-        self.partial[node].remove(pages.entries_mut(), first);
-        while self.cpu_partial > 0 && self.cpus[cpu].objects <= self.cpu_partial / 2 {
-            let Some(slab) = self.partial[node].head() else { break };
-            self.partial[node].remove(pages.entries_mut(), slab);
-            pages[slab].set(PageFlags::FROZEN);
-            let free = self.free_objects(pages, slab);
-            let own = &mut self.cpus[cpu];
-            own.objects += free;
-            own.partial.push(slab);
-        }
-        Some(first)
-    }
-
-    /// Adds a partial slab to a CPU. If the CPU's partial slabs have too many free objects, they move to their
-    /// nodes first (`put_cpu_partial`, `unfreeze_partials`). Returns the empty slabs to be freed.
-    fn add_cpu_partial(
-        &mut self,
-        pages: &mut PageTable,
-        cpu: usize,
-        slab: u32,
-        node_of_slab: impl Fn(&PageTable, u32) -> usize,
-    ) -> Vec<EmptySlab> {
-        let mut empty = Vec::new();
-        if self.cpus[cpu].objects > self.cpu_partial {
-            for slab in std::mem::take(&mut self.cpus[cpu].partial) {
-                pages[slab].clear(PageFlags::FROZEN);
-                let node = node_of_slab(pages, slab);
-                if pages[slab].index == 0 && self.partial[node].len() >= self.min_partial {
-                    empty.push(self.discard(pages, slab));
-                } else {
-                    self.partial[node].push_tail(pages.entries_mut(), slab);
-                }
-            }
-            self.cpus[cpu].objects = 0;
-        }
-        pages[slab].set(PageFlags::FROZEN);
-        self.cpus[cpu].partial.push(slab);
-        self.cpus[cpu].objects += 1;
-        empty
-    }
-
-    /// Removes an empty slab that is on no list.
-    fn discard(&mut self, pages: &mut PageTable, slab: u32) -> EmptySlab {
-        debug_assert_eq!(pages[slab].index, 0, "objects of the slab are in use");
-        let order = pages[slab].order();
-        self.slabs -= 1;
-        pages[slab].disown();
-        EmptySlab { pfn: slab, order }
-    }
-}
 
 /// All caches.
 #[derive(Debug)]
 pub struct Slabs {
     allocator: SlabAllocator,
-    cpus: usize,
+    /// The node of each CPU.
+    cpus: Vec<usize>,
     nodes: usize,
     /// A request for a slab of the preferred order may reclaim and compact.
     preferred_reclaims: bool,
+    /// CPUs have sheaves.
+    sheaves: bool,
     caches: Vec<Cache>,
     /// The caches of [`process::OBJECTS`](super::process::OBJECTS).
     pub(super) process_caches: Vec<CacheId>,
 }
 
-/// An empty slab, to be freed.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct EmptySlab {
-    pub(crate) pfn: u32,
-    pub(crate) order: Order,
-}
-
 impl Slabs {
-    /// Returns a machine without caches. `preferred_reclaims`: a request for a slab of the preferred order may
-    /// reclaim and compact (up to 4.2).
+    /// Returns a machine of CPUs on these nodes, without caches.
     pub(crate) fn new(
         allocator: SlabAllocator,
-        cpus: usize,
+        cpus: Vec<usize>,
         nodes: usize,
-        preferred_reclaims: bool,
+        rules: &Memory,
     ) -> Self {
-        let (caches, process_caches) = (Vec::new(), Vec::new());
-        Self { allocator, cpus, nodes, preferred_reclaims, caches, process_caches }
+        Self {
+            allocator,
+            cpus,
+            nodes,
+            preferred_reclaims: rules.slab_waits,
+            sheaves: allocator == SlabAllocator::Slub && rules.slab_cpu == SlabCpu::Sheaves,
+            caches: Vec::new(),
+            process_caches: Vec::new(),
+        }
     }
 
     /// Creates a cache.
     pub(crate) fn create(&mut self, spec: CacheSpec) -> CacheId {
-        let order = self.allocator.order(spec.size, self.cpus as u32);
+        let cpus = self.cpus.len();
+        let order = self.allocator.order(spec.size, cpus as u32);
         self.caches.push(Cache {
             spec,
             order,
             min_order: covering(spec.size).min(order),
             objects: 0,
             slabs: 0,
-            cpus: vec![CpuSlabs { slab: NIL, partial: Vec::new(), objects: 0 }; self.cpus],
+            cpus: vec![CpuSlabs { slab: NIL, partial: Vec::new(), objects: 0 }; cpus],
             partial: vec![List::default(); self.nodes],
             min_partial: min_partial(spec.size),
             cpu_partial: match self.allocator {
                 SlabAllocator::Slab => 0,
                 SlabAllocator::Slub => cpu_partial(spec.size),
             },
+            sheaves: self.sheaves.then(|| Sheaves::new(spec.size, cpus, self.nodes)),
         });
         self.caches.len() as u32 - 1
     }
@@ -198,8 +91,8 @@ impl Slabs {
         self.caches[id as usize].spec.size
     }
 
-    /// Takes an object from the CPU's slab or from a partial slab of the CPU or the node; `None` if a new slab is
-    /// needed. An object is named by its slab's first frame.
+    /// Takes an object from the CPU's sheaves, or from its slab or a partial slab of the CPU or the node; `None` if a new
+    /// slab is needed. An object is named by its slab's first frame.
     pub(crate) fn take(
         &mut self,
         pages: &mut PageTable,
@@ -208,6 +101,11 @@ impl Slabs {
         node: usize,
     ) -> Option<u32> {
         let cache = &mut self.caches[id as usize];
+        if cache.sheaves.is_some() {
+            let object = cache.take_from_sheaves(pages, cpu, node)?;
+            cache.objects += 1;
+            return Some(object);
+        }
         let mut slab = cache.cpus[cpu].slab;
         if slab == NIL || cache.free_objects(pages, slab) == 0 {
             if slab != NIL {
@@ -231,6 +129,7 @@ impl Slabs {
     pub fn request(&self, id: CacheId, flags: Gfp, preferred: bool) -> Request {
         let cache = &self.caches[id as usize];
         let gfp = if cache.spec.reclaimable { flags | Gfp::RECLAIMABLE } else { flags };
+        let gfp = if cache.sheaves.is_some() { gfp | Gfp::NOMEMALLOC | Gfp::NOWARN } else { gfp };
         if !preferred || cache.order == cache.min_order {
             return Request::new(cache.min_order, gfp);
         }
@@ -240,7 +139,9 @@ impl Slabs {
         Request::new(cache.order, gfp.without(without) | light)
     }
 
-    /// Makes a new block the slab of a CPU; the CPU's old slab becomes a partial slab of its node.
+    /// Makes a new block the slab of a CPU; the CPU's old slab becomes a partial slab of its node. If the CPU has sheaves,
+    /// the block fills the one that misses objects, and becomes a partial slab if it has more
+    /// (`alloc_from_new_slab`).
     pub(crate) fn add(
         &mut self,
         pages: &mut PageTable,
@@ -252,9 +153,22 @@ impl Slabs {
     ) {
         debug_assert_eq!(pages[pfn].kind(), Owner::None, "the block has an owner");
         pages[pfn].own(Owner::Slab, order, id, 0);
-        pages[pfn].set(PageFlags::FROZEN);
         let cache = &mut self.caches[id as usize];
         cache.slabs += 1;
+        let capacity = cache.capacity(order);
+        if let Some(sheaves) = &mut cache.sheaves {
+            let own = self.cpus[cpu];
+            let (sheaf, missing, _) = sheaves.filling(cpu, own);
+            let taken = capacity.min(missing as u32);
+            fill(pages, sheaf, pfn, taken);
+            if taken < capacity {
+                let node = node_of_slab(pages, pfn);
+                cache.partial[node].push_head(pages.entries_mut(), pfn);
+            }
+            sheaves.end_filling(cpu, own);
+            return;
+        }
+        pages[pfn].set(PageFlags::FROZEN);
         let old = std::mem::replace(&mut cache.cpus[cpu].slab, pfn);
         if old != NIL {
             pages[old].clear(PageFlags::FROZEN);
@@ -265,7 +179,32 @@ impl Slabs {
         }
     }
 
-    /// Frees an object on a CPU. Returns the slabs that are empty now and to be freed.
+    /// Gives up the sheaf that a CPU was filling because there is no memory for a slab, and takes an object from a partial
+    /// slab of its node if there is one (`__pcs_replace_empty_main`, `___slab_alloc`). Returns the object, and the
+    /// slabs that are empty now and to be freed.
+    pub(crate) fn give_up(
+        &mut self,
+        pages: &mut PageTable,
+        id: CacheId,
+        cpu: usize,
+        node_of_slab: impl Fn(&PageTable, u32) -> usize,
+    ) -> (Option<u32>, Vec<EmptySlab>) {
+        let cache = &mut self.caches[id as usize];
+        let Some(sheaves) = &mut cache.sheaves else { return (None, Vec::new()) };
+        let objects = sheaves.give_up(cpu);
+        let empty = cache.flush(pages, objects, node_of_slab);
+        let node = self.cpus[cpu];
+        let Some(slab) = cache.partial[node].head() else { return (None, empty) };
+        pages[slab].index += 1;
+        if cache.free_objects(pages, slab) == 0 {
+            cache.partial[node].remove(pages.entries_mut(), slab);
+        }
+        cache.objects += 1;
+        (Some(slab), empty)
+    }
+
+    /// Frees an object on a CPU; an object of another node does not go to the CPU's sheaves. Returns the slabs that are
+    /// empty now and to be freed.
     pub(crate) fn put(
         &mut self,
         pages: &mut PageTable,
@@ -275,6 +214,15 @@ impl Slabs {
     ) -> Vec<EmptySlab> {
         let cache = &mut self.caches[pages[slab].owner as usize];
         debug_assert_eq!(pages[slab].kind(), Owner::Slab, "the block is no slab");
+        if let Some(sheaves) = &mut cache.sheaves {
+            cache.objects -= 1;
+            let (own, node) = (self.cpus[cpu], node_of_slab(pages, slab));
+            if node != own {
+                return Vec::from_iter(cache.free_to_slab(pages, slab, 1, node));
+            }
+            let flushed = sheaves.put(cpu, node, slab);
+            return cache.flush(pages, flushed, node_of_slab);
+        }
         let full = cache.free_objects(pages, slab) == 0;
         pages[slab].index -= 1;
         cache.objects -= 1;
@@ -299,11 +247,17 @@ impl Slabs {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use pageblock_kernel::Named;
+
+    fn slabs(allocator: SlabAllocator, cpus: usize, kernel: &str) -> Slabs {
+        let rules = Named::parse(kernel).unwrap().kernel.memory;
+        Slabs::new(allocator, vec![0; cpus], 1, &rules)
+    }
 
     /// 45eb00cd3a03 (4.3).
     #[test]
     fn a_high_order_was_once_worth_reclaim() {
-        let mut slabs = Slabs::new(SlabAllocator::Slub, 8, 1, false);
+        let mut slabs = slabs(SlabAllocator::Slub, 8, "linux-4.4");
         let spec = CacheSpec { name: "fuse_inode", size: 896, reclaimable: true };
         let id = slabs.create(spec);
         let reclaims = |slabs: &Slabs, preferred| {
@@ -318,7 +272,7 @@ mod tests {
     #[test]
     fn one_object_pins_its_slab() {
         let mut pages = PageTable::new(64);
-        let mut slabs = Slabs::new(SlabAllocator::Slab, 1, 1, false);
+        let mut slabs = slabs(SlabAllocator::Slab, 1, "linux-4.4");
         let spec = CacheSpec { name: "kmalloc-1k", size: 1024, reclaimable: false };
         let id = slabs.create(spec);
         let mut objects = Vec::new();
@@ -346,7 +300,7 @@ mod tests {
     #[test]
     fn slabs_that_another_cpu_frees_come_back_through_the_node() {
         let mut pages = PageTable::new(1024);
-        let mut slabs = Slabs::new(SlabAllocator::Slub, 2, 1, false);
+        let mut slabs = slabs(SlabAllocator::Slub, 2, "linux-4.4");
         let spec = CacheSpec { name: "kmalloc-4k", size: 4096, reclaimable: false };
         let id = slabs.create(spec);
         let take = |slabs: &mut Slabs, pages: &mut PageTable, fresh: &mut u32| loop {
@@ -368,5 +322,64 @@ mod tests {
             take(&mut slabs, &mut pages, &mut fresh);
         }
         assert_eq!(fresh, 160, "the node's slabs serve before new ones");
+    }
+
+    /// The same with sheaves (7.0): the other CPU fills its two and the ten of the barn, which the first takes whole; the
+    /// rest goes back to slabs, of which the node keeps some that are empty. Sheaves pin the slabs of their objects.
+    #[test]
+    fn sheaves_that_another_cpu_fills_come_back_through_the_barn() {
+        let mut pages = PageTable::new(1024);
+        let mut slabs = slabs(SlabAllocator::Slub, 2, "linux-7.0");
+        let spec = CacheSpec { name: "kmalloc-4k", size: 4096, reclaimable: false };
+        let id = slabs.create(spec);
+        let mut fresh = 0;
+        let mut take = |slabs: &mut Slabs, pages: &mut PageTable| loop {
+            if let Some(object) = slabs.take(pages, id, 0, 0) {
+                return (object, fresh);
+            }
+            slabs.add(pages, id, 0, fresh, 3, |_, _| 0);
+            fresh += 8;
+        };
+        let objects: Vec<u32> = (0..20 * 8).map(|_| take(&mut slabs, &mut pages).0).collect();
+        assert_eq!((slabs.caches()[0].slabs, slabs.caches()[0].in_sheaves()), (20, 0));
+        let freed: usize =
+            objects.iter().map(|&o| slabs.put(&mut pages, o, 1, |_, _| 0).len()).sum();
+        let cache = &slabs.caches()[0];
+        assert_eq!((freed, cache.slabs, cache.objects, cache.in_sheaves()), (10, 10, 0, 48));
+        let fresh = (0..48).map(|_| take(&mut slabs, &mut pages).1).max();
+        assert_eq!(fresh, Some(160), "the barn and the node's slabs serve before new ones");
+    }
+
+    /// Without memory for a new slab the sheaf that was being filled goes back to slabs, and one object is used.
+    #[test]
+    fn a_partial_slab_serves_where_a_sheaf_cannot_be_filled() {
+        let mut pages = PageTable::new(64);
+        let mut slabs = slabs(SlabAllocator::Slub, 1, "linux-7.0");
+        let id = slabs.create(CacheSpec { name: "kmalloc-2k", size: 2048, reclaimable: false });
+        assert_eq!(slabs.take(&mut pages, id, 0, 0), None);
+        // A slab of two objects, where a sheaf needs twelve.
+        slabs.add(&mut pages, id, 0, 8, 0, |_, _| 0);
+        assert_eq!(slabs.take(&mut pages, id, 0, 0), None);
+        assert_eq!(slabs.give_up(&mut pages, id, 0, |_, _| 0), (Some(8), vec![]));
+        let cache = &slabs.caches()[0];
+        assert_eq!((pages[8].index, cache.objects, cache.in_sheaves()), (1, 1, 0));
+        assert_eq!(slabs.give_up(&mut pages, id, 0, |_, _| 0).0, Some(8));
+        assert_eq!(slabs.give_up(&mut pages, id, 0, |_, _| 0).0, None);
+    }
+
+    /// An object of another node goes to its slab at once (`can_free_to_pcs`).
+    #[test]
+    fn objects_of_other_nodes_are_not_kept() {
+        let mut pages = PageTable::new(64);
+        let rules = Named::parse("linux-7.0").unwrap().kernel.memory;
+        let mut slabs = Slabs::new(SlabAllocator::Slub, vec![0, 1], 2, &rules);
+        let id = slabs.create(CacheSpec { name: "kmalloc-4k", size: 4096, reclaimable: false });
+        slabs.add(&mut pages, id, 0, 0, 3, |_, _| 0);
+        let objects: Vec<u32> = (0..4).map(|_| slabs.take(&mut pages, id, 0, 0).unwrap()).collect();
+        let in_sheaves = |slabs: &Slabs| slabs.caches()[0].in_sheaves();
+        slabs.put(&mut pages, objects[0], 1, |_, _| 0);
+        assert_eq!((in_sheaves(&slabs), pages[0].index), (0, 3));
+        slabs.put(&mut pages, objects[1], 0, |_, _| 0);
+        assert_eq!((in_sheaves(&slabs), pages[0].index), (1, 3));
     }
 }

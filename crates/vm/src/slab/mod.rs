@@ -1,14 +1,17 @@
 //! Slab caches, and the sizes of what is allocated from them or straight from the page allocator.
 
-pub(crate) mod caches;
+mod cache;
+mod caches;
 mod order;
 pub mod process;
+mod sheaves;
 pub mod skb;
 
 use pageblock::event::Observer;
 use pageblock::frame::{Order, Pfn};
 
-pub use caches::{Cache, CacheId, CacheSpec, Slabs};
+pub use cache::{Cache, CacheId, CacheSpec};
+pub use caches::Slabs;
 pub use order::{SlabAllocator, cpu_partial, min_partial};
 
 use crate::page::PageTable;
@@ -36,6 +39,17 @@ impl<O: Observer> Vm<'_, O> {
         let nodes = &self.nodes;
         let node = |pages: &PageTable, pfn: u32| nodes.of_zone(pages[pfn].zone.into());
         self.slabs.add(&mut self.pages, cache, cpu, pfn.0 as u32, order, node);
+    }
+
+    /// Takes an object for a CPU although there is no memory for a new slab: with sheaves, one of a partial slab.
+    pub fn take_last_object(&mut self, cache: CacheId, cpu: usize) -> Option<u32> {
+        let nodes = &self.nodes;
+        let node = |pages: &PageTable, pfn: u32| nodes.of_zone(pages[pfn].zone.into());
+        let (object, empty) = self.slabs.give_up(&mut self.pages, cache, cpu, node);
+        for slab in empty {
+            self.free_block(cpu, slab.pfn, slab.order);
+        }
+        object
     }
 
     /// Frees an object, and the slabs that are empty then beyond those that are kept.

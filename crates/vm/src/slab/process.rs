@@ -9,7 +9,8 @@ use pageblock::frame::Order;
 use pageblock::request::{Gfp, Request};
 use pageblock_kernel::rules::memory::Memory;
 
-use super::caches::{CacheId, CacheSpec, Slabs};
+use super::cache::{CacheId, CacheSpec};
+use super::caches::Slabs;
 use crate::vm::Vm;
 
 /// The part of a process that an object belongs to.

@@ -184,17 +184,19 @@ impl Machine<'_> {
     }
 
     fn object(&mut self, cache: u32, cpu: usize) -> Option<u32> {
-        if let Some(object) = self.vm.take_object(cache, cpu, 0) {
-            return Some(object);
-        }
-        for preferred in [true, false] {
-            let request = self.vm.slabs().request(cache, Gfp::GFP_KERNEL, preferred);
-            if let Some(pfn) = self.alloc(cpu, request) {
-                self.vm.add_slab(cache, cpu, pfn, request.order);
-                return self.vm.take_object(cache, cpu, 0);
+        loop {
+            if let Some(object) = self.vm.take_object(cache, cpu, 0) {
+                return Some(object);
+            }
+            let slab = [true, false].into_iter().find_map(|preferred| {
+                let request = self.vm.slabs().request(cache, Gfp::GFP_KERNEL, preferred);
+                Some((self.alloc(cpu, request)?, request.order))
+            });
+            match slab {
+                Some((pfn, order)) => self.vm.add_slab(cache, cpu, pfn, order),
+                None => return self.vm.take_last_object(cache, cpu),
             }
         }
-        None
     }
 
     /// Opens a file; allocates its missing objects.
