@@ -19,6 +19,7 @@ use crate::rules::kswapd::{
     NodeBalanced,
 };
 use crate::rules::memory::SlabCpu;
+use crate::rules::pagecache::{CacheFolios, RaOrder};
 use crate::rules::reclaim::{
     AnonStart, FileBalance, LruLists, ReclaimUntil, ScanBalance, Workingset,
 };
@@ -181,6 +182,9 @@ changes! {
         kswapd { kswapd_waits: KswapdWaits::Pages, }
         shrinkers { cached_inodes: CachedInodes::Unlisted, }
     }
+    "linux-5.19" {
+        pagecache { cache_folios: CacheFolios::Xfs, }
+    }
     "linux-6.1" {
         compaction { compact_counts: CompactCounts::Taken, }
     }
@@ -200,6 +204,7 @@ changes! {
             middle_must_fit: true,
             around_hint: AroundHint::AtEnd,
         }
+        pagecache { write_folios: true, }
     }
     "linux-6.8" {
         compaction { compact_target: CompactTarget::RejectOrder, }
@@ -208,10 +213,14 @@ changes! {
     }
     "linux-6.9" {
         compaction { moves_folios: true, }
+        pagecache { order_1_folios: true, }
     }
     "linux-6.15" {
         compaction { ready_mark: ReadyMark::HighAndDistance, }
         kcompactd { proactive: Proactive::HalfBelow, }
+    }
+    "linux-6.17" {
+        pagecache { cache_folios: CacheFolios::Ext4, ra_order: RaOrder::OfStream, }
     }
     "linux-7.0" {
         memory { slab_cpu: SlabCpu::Sheaves, }

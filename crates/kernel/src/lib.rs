@@ -75,6 +75,8 @@ parts! {
     reclaim: rules::reclaim::Reclaim,
     /// Caches of dentries, inodes and buffers.
     shrinkers: rules::shrinkers::Shrinkers,
+    /// The page cache in large folios.
+    pagecache: rules::pagecache::PageCache,
     /// Write-back, the block layer and XFS's log.
     writeback: rules::writeback::Writeback,
     /// Slabs, zram, processes.

@@ -31,7 +31,8 @@ fn neighbours_differ_in_what_changed() {
     check_diff("linux-3.12", "linux-3.13", &["fair"]);
     check_diff("linux-5.2", "linux-5.4", &["reclaim_until", "thp_placement", "hugetlb_remembers"]);
     check_diff("linux-6.3", "linux-6.4", &["compact_counts"]);
-    check_diff("linux-6.8", "linux-6.9", &["without_io", "moves_folios"]);
+    check_diff("linux-6.8", "linux-6.9", &["without_io", "moves_folios", "order_1_folios"]);
+    check_diff("linux-6.15", "linux-6.17", &["pcp_free", "cache_folios", "ra_order"]);
     check_diff(
         "linux-6.14",
         "linux-6.15",

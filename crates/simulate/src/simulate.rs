@@ -14,7 +14,7 @@ use pageblock_measure::value::setup::SetupRecord;
 use pageblock_measure::{EventUnit, Run, Tally};
 use pageblock_vm::Vm;
 use pageblock_vm::cil;
-use pageblock_vm::config::Config;
+use pageblock_vm::config::{Config, Filesystem};
 use pageblock_vm::inode::XFS;
 
 use crate::error::Error;
@@ -62,7 +62,9 @@ impl Simulation<'_> {
         if kernel.memory.slab_exists {
             config.slab = self.machine.slab;
         }
+        config.filesystem = Filesystem::Ext4;
         if self.workload.logs() {
+            config.filesystem = Filesystem::Xfs;
             let whole = cil::checkpoint_bytes(self.machine.disk.bytes, kernel.writeback.log_limit);
             config.checkpoint_bytes = self.machine.scale.of(whole).max(1);
             config.file_objects = XFS;

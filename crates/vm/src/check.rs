@@ -95,7 +95,7 @@ impl Found {
             Owner::File => {
                 self.mapped += pages(page.order());
                 self.dirty += u64::from(page.has(PageFlags::DIRTY)) << page.order();
-                self.writeback += u64::from(page.has(PageFlags::WRITEBACK));
+                self.writeback += u64::from(page.has(PageFlags::WRITEBACK)) << page.order();
             }
             Owner::Anon => self.mapped += pages(page.order()),
             Owner::Slab => {
@@ -228,7 +228,7 @@ impl<O: Observer> Vm<'_, O> {
                 }
                 if page.kind() == Owner::File {
                     dirty += u64::from(page.has(PageFlags::DIRTY)) << page.order();
-                    writeback += u64::from(page.has(PageFlags::WRITEBACK));
+                    writeback += u64::from(page.has(PageFlags::WRITEBACK)) << page.order();
                 }
                 present += pages(page.order());
                 index += 1 << page.order();

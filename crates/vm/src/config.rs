@@ -3,11 +3,23 @@
 use crate::fs::inode::{FileObject, XFS_WITH_VECTORS};
 use crate::slab::SlabAllocator;
 
+/// The file system of a machine's files, which decides whether the page cache has them in large folios. The objects of files
+/// are [`Config::file_objects`].
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Filesystem {
+    /// XFS.
+    Xfs,
+    /// ext4, with blocks of 4 KiB and without `data=journal`.
+    Ext4,
+}
+
 /// The configuration of a machine, besides its allocator and its kernel.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Config {
     /// The slab allocator that the kernel was built with.
     pub slab: SlabAllocator,
+    /// The file system.
+    pub filesystem: Filesystem,
     /// The objects of a file.
     pub file_objects: &'static [FileObject],
     /// Bytes of changes after which the file system's log writes a checkpoint
@@ -25,6 +37,7 @@ impl Default for Config {
     fn default() -> Self {
         Self {
             slab: SlabAllocator::Slub,
+            filesystem: Filesystem::Xfs,
             file_objects: XFS_WITH_VECTORS,
             checkpoint_bytes: 0,
             swap_pages: 0,

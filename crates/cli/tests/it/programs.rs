@@ -1,5 +1,5 @@
 //! Programs on a small machine, for switches that no workload reaches: faults of sizes between a page and a huge page,
-//! the pool of hugetlb pages, khugepaged, the OOM killer, compactions of all kinds one after another.
+//! streams of files in folios, the pool of hugetlb pages, khugepaged, the OOM killer, compactions of all kinds one after another.
 
 use pageblock::frame::Pfn;
 use pageblock::request::{Gfp, Request};
@@ -11,6 +11,7 @@ use pageblock_simulate::sim::task::Ctx;
 use pageblock_simulate::sim::{MILLISECOND, SECOND};
 use pageblock_simulate::simulate::Simulation;
 use pageblock_simulate::workload::{Outcome, Progress, Workload, stopped};
+use pageblock_vm::config::{Config, Filesystem};
 use pageblock_vm::inject::Inject;
 use pageblock_vm::page::Owner;
 use pageblock_vm::space::{Slot, SpaceId};
@@ -33,6 +34,7 @@ struct Scenario {
 #[derive(Clone, Copy, Debug)]
 enum Program {
     Faults,
+    Streams,
     Pool,
     Collapse,
     Holes,
@@ -44,6 +46,9 @@ enum Program {
     Buffers(u8),
 }
 
+/// The scenario whose files are on XFS; those of all others are on ext4.
+const ON_XFS: &str = "streams-on-xfs";
+
 const SCENARIOS: &[Scenario] = &[
     Scenario {
         name: "faults",
@@ -51,6 +56,20 @@ const SCENARIOS: &[Scenario] = &[
         dma32_end_mib: 0,
         cma_mib: 0,
         programs: &[Program::Faults],
+    },
+    Scenario {
+        name: ON_XFS,
+        nodes: &[(0, 64)],
+        dma32_end_mib: 0,
+        cma_mib: 0,
+        programs: &[Program::Streams],
+    },
+    Scenario {
+        name: "streams-on-ext4",
+        nodes: &[(0, 64)],
+        dma32_end_mib: 0,
+        cma_mib: 0,
+        programs: &[Program::Streams],
     },
     Scenario {
         name: "pool",
@@ -138,6 +157,12 @@ impl Workload for Scenario {
         self.name
     }
 
+    fn configure(&self, config: &mut Config) {
+        if self.name == ON_XFS {
+            config.filesystem = Filesystem::Xfs;
+        }
+    }
+
     fn fits(&self, _: &MachineSpec) -> Result<(), Error> {
         Ok(())
     }
@@ -154,6 +179,7 @@ impl Workload for Scenario {
             tasks.push(executor.spawn("program", Place::Node(0), |ctx| async move {
                 match program {
                     Program::Faults => faults(&ctx).await,
+                    Program::Streams => streams(&ctx).await,
                     Program::Pool => pool(&ctx).await,
                     Program::Collapse => collapse(&ctx).await,
                     Program::Holes => holes(&ctx).await,
@@ -193,6 +219,13 @@ async fn faults(ctx: &Ctx<'_>) {
             done.expect("there is memory");
         }
     }
+}
+
+/// Writes a file in one call, and reads another from its start to its end.
+async fn streams(ctx: &Ctx<'_>) {
+    let (written, read) = (file(ctx, 203), file(ctx, 160));
+    ctx.write_pages(written, 0..203, &mut 0).await.expect("there is memory");
+    ctx.read_pages(read, 0..160).await.expect("there is memory");
 }
 
 /// Fills the first node with the pages of files, between which kernel pages lie, and asks for more hugetlb pages than

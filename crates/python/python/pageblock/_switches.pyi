@@ -140,6 +140,10 @@ class Switches(TypedDict, total=False):
     shrink_pressure: Literal["scanned", "priority"]
     slab_min_scan: bool
     cached_inodes: Literal["freed", "passed_over", "unlisted"]
+    cache_folios: Literal["pages", "xfs", "ext4"]
+    write_folios: bool
+    order_1_folios: bool
+    ra_order: Literal["of_folio", "of_stream"]
     anon_dirtyable: bool
     multi_queue: bool
     log_limit: Literal["eighth", "capped"]
@@ -585,6 +589,18 @@ class SwitchAttributes:
     @property
     def cached_inodes(self) -> Literal["freed", "passed_over", "unlisted"]:
         """What becomes of an unused inode that has pages in the page cache."""
+    @property
+    def cache_folios(self) -> Literal["pages", "xfs", "ext4"]:
+        """File systems whose files may be in memory in blocks of more than a page."""
+    @property
+    def write_folios(self) -> bool:
+        """A write gets a folio of its length."""
+    @property
+    def order_1_folios(self) -> bool:
+        """A folio may have order 1."""
+    @property
+    def ra_order(self) -> Literal["of_folio", "of_stream"]:
+        """The order of the folios that are read ahead."""
     @property
     def anon_dirtyable(self) -> bool:
         """With swap, anonymous memory counts as dirtyable."""

@@ -1,5 +1,8 @@
 //! The operations of a task on pages: write and read those of files, fault memory.
 
+use std::ops::Range;
+
+use pageblock::frame::Order;
 use pageblock::request::{Gfp, Request};
 use pageblock_vm::cache::{GFP_ANON, GFP_CACHE_READ, GFP_CACHE_WRITE};
 use pageblock_vm::inode::Inodes;
@@ -17,50 +20,90 @@ const DIRTY_BATCH: u32 = 32;
 const MAX_PAUSE: Nanos = 200 * MILLISECOND;
 
 impl Ctx<'_> {
-    /// Adds a page that is not cached to a file.
-    pub(crate) async fn add_page(
+    /// Adds a page or folio that is not cached to a file. Returns the first page of the folio that has the index then.
+    pub(crate) async fn add_folio(
         &self,
         space: SpaceId,
         index: u32,
+        order: Order,
         gfp: Gfp,
     ) -> Result<u32, OutOfMemory> {
-        while self.with(|w| w.vm.spaces().needs_node(space, index)) {
+        self.index_nodes(space, index, order).await?;
+        let gfp = if order > 0 { gfp | Gfp::COMP } else { gfp };
+        let pfn = self.alloc(Request::new(order, gfp)).await?;
+        let there = self.with(|w| {
+            let is_page = |at| matches!(w.vm.spaces().slot(space, at), Slot::Page(_));
+            // Another task read it, or another part of it, meanwhile.
+            let is_late = (index..index + (1 << order)).any(is_page);
+            // While this task waited for its page, the index node may have been reclaimed.
+            if is_late || w.vm.missing_node(space, index, order).is_some() {
+                w.vm.own(pfn, order, Owner::Driver, 0);
+                let cpu = w.sched.cpu_of(self.id);
+                w.vm.disown(cpu, pfn);
+                return w.vm.folio_at(space, index);
+            }
+            w.vm.add_page(space, index, pfn, order);
+            Some(pfn.0 as u32)
+        });
+        match there {
+            Some(pfn) => Ok(pfn),
+            None => Box::pin(self.add_folio(space, index, 0, gfp.without(Gfp::COMP))).await,
+        }
+    }
+
+    /// Allocates the index nodes that a page or folio of a file needs.
+    async fn index_nodes(
+        &self,
+        space: SpaceId,
+        index: u32,
+        order: Order,
+    ) -> Result<(), OutOfMemory> {
+        while let Some(at) = self.with(|w| w.vm.missing_node(space, index, order)) {
             let nodes = self.with(|w| w.vm.radix_nodes());
             let object = self.object(nodes, Gfp::GFP_NOFS).await?;
             self.with(|w| {
-                if w.vm.spaces().needs_node(space, index) {
-                    w.vm.set_index_node(space, index, object);
+                if w.vm.spaces().needs_node(space, at) {
+                    w.vm.set_index_node(space, at, object);
                 } else {
                     let cpu = w.sched.cpu_of(self.id);
                     w.vm.put_object(cpu, object);
                 }
             });
         }
-        let pfn = self.alloc(Request::new(0, gfp)).await?;
-        let missing = self.with(|w| match w.vm.spaces().slot(space, index) {
-            // Another task read it meanwhile.
-            Slot::Page(other) => {
-                w.vm.own(pfn, 0, Owner::Driver, 0);
-                let cpu = w.sched.cpu_of(self.id);
-                w.vm.disown(cpu, pfn);
-                Some(other)
+        Ok(())
+    }
+
+    /// Adds the folio of a write of pages of a file up to `end`: of a lower order, if there is no memory for one of the
+    /// write's length (`__filemap_get_folio`).
+    async fn folio_to_write(
+        &self,
+        space: SpaceId,
+        index: u32,
+        end: u32,
+    ) -> Result<u32, OutOfMemory> {
+        let mut order = self.with(|w| w.vm.write_order(index, end));
+        while order > 0 {
+            let gfp = GFP_CACHE_WRITE | Gfp::NORETRY | Gfp::NOWARN;
+            if let Ok(folio) = self.add_folio(space, index, order, gfp).await {
+                return Ok(folio);
             }
-            // While this task waited for its page, the index node may have been reclaimed.
-            _ if w.vm.spaces().needs_node(space, index) => {
-                w.vm.own(pfn, 0, Owner::Driver, 0);
-                let cpu = w.sched.cpu_of(self.id);
-                w.vm.disown(cpu, pfn);
-                None
-            }
-            _ => {
-                w.vm.add_page(space, index, pfn, 0);
-                Some(pfn.0 as u32)
-            }
-        });
-        match missing {
-            Some(pfn) => Ok(pfn),
-            None => Box::pin(self.add_page(space, index, gfp)).await,
+            order = self.with(|w| w.vm.write_order(index, index + (1 << (order - 1))));
         }
+        self.add_folio(space, index, 0, GFP_CACHE_WRITE).await
+    }
+
+    /// Writes pages of a file in one call.
+    pub async fn write_pages(
+        &self,
+        space: SpaceId,
+        range: Range<u32>,
+        dirtied: &mut u32,
+    ) -> Result<(), OutOfMemory> {
+        let mut at = range.start;
+        while at < range.end {
+            at += self.write_folio(space, at, range.end, dirtied).await?;
+        }
+        Ok(())
     }
 
     /// Writes a whole page of a file, and waits if too much is dirty.
@@ -70,24 +113,40 @@ impl Ctx<'_> {
         index: u32,
         dirtied: &mut u32,
     ) -> Result<(), OutOfMemory> {
+        self.write_folio(space, index, index + 1, dirtied).await.map(|_| ())
+    }
+
+    /// Writes the pages of a file from an index up to `end` that are in one folio, and waits if too much is dirty. Returns
+    /// their number.
+    pub async fn write_folio(
+        &self,
+        space: SpaceId,
+        index: u32,
+        end: u32,
+        dirtied: &mut u32,
+    ) -> Result<u32, OutOfMemory> {
         let (present, inode) = self.with(|w| {
             w.pending += w.costs.write_page;
             w.user += w.costs.user.write_page;
-            (w.vm.spaces().slot(space, index), w.vm.spaces().get(space).inode)
+            (w.vm.folio_at(space, index), w.vm.spaces().get(space).inode)
         });
-        let pfn = match present {
-            Slot::Page(pfn) => pfn,
-            _ => {
+        let folio = match present {
+            Some(folio) => folio,
+            None => {
                 self.extents(inode, true).await?;
                 self.with(|w| w.vm.delay_extent(inode));
-                self.add_page(space, index, GFP_CACHE_WRITE).await?
+                self.folio_to_write(space, index, end).await?
             }
         };
-        let logs = self.with(|w| {
-            w.vm.dirty(pfn);
-            w.vm.mark_written(pfn);
-            w.progress += 1;
-            w.vm.config().checkpoint_bytes > 0
+        let (pages, logs) = self.with(|w| {
+            let pages = w.vm.pages_from(folio, index).min(end - index);
+            let others = Nanos::from(pages - 1);
+            w.pending += w.costs.write_page * others;
+            w.user += w.costs.user.write_page * others;
+            w.vm.dirty(folio);
+            w.vm.mark_written(folio);
+            w.progress += u64::from(pages);
+            (pages, w.vm.config().checkpoint_bytes > 0)
         });
         if logs {
             // The change of the modification time.
@@ -95,12 +154,12 @@ impl Ctx<'_> {
         } else {
             self.objects_of(inode, Inodes::missing_for_change).await?;
         }
-        *dirtied += 1;
+        *dirtied += pages;
         if *dirtied >= DIRTY_BATCH {
             self.balance_dirty(std::mem::take(dirtied)).await;
         }
         self.yield_if_ahead().await;
-        Ok(())
+        Ok(pages)
     }
 
     /// Waits as long as the disk takes to write what the task dirtied, at its share of the bandwidth, if dirty
@@ -143,8 +202,8 @@ impl Ctx<'_> {
             w.pending += w.costs.read_page;
             w.user += w.costs.user.read_page;
             w.progress += 1;
-            let Slot::Page(pfn) = w.vm.spaces().slot(space, index) else { return false };
-            w.vm.mark_accessed(pfn);
+            let Some(folio) = w.vm.folio_at(space, index) else { return false };
+            w.vm.mark_accessed(folio);
             true
         };
         let looked = self.with(|w| w.vm.touch_atime(space).map_or_else(|| Ok(look(w)), Err));
@@ -160,11 +219,11 @@ impl Ctx<'_> {
             return Ok(false);
         }
         self.with(|w| w.pending += w.costs.read_miss);
-        let pfn = self.add_page(space, index, GFP_CACHE_READ).await?;
+        let pfn = self.add_folio(space, index, 0, GFP_CACHE_READ).await?;
         self.read_disk().await;
         // The page is marked as accessed when the read returns, if it is still there.
         self.with(|w| {
-            if w.vm.spaces().slot(space, index) == Slot::Page(pfn) {
+            if w.vm.folio_at(space, index) == Some(pfn) {
                 w.vm.mark_accessed(pfn);
             }
         });

@@ -2,11 +2,11 @@
 
 use std::ops::Range;
 
-use pageblock::frame::Pfn;
+use pageblock::frame::{Order, Pfn};
 use pageblock::request::{Gfp, Request};
 use pageblock_vm::cache::GFP_CACHE_READ;
 use pageblock_vm::page::PageFlags;
-use pageblock_vm::space::{Slot, SpaceId};
+use pageblock_vm::space::SpaceId;
 
 use super::Nanos;
 use super::task::{Ctx, OutOfMemory};
@@ -24,6 +24,15 @@ pub(crate) const VAIN: u32 = 1 << 16;
 /// Pages of a readahead window (`read_ahead_kb`, 128).
 const WINDOW: u32 = 32;
 
+/// A window that was read.
+#[derive(Clone, Copy, Debug)]
+struct Window {
+    end: u32,
+    /// The order that its folios wanted, and that of the first.
+    order: Order,
+    first: Order,
+}
+
 /// A task's stall on its way through the slow path.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Stall {
@@ -33,20 +42,19 @@ pub(crate) struct Stall {
 }
 
 impl World<'_> {
-    /// Uses a page of a file for which so many windows have been read in a row; tells whether it is there, or held.
-    fn use_read_page(&mut self, space: SpaceId, index: u32, windows: u32) -> bool {
-        let page = match self.vm.spaces().slot(space, index) {
-            Slot::Page(pfn) => Some(pfn),
-            _ => None,
-        };
-        self.readers_hold |= page.is_none() && windows >= VAIN;
-        if page.is_none() && (windows == 0 || !self.readers_hold) {
+    /// Uses a page of a file for which so many windows have been read in a row; tells whether it is there, or held. A
+    /// folio is marked as used at its first page, or at that of the range.
+    fn use_read_page(&mut self, space: SpaceId, index: u32, first: bool, windows: u32) -> bool {
+        let folio = self.vm.folio_at(space, index);
+        self.readers_hold |= folio.is_none() && windows >= VAIN;
+        if folio.is_none() && (windows == 0 || !self.readers_hold) {
             return false;
         }
         self.pending += self.costs.read_page;
         self.user += self.costs.user.read_page;
         self.progress += 1;
-        page.into_iter().for_each(|pfn| self.vm.mark_accessed(pfn));
+        let begins = |&folio: &u32| first || self.vm.pages()[folio].index == index;
+        folio.filter(begins).into_iter().for_each(|folio| self.vm.mark_accessed(folio));
         true
     }
 }
@@ -104,53 +112,65 @@ impl Ctx<'_> {
     pub async fn read_pages(&self, space: SpaceId, range: Range<u32>) -> Result<u64, OutOfMemory> {
         let end = range.end.min(self.with(|w| w.vm.spaces().get(space).len()));
         let (mut at, mut missed) = (range.start, 0);
-        let mut vain = 0;
+        let (mut vain, mut stream) = (0, None);
         while at < end {
-            if self.with(|w| w.use_read_page(space, at, vain)) {
+            if self.with(|w| w.use_read_page(space, at, at == range.start, vain)) {
                 self.yield_if_ahead().await;
                 (at, vain) = (at + 1, 0);
                 continue;
             }
             let window = at..((at / WINDOW + 1) * WINDOW).min(end);
-            missed += self.read_window(space, window).await?;
-            vain += 1;
+            let last = stream.filter(|last: &Window| last.end == at).map(|l| (l.order, l.first));
+            let order = self.with(|w| w.vm.window_order(last, WINDOW));
+            let read = self.read_window(space, window, order).await?;
+            missed += u64::from(read.end - at);
+            (vain, stream) = (vain + 1, Some(read));
         }
         Ok(missed)
     }
 
-    /// Reads the pages of a window into memory, up to the first that is already there. If memory is exhausted
-    /// the window is cut short; only its first page is waited for.
-    async fn read_window(&self, space: SpaceId, window: Range<u32>) -> Result<u64, OutOfMemory> {
-        let (mut pages, mut stalls) = (0, false);
-        for index in window.clone() {
-            if pages > 0 && matches!(self.with(|w| w.vm.spaces().slot(space, index)), Slot::Page(_))
-            {
+    /// Reads the pages of a window into memory in folios of an order, up to the first that is already there. If memory
+    /// is exhausted the rest is read page by page, and then the window is cut short; only its first page is waited for.
+    async fn read_window(
+        &self,
+        space: SpaceId,
+        window: Range<u32>,
+        order: Order,
+    ) -> Result<Window, OutOfMemory> {
+        let (mut at, mut wanted, mut first, mut stalls) = (window.start, order, None, false);
+        while at < window.end {
+            let begun = at > window.start;
+            if begun && self.with(|w| w.vm.folio_at(space, at)).is_some() {
                 break;
             }
-            let gfp = if pages > 0 {
+            let order = self.with(|w| w.vm.read_order(wanted, at, window.end));
+            let gfp = if begun || order > 0 {
                 GFP_CACHE_READ | Gfp::NORETRY | Gfp::NOWARN
             } else {
                 GFP_CACHE_READ
             };
-            match self.add_page(space, index, gfp).await {
+            match self.add_folio(space, at, order, gfp).await {
                 Ok(pfn) => {
-                    let pfn = Pfn(pfn.into());
-                    stalls |= self.with(|w| w.vm.pages().get(pfn).has(PageFlags::WORKINGSET));
+                    let (pages, page) = self
+                        .with(|w| (w.vm.pages_from(pfn, at), *w.vm.pages().get(Pfn(pfn.into()))));
+                    stalls |= page.has(PageFlags::WORKINGSET);
+                    first.get_or_insert(page.order());
+                    at += pages.min(window.end - at);
                 }
-                Err(OutOfMemory) if pages > 0 => break,
+                Err(OutOfMemory) if order > 0 => wanted = 0,
+                Err(OutOfMemory) if begun => break,
                 Err(OutOfMemory) => return Err(OutOfMemory),
             }
-            pages += 1;
         }
         self.with(|w| w.pending += w.costs.read_miss);
         let stalls = stalls && self.with(|w| w.watches_stalls);
         if stalls {
             self.set_stalled(true).await;
         }
-        self.read_disk_pages(pages).await;
+        self.read_disk_pages(u64::from(at - window.start)).await;
         if stalls {
             self.set_stalled(false).await;
         }
-        Ok(pages)
+        Ok(Window { end: at, order, first: first.unwrap_or(0) })
     }
 }

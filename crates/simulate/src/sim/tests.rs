@@ -7,6 +7,7 @@ use std::pin::Pin;
 use std::rc::Rc;
 
 use pageblock::alloc::Allocator;
+use pageblock::frame::Pfn;
 use pageblock::request::{Gfp, Request};
 use pageblock::setup::Setup;
 use pageblock_kernel::rules::huge::SizeEnabled;
@@ -16,7 +17,7 @@ use pageblock_measure::value::ended::{EndReason, Ended};
 use pageblock_vm::Vm;
 use pageblock_vm::config::Config;
 use pageblock_vm::page::Owner;
-use pageblock_vm::space::Slot;
+use pageblock_vm::space::{Slot, SpaceId};
 use pageblock_vm::thp::Advice;
 
 use super::cost::YEAR_2018;
@@ -295,6 +296,80 @@ fn faults_use_the_enabled_sizes() {
             assert_eq!((w.vm.stat.anon_fault_alloc, w.vm.stat.pgfault), (62, 70));
         },
     );
+}
+
+/// Returns the orders of the folios of a file, in its order; `None` for a page that is not in memory.
+fn folios(w: &World<'_>, space: SpaceId) -> Vec<Option<u8>> {
+    let (mut index, mut orders) = (0, Vec::new());
+    while index < w.vm.spaces().get(space).len() {
+        let folio = w.vm.folio_at(space, index);
+        let order = folio.map(|folio| w.vm.pages().get(Pfn(folio.into())).order());
+        orders.push(order);
+        index += 1 << order.unwrap_or(0);
+    }
+    orders
+}
+
+/// A write has folios of its length; they are written to the disk whole, and split where a part is cut out.
+#[test]
+fn writes_use_folios_of_their_length() {
+    let writer = program(|ctx| async move {
+        let inode = ctx.with(|w| w.vm.create_file(203));
+        ctx.open(inode).await.unwrap();
+        let space = ctx.with(|w| w.vm.inodes().get(inode).space);
+        ctx.write_pages(space, 0..203, &mut 0).await.unwrap();
+        let orders = |wanted: &[u8]| wanted.iter().map(|&order| Some(order)).collect::<Vec<_>>();
+        assert_eq!(ctx.with(|w| folios(w, space)), orders(&[7, 6, 3, 1, 0]));
+        assert_eq!(ctx.with(|w| w.vm.nr_dirty()), (203, 0));
+        // Pages of a folio that is there stay in it.
+        ctx.write_page(space, 5, &mut 0).await.unwrap();
+        assert_eq!(
+            ctx.with(|w| (w.vm.nr_dirty(), w.vm.spaces().get(space).dirty)),
+            ((203, 0), 203)
+        );
+        ctx.sleep(37 * SECOND).await;
+        assert_eq!(ctx.with(|w| (w.vm.nr_dirty(), w.vm.stat.nr_written)), ((0, 0), 203));
+        let cpu = ctx.cpu();
+        ctx.with(|w| w.vm.unmap_page(cpu, space, 130));
+        let cut = ctx.with(|w| folios(w, space));
+        assert_eq!((cut.len(), cut[0], cut[1], cut[3]), (1 + 64 + 3, Some(7), Some(0), None));
+    });
+    run_kernel("linux-7.2", 400, 64, |_, _| {}, vec![writer], |_| ());
+}
+
+/// Reads of a stream have larger and larger folios, up to the window's; reclaim frees them whole.
+#[test]
+fn streams_read_larger_and_larger_folios() {
+    let counts = |kernel: &str| {
+        let counts = Rc::new(Cell::new([0; 6]));
+        let out = Rc::clone(&counts);
+        let reader = program(|ctx| async move {
+            let inode = ctx.with(|w| w.vm.create_file(160));
+            ctx.open(inode).await.unwrap();
+            let space = ctx.with(|w| w.vm.inodes().get(inode).space);
+            assert_eq!(ctx.read_pages(space, 0..160).await.unwrap(), 160);
+            let mut found = [0; 6];
+            for order in ctx.with(|w| folios(w, space)) {
+                found[usize::from(order.unwrap())] += 1;
+            }
+            out.set(found);
+            let pool = ctx.with(|w| w.vm.create_mapping(20_000));
+            let mut index = 0;
+            while ctx.with(|w| w.vm.spaces().get(space).present) > 0 {
+                ctx.fault_base(pool, index).await.unwrap();
+                index += 1;
+            }
+            let cpu = ctx.cpu();
+            ctx.with(|w| w.vm.remove_space(cpu, pool));
+            // What comes back was evicted as folios.
+            assert_eq!(ctx.read_pages(space, 0..160).await.unwrap(), 160);
+        });
+        run_kernel(kernel, 400, 64, |_, _| {}, vec![reader], |_| ());
+        counts.get()
+    };
+    assert_eq!(counts("linux-5.17"), [160, 0, 0, 0, 0, 0]);
+    assert_eq!(counts("linux-6.12"), [0, 0, 8, 0, 2, 3]);
+    assert_eq!(counts("linux-7.2"), [32, 0, 8, 0, 2, 2]);
 }
 
 #[test]

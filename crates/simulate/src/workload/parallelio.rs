@@ -33,6 +33,8 @@ const ITEM_BYTES: u64 = 16_384 + 4096;
 pub const ITEM_PAGES: u64 = 431;
 /// The time for which memcachetest runs once the pool is full.
 const DURATION: Nanos = 200 * SECOND;
+/// Pages that dd writes in a call (`bs=1M`).
+const DD_BLOCK: u32 = MIB as u32;
 /// The interval at which the benchmark checks the memory in use before dd.
 pub const DD_LOOKS: Nanos = 2 * SECOND;
 /// The delay after that.
@@ -358,8 +360,8 @@ async fn write(ctx: &Ctx<'_>, pages: u32) -> Result<(), OutOfMemory> {
     ctx.open(inode).await?;
     let space = ctx.with(|w| w.vm.inodes().get(inode).space);
     let mut dirtied = 0;
-    for index in 0..pages {
-        ctx.write_page(space, index, &mut dirtied).await?;
+    for begin in (0..pages).step_by(DD_BLOCK as usize) {
+        ctx.write_pages(space, begin..pages.min(begin + DD_BLOCK), &mut dirtied).await?;
     }
     // fdatasync.
     loop {

@@ -384,12 +384,15 @@ impl Task {
             _ => return Err(format!("id {} is no file", ask.id)),
         };
         let space = ctx.with(|w| w.vm.inodes().get(inode).space);
-        for index in span(ask, pages)? {
+        let span = span(ask, pages)?;
+        let mut at = span.start;
+        while at < span.end {
             let done = match ask.operation {
-                Operation::Read => ctx.read_page(space, index).await.map(|_| ()),
-                _ => ctx.write_page(space, index, &mut self.dirtied).await,
+                Operation::Read => ctx.read_page(space, at).await.map(|_| 1),
+                _ => ctx.write_folio(space, at, span.end, &mut self.dirtied).await,
             };
             self.failed += u64::from(done.is_err());
+            at += done.unwrap_or(1);
         }
         Ok(())
     }

@@ -8,7 +8,7 @@ use pageblock::request::Gfp;
 use pageblock_kernel::rules::reclaim::AnonStart;
 
 use super::lru::At;
-use super::space::{Slot, SpaceId, SpaceKind};
+use super::space::{SLOTS_PER_NODE, Slot, SpaceId, SpaceKind};
 use crate::page::{Owner, PageFlags};
 use crate::slab::CacheId;
 use crate::vm::Vm;
@@ -28,6 +28,15 @@ impl<O: Observer> Vm<'_, O> {
         self.pagecache.index_nodes
     }
 
+    /// Returns an index whose node is missing where a page or folio of a file is to be; a folio of at least a node's slots
+    /// needs none.
+    #[must_use]
+    pub fn missing_node(&self, space: SpaceId, index: u32, order: Order) -> Option<u32> {
+        // A file's first page needs none, its first folio does.
+        let at = index + u32::from(order > 0);
+        (1 << order < SLOTS_PER_NODE && self.spaces().needs_node(space, at)).then_some(at)
+    }
+
     /// Sets the index node that a page at this index of a file needs.
     pub fn set_index_node(&mut self, space: SpaceId, index: u32, object: u32) {
         self.pagecache.spaces.set_node(space, index, object);
@@ -36,8 +45,7 @@ impl<O: Observer> Vm<'_, O> {
     /// Adds a page that was just allocated to a file or mapping, at an index without a page.
     pub fn add_page(&mut self, space: SpaceId, index: u32, pfn: Pfn, order: Order) {
         let pfn = pfn.0 as u32;
-        let before = self.pagecache.spaces.slot(space, index);
-        debug_assert!(!matches!(before, Slot::Page(_)), "index {index} has a page");
+        let before = self.entry_before(space, index, order);
         let kind = match self.pagecache.spaces.get(space).kind {
             SpaceKind::File => Owner::File,
             SpaceKind::Anon => Owner::Anon,
@@ -61,6 +69,21 @@ impl<O: Observer> Vm<'_, O> {
             }
         }
         self.pagecache.lru.add(&mut self.pages, pfn, At::Head);
+    }
+
+    /// Returns what a page or folio that is added replaces: of several shadow entries, the last (`__filemap_add_folio`).
+    fn entry_before(&self, space: SpaceId, index: u32, order: Order) -> Slot {
+        let spaces = &self.pagecache.spaces;
+        let mut before = spaces.slot(space, index);
+        debug_assert!(!matches!(before, Slot::Page(_)), "index {index} has a page");
+        for index in index + 1..index + (1 << order) {
+            match spaces.slot(space, index) {
+                Slot::Page(_) => debug_assert!(false, "index {index} has a page"),
+                entry @ Slot::Shadow(_) => before = entry,
+                Slot::Empty | Slot::Swap(_) => {}
+            }
+        }
+        before
     }
 
     /// Adds a page that was read from swap to its mapping. It keeps its swap slot, so that it need not be written
@@ -119,7 +142,7 @@ impl<O: Observer> Vm<'_, O> {
         adds
     }
 
-    /// Marks a page as used (`mark_page_accessed`; for mappings, the bit in the page table).
+    /// Marks a page or folio as used (`mark_page_accessed`; for mappings, the bit in the page table).
     pub fn mark_accessed(&mut self, pfn: u32) {
         let page = &mut self.pages[pfn];
         if page.kind() == Owner::Anon || !page.has(PageFlags::REFERENCED) {
@@ -134,10 +157,11 @@ impl<O: Observer> Vm<'_, O> {
         self.pagecache.lru.remove(&mut self.pages, pfn);
         self.pages[pfn].set(PageFlags::ACTIVE);
         self.pagecache.lru.add(&mut self.pages, pfn, At::Head);
-        self.stat.pgactivate += 1;
+        let pages = 1 << self.pages[pfn].order();
+        self.stat.pgactivate += pages;
         self.pages.note_young(pfn);
         let vec = self.pagecache.lru.of_zone(zone);
-        self.pagecache.lru.vec(vec).age += 1;
+        self.pagecache.lru.vec(vec).age += pages;
     }
 
     /// Notes that `write` wrote to a page of a file, which counts as a use in old kernels.
@@ -171,8 +195,8 @@ impl<O: Observer> Vm<'_, O> {
             match self.pagecache.spaces.slot(id, index) {
                 Slot::Page(pfn) => {
                     debug_assert_eq!(self.pages[pfn].kind(), Owner::File);
+                    dropped += 1 << self.pages[pfn].order();
                     self.drop_page(cpu, pfn, Slot::Empty);
-                    dropped += 1;
                 }
                 Slot::Shadow(_) => self.pagecache.spaces.set(id, index, Slot::Empty),
                 Slot::Empty | Slot::Swap(_) => {}

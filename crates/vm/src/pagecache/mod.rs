@@ -1,6 +1,7 @@
 //! The page cache: files and mappings, the LRU lists, refaults, and dirty pages.
 
 pub mod filemap;
+mod folio;
 pub mod lru;
 mod migrate;
 mod outside;

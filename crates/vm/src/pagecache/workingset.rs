@@ -69,14 +69,15 @@ impl<O: pageblock::event::Observer> Vm<'_, O> {
         Slot::Shadow(shadow.pack(bucket))
     }
 
-    /// Activates a page that is read again if it was evicted too early (`workingset_refault`). The page is not on a
+    /// Activates a page or folio that is read again if it was evicted too early (`workingset_refault`). The page is not on a
     /// list yet.
     pub(crate) fn refault(&mut self, pfn: u32, shadow: u32) {
         let anon = self.pages[pfn].kind() == Owner::Anon;
+        let pages = 1 << self.pages[pfn].order();
         if anon {
-            self.stat.workingset_refault_anon += 1;
+            self.stat.workingset_refault_anon += pages;
         } else {
-            self.stat.workingset_refault += 1;
+            self.stat.workingset_refault += pages;
         }
         let bucket = self.age_bucket();
         let shadow = Shadow::unpack(shadow, bucket);
@@ -94,17 +95,17 @@ impl<O: pageblock::event::Observer> Vm<'_, O> {
         if distance > workingset {
             return;
         }
-        lruvec.age += 1;
-        lruvec.activations[usize::from(!anon)] += 1;
+        lruvec.age += pages;
+        lruvec.activations[usize::from(!anon)] += pages;
         if shadow.workingset {
             let list = if anon { LruList::InactiveAnon } else { LruList::InactiveFile };
-            lruvec.note_cost(cost, list, 1, 0);
+            lruvec.note_cost(cost, list, pages, 0);
         }
-        self.stat.workingset_activate += 1;
+        self.stat.workingset_activate += pages;
         self.pages[pfn].set(PageFlags::ACTIVE);
         if shadow.workingset {
             self.pages[pfn].set(PageFlags::WORKINGSET);
-            self.stat.workingset_restore += 1;
+            self.stat.workingset_restore += pages;
         }
     }
 

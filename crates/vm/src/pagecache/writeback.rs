@@ -9,7 +9,7 @@ use pageblock_kernel::rules::sysctl::Sysctl;
 
 use super::PageCache;
 use super::lru::At;
-use super::space::{Slot, SpaceId};
+use super::space::SpaceId;
 use crate::page::{Owner, PageFlags};
 use crate::vm::Vm;
 
@@ -193,23 +193,22 @@ impl<O: Observer> Vm<'_, O> {
         if self.pagecache.spaces.get(space).dirty == 0 {
             return None;
         }
-        let dirty = |vm: &Self, index: u32| match vm.pagecache.spaces.slot(space, index) {
-            Slot::Page(pfn) => {
-                let page = &vm.pages[pfn];
-                let ready = page.has(PageFlags::DIRTY) && !page.has(PageFlags::WRITEBACK);
-                ready.then_some(pfn)
-            }
-            _ => None,
+        let dirty = |vm: &Self, index: u32| {
+            let folio = vm.folio_at(space, index)?;
+            let page = &vm.pages[folio];
+            let ready = page.has(PageFlags::DIRTY) && !page.has(PageFlags::WRITEBACK);
+            ready.then_some(folio)
         };
         let len = self.pagecache.spaces.get(space).len();
-        let index = (from..len).find(|&index| dirty(self, index).is_some())?;
-        let mut pages = 0;
+        let first = (from..len).find_map(|index| dirty(self, index))?;
+        let (index, mut pages) = (self.pages[first].index, 0);
+        // A folio is written whole, even if it is larger than a write.
         while index + pages < len
             && pages < self.max_run()
-            && let Some(pfn) = dirty(self, index + pages)
+            && let Some(folio) = dirty(self, index + pages)
         {
-            self.start_page_write(pfn);
-            pages += 1;
+            self.start_page_write(folio);
+            pages += 1 << self.pages[folio].order();
         }
         self.allocate_extent(space);
         Some(Run { space, index, pages })
@@ -219,14 +218,15 @@ impl<O: Observer> Vm<'_, O> {
         self.kernel.writeback.max_sectors_kb / tuning::KBYTES_PER_PAGE as u32
     }
 
-    /// Puts a dirty page of a file under writeback (`set_page_writeback`).
+    /// Puts a dirty page or folio of a file under writeback (`set_page_writeback`).
     fn start_page_write(&mut self, pfn: u32) {
         self.clean(pfn);
         self.pages[pfn].set(PageFlags::WRITEBACK);
         let node = self.node_of(pfn);
-        self.pagecache.writeback.under_writeback[node] += 1;
+        let pages = 1 << self.pages[pfn].order();
+        self.pagecache.writeback.under_writeback[node] += u64::from(pages);
         let space = self.pages[pfn].owner;
-        self.pagecache.spaces.get_mut(space).writeback += 1;
+        self.pagecache.spaces.get_mut(space).writeback += pages;
     }
 
     /// Has reclaim write a dirty page of a file (`pageout`). Consecutive pages make one write.
@@ -234,15 +234,16 @@ impl<O: Observer> Vm<'_, O> {
         let (space, index) = (self.pages[pfn].owner, self.pages[pfn].index);
         self.start_page_write(pfn);
         self.allocate_extent(space);
-        self.stat.nr_vmscan_write += 1;
+        let pages = 1 << self.pages[pfn].order();
+        self.stat.nr_vmscan_write += u64::from(pages);
         let most = self.max_run();
         match self.pagecache.writeback.reclaim_writes.last_mut() {
             Some(run)
                 if run.space == space && run.index + run.pages == index && run.pages < most =>
             {
-                run.pages += 1;
+                run.pages += pages;
             }
-            _ => self.pagecache.writeback.reclaim_writes.push(Run { space, index, pages: 1 }),
+            _ => self.pagecache.writeback.reclaim_writes.push(Run { space, index, pages }),
         }
     }
 
@@ -254,8 +255,8 @@ impl<O: Observer> Vm<'_, O> {
     /// Ends the write of pages of a file.
     pub fn end_writes(&mut self, run: Run) {
         for index in run.index..run.index + run.pages {
-            if let Slot::Page(pfn) = self.pagecache.spaces.slot(run.space, index) {
-                self.end_write(pfn);
+            if let Some(folio) = self.folio_at(run.space, index) {
+                self.end_write(folio);
             }
         }
         self.pagecache.writeback.ended += u64::from(run.pages);
@@ -265,18 +266,19 @@ impl<O: Observer> Vm<'_, O> {
         }
     }
 
-    /// Ends the writeback of a page (`end_page_writeback`). If reclaim waits for it, it moves to the tail of its list.
+    /// Ends the writeback of a page or folio (`end_page_writeback`). If reclaim waits for it, it moves to the tail of its list.
     pub(crate) fn end_write(&mut self, pfn: u32) {
         if !self.pages[pfn].test_and_clear(PageFlags::WRITEBACK) {
             return;
         }
-        self.stat.nr_written += 1;
         let node = self.node_of(pfn);
-        self.nodes[node].written += 1;
+        let pages = 1 << self.pages[pfn].order();
+        self.stat.nr_written += u64::from(pages);
+        self.nodes[node].written += u64::from(pages);
         if self.pages[pfn].kind() == Owner::File {
-            self.pagecache.writeback.under_writeback[node] -= 1;
+            self.pagecache.writeback.under_writeback[node] -= u64::from(pages);
             let space = self.pages[pfn].owner;
-            self.pagecache.spaces.get_mut(space).writeback -= 1;
+            self.pagecache.spaces.get_mut(space).writeback -= pages;
         }
         let rotates = self.pages[pfn].test_and_clear(PageFlags::RECLAIM)
             && self.pages[pfn].has(PageFlags::LRU)
@@ -285,7 +287,7 @@ impl<O: Observer> Vm<'_, O> {
         if rotates {
             self.pagecache.lru.remove(&mut self.pages, pfn);
             self.pagecache.lru.add(&mut self.pages, pfn, At::Tail);
-            self.stat.pgrotated += 1;
+            self.stat.pgrotated += u64::from(pages);
         }
     }
 
