@@ -12,12 +12,13 @@
 //! # Features
 //!
 //! `replay` enables imposed state, for laboratories that rebuild a known state or follow a
-//! recorded kernel. It bypasses policy; embedders leave it off. `rmw` is for this crate's tests, and needs `std`.
+//! recorded kernel. It bypasses policy; embedders leave it off. `std` adds the locks of `std`
+//! ([`locks::Std`]). `rmw` is for this crate's tests, and needs `std`.
 #![no_std]
 #![deny(unsafe_code)]
 #![deny(missing_docs)]
 
-#[cfg(any(test, loom, shuttle, feature = "rmw"))]
+#[cfg(any(test, loom, shuttle, feature = "rmw", feature = "std"))]
 extern crate std;
 
 /// The example of the readme is tested.
@@ -48,6 +49,7 @@ pub mod prelude {
     pub use crate::frame::{FrameRange, Order, Pfn};
     pub use crate::ids::{CpuId, NodeId, ZoneIndex};
     pub use crate::layout::{ZoneKind, ZoneSpec};
+    pub use crate::locks::Locks;
     pub use crate::policy::Policy;
     pub use crate::request::{Gfp, Request};
     pub use crate::setup::{OneZone, Setup};

@@ -49,7 +49,7 @@ use crate::api::alloc::Allocator;
 
 /// A CPU's handle, which owns its caches: taken by [`Shared::cpu`], returned by dropping it. It may move from
 /// thread to thread, but serves one at a time.
-pub struct Cpu<'s, 'm, L: Locks, I: Interrupts> {
+pub struct Cpu<'s, 'm, L: Locks, I: Interrupts = ()> {
     shared: &'s Shared<'m, L, I>,
     caches: CpuCaches<'m>,
     mailbox: &'s Mailbox,

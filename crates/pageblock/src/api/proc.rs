@@ -268,7 +268,8 @@ impl<S: State> ZoneInfo<'_, S> {
     /// Returns how far a CPU's own counters may deviate (`calculate_normal_threshold`).
     fn threshold(&self, zone: &Numbers) -> u32 {
         let fls = |n: u64| u64::BITS - n.leading_zeros();
-        let units_of_128_mib = zone.managed >> (27 - 12);
+        let units_of_128_mib =
+            zone.managed >> 27u8.saturating_sub(self.allocator.geometry().page_shift);
         (2 * fls(self.allocator.nr_cpus() as u64) * (1 + fls(units_of_128_mib))).min(125)
     }
 }

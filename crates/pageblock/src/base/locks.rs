@@ -3,31 +3,9 @@
 use core::ops::DerefMut;
 
 /// The mutexes that the embedder brings, named by a type that stands for them: any that excludes, of a crate of any
-/// version, of `std`, or the kernel's own.
+/// version, of `std` ([`Std`], with the feature of that name), or the kernel's own.
 ///
 /// A zone's lock is held for a batch, without waiting for anything, and no CPU holds two.
-///
-/// ```
-/// use std::sync::{Mutex, MutexGuard, PoisonError};
-/// use pageblock::locks::Locks;
-///
-/// struct Std;
-///
-/// impl Locks for Std {
-///     type Mutex<T> = Mutex<T>;
-///     type Guard<'a, T: 'a> = MutexGuard<'a, T>;
-///
-///     fn mutex<T>(value: T) -> Mutex<T> {
-///         Mutex::new(value)
-///     }
-///     fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-///         mutex.lock().unwrap_or_else(PoisonError::into_inner)
-///     }
-///     fn get_mut<T>(mutex: &mut Mutex<T>) -> &mut T {
-///         mutex.get_mut().unwrap_or_else(PoisonError::into_inner)
-///     }
-/// }
-/// ```
 pub trait Locks: 'static {
     /// A mutex around a value.
     type Mutex<T>;
@@ -43,6 +21,27 @@ pub trait Locks: 'static {
 
     /// Returns the value of a mutex that nobody else can reach.
     fn get_mut<T>(mutex: &mut Self::Mutex<T>) -> &mut T;
+}
+
+/// The mutexes of `std`. A panic of a thread that holds one leaves the zone as it was then.
+#[cfg(feature = "std")]
+#[derive(Debug)]
+pub struct Std;
+
+#[cfg(feature = "std")]
+impl Locks for Std {
+    type Mutex<T> = std::sync::Mutex<T>;
+    type Guard<'a, T: 'a> = std::sync::MutexGuard<'a, T>;
+
+    fn mutex<T>(value: T) -> Self::Mutex<T> {
+        std::sync::Mutex::new(value)
+    }
+    fn lock<T>(mutex: &Self::Mutex<T>) -> Self::Guard<'_, T> {
+        mutex.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+    }
+    fn get_mut<T>(mutex: &mut Self::Mutex<T>) -> &mut T {
+        mutex.get_mut().unwrap_or_else(std::sync::PoisonError::into_inner)
+    }
 }
 
 /// Makes a type that stands for mutexes with the methods `new`, `lock` and `get_mut` of `lock_api`'s, in any version:
