@@ -3,9 +3,12 @@
 //! * [`arceos`]: `PageAllocator` of ArceOS (crate `ax-allocator`).
 //! * [`paging`]: `FrameAllocator` and `FrameDeallocator` of the crate `x86_64`, which many small kernels
 //!   use.
+//! * [`vm_memory`]: memory of virtual machines for rust-vmm's crate of that name.
 //!
 //! `GlobalFrameAllocator` of Asterinas (crate `ostd`) is missing: that crate needs a nightly compiler.
 #![no_std]
 
 pub mod arceos;
 pub mod paging;
+#[cfg(target_os = "linux")]
+pub mod vm_memory;

@@ -43,7 +43,7 @@ fn any_number_of_pages_is_allocated_and_given_back() {
                 assert!(!std::mem::replace(page, true), "a page was given twice");
             }
         }
-        assert_eq!(pages.used_pages(), counts.iter().sum());
+        assert_eq!(pages.used_pages(), counts.iter().sum::<usize>());
         // What was too much of a block is free: nothing but the pages in use is missing.
         pages.allocator().drain_all(&mut ());
         let free = pages.allocator().zones()[0].free_pages();

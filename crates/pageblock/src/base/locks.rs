@@ -2,6 +2,9 @@
 
 use core::ops::DerefMut;
 
+#[cfg(feature = "std")]
+pub use crate::base::std_locks::Std;
+
 /// The mutexes that the embedder brings, named by a type that stands for them: any that excludes, of a crate of any
 /// version, of `std` ([`Std`], with the feature of that name), or the kernel's own.
 ///
@@ -21,27 +24,6 @@ pub trait Locks: 'static {
 
     /// Returns the value of a mutex that nobody else can reach.
     fn get_mut<T>(mutex: &mut Self::Mutex<T>) -> &mut T;
-}
-
-/// The mutexes of `std`. A panic of a thread that holds one leaves the zone as it was then.
-#[cfg(feature = "std")]
-#[derive(Debug)]
-pub struct Std;
-
-#[cfg(feature = "std")]
-impl Locks for Std {
-    type Mutex<T> = std::sync::Mutex<T>;
-    type Guard<'a, T: 'a> = std::sync::MutexGuard<'a, T>;
-
-    fn mutex<T>(value: T) -> Self::Mutex<T> {
-        std::sync::Mutex::new(value)
-    }
-    fn lock<T>(mutex: &Self::Mutex<T>) -> Self::Guard<'_, T> {
-        mutex.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
-    }
-    fn get_mut<T>(mutex: &mut Self::Mutex<T>) -> &mut T {
-        mutex.get_mut().unwrap_or_else(std::sync::PoisonError::into_inner)
-    }
 }
 
 /// Makes a type that stands for mutexes with the methods `new`, `lock` and `get_mut` of `lock_api`'s, in any version:

@@ -12,5 +12,7 @@ pub mod layout;
 pub mod locks;
 pub mod mobility;
 pub mod request;
+#[cfg(feature = "std")]
+pub(crate) mod std_locks;
 pub(crate) mod sync;
 pub mod zonelist;
