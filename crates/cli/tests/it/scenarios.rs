@@ -30,8 +30,10 @@ pub(crate) fn hash(scenario: &str, kernel: &str) -> String {
     if let Some(hash) = programs::hash(scenario, kernel) {
         return hash;
     }
-    if scenario == "steps" {
-        return steps::hash(kernel);
+    match scenario {
+        "steps" => return steps::hash(kernel),
+        "retries" => return steps::retries(kernel),
+        _ => {}
     }
     let policy = Named::parse(kernel).unwrap_or_else(|error| panic!("{error}")).kernel.allocator;
     match scenario {

@@ -2,6 +2,7 @@
 //! compaction ends without a block, and ones that work for whole pageblocks in vain.
 
 use pageblock::frame::Order;
+use pageblock::mobility::Migratetype;
 use pageblock::policy::Policy;
 use pageblock::request::Gfp;
 use pageblock::slowpath::{Caller, CompactResult, Contention, Demand, Outcome, SlowPath, Step};
@@ -20,6 +21,39 @@ pub(crate) fn hash(kernel: &str) -> String {
     let results = [CompactResult::Skipped, CompactResult::Complete];
     let of = |&(gfp, order)| results.map(|result| steps(&policy, gfp, order, result)).concat();
     REQUESTS.iter().map(of).collect()
+}
+
+/// Returns the steps of requests that retry as long as they may: one for which reclaim frees nothing, and one for which
+/// compaction makes blocks that others take.
+pub(crate) fn retries(kernel: &str) -> String {
+    let policy = Named::parse(kernel).unwrap_or_else(|error| panic!("{error}")).kernel.allocator;
+    let of = |pages| {
+        let demand = Demand {
+            gfp: Gfp::GFP_KERNEL,
+            order: 3,
+            migratetype: Migratetype::Unmovable,
+            max_order: 10,
+            pageblock_order: 9,
+        };
+        let mut path = SlowPath::new(&policy, demand, Caller::default());
+        let (mut steps, mut outcome) = (String::new(), Outcome::Start);
+        for _ in 0..200 {
+            let step = path.next(outcome);
+            steps += &format!("{step:?}\n");
+            outcome = match step {
+                Step::TryAlloc { .. } => Outcome::NoPage,
+                Step::DirectReclaim { .. } => Outcome::Reclaimed { pages },
+                Step::DirectCompact { .. } => {
+                    Outcome::Compacted(CompactResult::Success, Contention::None)
+                }
+                Step::ReclaimRetry { .. } if pages == 0 => Outcome::Yes,
+                Step::Fail => break,
+                _ => Outcome::No,
+            };
+        }
+        steps
+    };
+    of(0) + &of(1)
 }
 
 /// The steps of a request for which reclaim makes progress, compaction ends with `result`, and no page is found.

@@ -251,10 +251,17 @@ pageblock::switches! {
             Pages = "pages",
         } = CompactCounts::Looks,
     }
-    number {}
+    number {
+        /// Pages that compaction isolates at a time (`COMPACT_CLUSTER_MAX`), and the free scanner's largest stride.
+        compact_batch: 1..=512 = 32,
+        /// Entries of free lists that a fast search looks at, halved after each one without result.
+        fast_search_limit: 0..=4096 = 32,
+        /// How often the attempts that are skipped after a failure double (`COMPACT_MAX_DEFER_SHIFT`).
+        compact_defer_max: 0..=16 = 6,
+    }
 }
 
-/// Pages that compaction isolates at a time (`COMPACT_CLUSTER_MAX`).
+/// The largest gap of 7.2 in pages (`COMPACT_CLUSTER_MAX`).
 const COMPACT_CLUSTER_MAX: u64 = 32;
 
 impl Compaction {

@@ -85,5 +85,8 @@ pageblock::switches! {
         /// From 4.1 here (Linux: 4.8).
         order_kept: bool = false,
     }
-    number {}
+    number {
+        /// Runs in a row without progress after which a node is given up (`MAX_RECLAIM_RETRIES`).
+        kswapd_retries: 1..=1000 = 16,
+    }
 }

@@ -91,6 +91,16 @@ impl CpuCache<'_> {
     /// a list. Under packed placement the number is doubled, because fewer blocks come back to the list, if twice a
     /// batch is at most an eighth of `high_max`.
     pub fn refill_count(&mut self, policy: &Policy, order: Order, below_high: bool) -> u32 {
+        let n = self.linux_refill_count(policy, order, below_high);
+        let share = refill_share(policy, order);
+        if share == 100 || n <= 1 {
+            return n;
+        }
+        u32::try_from(u64::from(n) * u64::from(share) / 100).unwrap_or(u32::MAX).max(1)
+    }
+
+    #[inline(always)]
+    fn linux_refill_count(&mut self, policy: &Policy, order: Order, below_high: bool) -> u32 {
         let order = order.min(ORDER_LIMIT);
         let CacheLimits { batch: base, high_min, high_max } = self.limits;
         let of_order = |batch: u32| match (batch, order) {
@@ -309,6 +319,17 @@ impl CpuCache<'_> {
             self.high = keep.max(self.high - (self.high >> 3)).max(high_min);
         }
         self.count.saturating_sub(self.high)
+    }
+}
+
+/// Returns how many blocks a refill of an order takes, in percent of Linux's number.
+const fn refill_share(policy: &Policy, order: Order) -> u32 {
+    match order {
+        0 => policy.pcp_refill_0,
+        1 => policy.pcp_refill_1,
+        2 => policy.pcp_refill_2,
+        3 => policy.pcp_refill_3,
+        _ => policy.pcp_refill_thp,
     }
 }
 

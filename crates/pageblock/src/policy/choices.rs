@@ -460,5 +460,35 @@ switches! {
         pcp_batch_scale_max: 0..=6 = 5,
         /// vm.zone_reclaim_mode: 1 zone, 2 write, 4 unmap.
         zone_reclaim_mode: 0..=7 = 0,
+        /// Share of a pageblock, free or of the request's kind, from which a fallback claims it, in percent.
+        claim_share: 0..=100 = 50,
+        /// Least order of a block by which an unmovable request claims the pageblock; 15: as `claim_pred` says.
+        claim_order_unmovable: 0..=15 = 15,
+        /// Least order of a block by which a movable request claims the pageblock; 15: as `claim_pred` says.
+        claim_order_movable: 0..=15 = 15,
+        /// Least order of a block by which a reclaimable request claims the pageblock; 15: as `claim_pred` says.
+        claim_order_reclaimable: 0..=15 = 15,
+        /// Pageblocks by which a fallback of an unmovable request raises the boost; 0 is off.
+        boost_unmovable: 0..=64 = 1,
+        /// Pageblocks by which a fallback of a movable request raises the boost; 0 is off.
+        boost_movable: 0..=64 = 1,
+        /// Pageblocks by which a fallback of a reclaimable request raises the boost; 0 is off.
+        boost_reclaimable: 0..=64 = 1,
+        /// Blocks that a refill of CPU lists of order 0 takes, in percent of Linux's number.
+        pcp_refill_0: 1..=1000 = 100,
+        /// Blocks that a refill of CPU lists of order 1 takes, in percent of Linux's number.
+        pcp_refill_1: 1..=1000 = 100,
+        /// Blocks that a refill of CPU lists of order 2 takes, in percent of Linux's number.
+        pcp_refill_2: 1..=1000 = 100,
+        /// Blocks that a refill of CPU lists of order 3 takes, in percent of Linux's number.
+        pcp_refill_3: 1..=1000 = 100,
+        /// Blocks that a refill of CPU lists of the pageblock order takes, in percent of Linux's number.
+        pcp_refill_thp: 1..=1000 = 100,
+        /// Pages that the lists of a CPU may hold, in percent of Linux's number.
+        pcp_high_share: 1..=1000 = 100,
+        /// Rounds of reclaim without progress before a request gives up (order of attempts from 4.8).
+        reclaim_retries: 0..=1000 = 16,
+        /// Rounds of compaction with progress before a request gives up; a quarter for costly orders.
+        compact_retries: 0..=1000 = 16,
     }
 }

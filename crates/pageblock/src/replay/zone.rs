@@ -241,11 +241,11 @@ impl Zone<'_> {
             .then(|| self.outcome((i, order, from), start))
     }
 
-    /// Boosts the watermarks as a search does that failed to claim this many pageblocks
+    /// Boosts the watermarks as a search for a request of a type does that failed to claim this many pageblocks
     /// ([`FallbackSearch::failed_claims`](crate::fallback::FallbackSearch::failed_claims)).
-    pub fn impose_failed_claims(&mut self, claims: u32) {
+    pub fn impose_failed_claims(&mut self, start: Migratetype, claims: u32) {
         for _ in 0..claims {
-            self.boost_watermark(crate::base::alloc_flags::AllocFlags::KSWAPD);
+            self.boost_watermark(start, crate::base::alloc_flags::AllocFlags::KSWAPD);
         }
     }
 

@@ -2,8 +2,7 @@
 //! (7.2 and later) is one loop, whose first round may skip reclaim.
 
 use super::{
-    At, CompactPriority, CompactResult, MAX_RETRIES, Nodes, Progress, Round, SlowPath, Step,
-    reserve_flags,
+    At, CompactPriority, CompactResult, Nodes, Progress, Round, SlowPath, Step, reserve_flags,
 };
 use crate::base::alloc_flags::AllocFlags;
 use crate::base::mobility::Migratetype;
@@ -140,7 +139,7 @@ impl SlowPath<'_> {
         } else {
             self.no_progress_loops += 1;
         }
-        if self.no_progress_loops > MAX_RETRIES {
+        if self.no_progress_loops > self.policy.reclaim_retries {
             return self.force_unreserve();
         }
         let no_progress_loops = self.no_progress_loops;
@@ -202,7 +201,8 @@ impl SlowPath<'_> {
     }
 
     fn compact_retries_max(&self) -> u32 {
-        if self.demand.is_costly() { MAX_RETRIES / 4 } else { MAX_RETRIES }
+        let most = self.policy.compact_retries;
+        if self.demand.is_costly() { most / 4 } else { most }
     }
 
     pub(super) fn drop_nofragment_or_oom(&mut self) -> Step {

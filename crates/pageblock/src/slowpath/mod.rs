@@ -68,7 +68,8 @@ use crate::policy::{
 pub const PAGE_ALLOC_COSTLY_ORDER: Order = COSTLY_ORDER;
 
 /// The most rounds of reclaim without progress, and of compaction with progress
-/// (`MAX_RECLAIM_RETRIES`, `MAX_COMPACT_RETRIES`).
+/// (`MAX_RECLAIM_RETRIES`, `MAX_COMPACT_RETRIES`), as every Linux has them: a policy's `reclaim_retries` and
+/// `compact_retries`.
 pub const MAX_RETRIES: u32 = 16;
 
 /// The state of a request: which step was returned last.

@@ -157,7 +157,7 @@ pub enum Step {
     ReclaimRetry {
         /// The flags of the watermark test.
         flags: AllocFlags,
-        /// Rounds without progress, up to [`MAX_RETRIES`](super::MAX_RETRIES). For each of them 4.8 counts a sixteenth less
+        /// Rounds without progress, up to the policy's `reclaim_retries`. For each of them 4.8 counts a sixteenth less
         /// of the reclaimable memory.
         no_progress_loops: u32,
     },

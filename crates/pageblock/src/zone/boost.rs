@@ -4,7 +4,8 @@
 
 use crate::base::alloc_flags::AllocFlags;
 use crate::base::event::Observer;
-use crate::zone::Zone;
+use crate::base::mobility::Migratetype;
+use crate::zone::{Zone, tuning};
 
 impl Zone<'_> {
     /// Lowers the boost by a number of pages that kswapd has reclaimed, at most to 0.
@@ -13,10 +14,11 @@ impl Zone<'_> {
     }
 
     /// Raises the watermarks after a fallback below the pageblock order (`boost_watermark`).
-    pub(crate) fn boost_watermark(&mut self, flags: AllocFlags) {
+    pub(crate) fn boost_watermark(&mut self, start: Migratetype, flags: AllocFlags) {
         use crate::policy::Boost;
-        let boost = crate::zone::tuning::boost_watermark(
+        let boost = tuning::boost_watermark(
             &self.policy,
+            start,
             self.watermarks.high,
             self.boost,
             self.managed,
@@ -27,6 +29,7 @@ impl Zone<'_> {
             self.boost = boost;
         }
         let unconditional = matches!(self.policy.boost, Boost::EveryZone | Boost::LargeZones);
+        let unconditional = unconditional && tuning::boost_blocks(&self.policy, start) > 0;
         let marks = self.policy.boost != Boost::Off && (unconditional || boost.is_some());
         if marks && flags.has(AllocFlags::KSWAPD) {
             self.boosted = true;

@@ -124,7 +124,7 @@ impl Zone<'_> {
         if outcome == Outcome::ClaimWhole {
             self.set_block_types(i, order, start);
         } else if self.map.block_type(i) != HighAtomic {
-            self.boost_watermark(flags);
+            self.boost_watermark(start, flags);
         }
         match outcome {
             Outcome::ClaimWhole | Outcome::Single => self.move_to_list(i, order, from, start),
@@ -163,7 +163,7 @@ impl Zone<'_> {
                 Some(i)
             }
             Outcome::Claim => {
-                self.boost_watermark(flags);
+                self.boost_watermark(start, flags);
                 self.retype_block(i, start);
                 debug_assert_eq!(
                     self.map.block_type(i),
@@ -176,7 +176,7 @@ impl Zone<'_> {
             }
             Outcome::Refile | Outcome::Single => {
                 if !steals && self.map.block_type(i) != HighAtomic {
-                    self.boost_watermark(flags);
+                    self.boost_watermark(start, flags);
                 }
                 self.remove(i, found, from);
                 self.expand(i, order, found, from);

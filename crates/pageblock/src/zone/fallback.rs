@@ -80,6 +80,9 @@ struct BlockCount {
     looks: u32,
 }
 
+/// The least order that leaves the choice to `claim_pred`.
+const AS_PRED: u32 = 15;
+
 pub(super) type Candidate = (Index, Order, Migratetype);
 
 impl Zone<'_> {
@@ -102,7 +105,19 @@ impl Zone<'_> {
             ClaimPred::Reclaimable => start == Reclaimable,
             ClaimPred::Kernel => matches!(start, Unmovable | Reclaimable),
         };
-        order >= self.geometry.pageblock_order / 2 || kernel || self.mobility_off
+        let large = match self.least_claim_order(start) {
+            AS_PRED => order >= self.geometry.pageblock_order / 2 || kernel,
+            least => u32::from(order) >= least,
+        };
+        large || self.mobility_off
+    }
+
+    fn least_claim_order(&self, start: Migratetype) -> u32 {
+        match start {
+            Unmovable => self.policy.claim_order_unmovable,
+            Reclaimable => self.policy.claim_order_reclaimable,
+            _ => self.policy.claim_order_movable,
+        }
     }
 
     /// Returns whether some type has a block of this order that is large enough to claim its pageblock.
@@ -301,8 +316,8 @@ impl Zone<'_> {
             }
             _ => 0,
         };
-        let half = self.geometry.pageblock_pages() / 2;
-        if free + alike >= half || self.mobility_off {
+        let share = u64::from(self.policy.claim_share) * self.geometry.pageblock_pages();
+        if 100 * (free + alike) >= share || self.mobility_off {
             // From 6.10 the pages are counted first, and moved in a second pass.
             if self.policy.claim_rule == ClaimRule::TypesAgree {
                 *looks += looked;

@@ -87,7 +87,7 @@ impl Zone<'_> {
         self.block_looks += u64::from(search.looks);
         // Each failed claim boosts, before the block that was found is taken.
         for _ in 0..search.failed_claims {
-            self.boost_watermark(flags);
+            self.boost_watermark(start, flags);
         }
         if let Some(fallback) = search.found {
             let steal = fallback.outcome == Outcome::Single;

@@ -21,6 +21,7 @@
 use crate::base::frame::{Order, pages};
 use crate::base::geometry::Geometry;
 use crate::base::layout::{MAX_NR_ZONES, ZoneKind};
+use crate::base::mobility::Migratetype;
 use crate::policy::{Boost, MovableWmark, PcpBatch, PcpHigh, Policy, WmarkGap};
 
 /// Kilobytes of a page of 4 KiB.
@@ -226,7 +227,7 @@ pub fn pcp_sizes(
     };
     let split = |total: u64| (total / cpus.max(1)).max(4 * batch);
     let fixed = |batch, high| PcpSizes { batch, high_min: high, high_max: high };
-    match (policy.pcp_high, fraction) {
+    let PcpSizes { batch, high_min, high_max } = match (policy.pcp_high, fraction) {
         (PcpHigh::SixBatch, None) => fixed(batch, 6 * batch),
         (PcpHigh::SixBatch, Some(n)) => {
             let high = managed / n;
@@ -239,7 +240,11 @@ pub fn pcp_sizes(
             high_min: split(low_wmark),
             high_max: split(managed / PCP_FRACTION_MIN),
         },
-    }
+    };
+    // A drain takes a batch at least, and leaves as much.
+    let scaled =
+        |high: u64| mul_div(high, policy.pcp_high_share.into(), 100).max(high.min(2 * batch));
+    PcpSizes { batch, high_min: scaled(high_min), high_max: scaled(high_max) }
 }
 
 /// Returns the number of pageblocks of a zone's migrate reserve (`setup_zone_migrate_reserve`, up to 4.3).
@@ -248,14 +253,25 @@ pub fn migrate_reserve_blocks(min_wmark: u64, pageblock_order: Order) -> u64 {
     min_wmark.div_ceil(pages(pageblock_order)).min(MIGRATE_RESERVE_BLOCKS_MAX)
 }
 
+/// Returns by how many pageblocks a fallback of a request of a type raises the boost.
+#[must_use]
+pub const fn boost_blocks(policy: &Policy, start: Migratetype) -> u32 {
+    match start {
+        Migratetype::Unmovable => policy.boost_unmovable,
+        Migratetype::Reclaimable => policy.boost_reclaimable,
+        _ => policy.boost_movable,
+    }
+}
+
 /// Returns the watermark boost of a zone after a fragmenting fallback (`boost_watermark`), in pages; `None` if it
-/// is not boosted. `stored_high` is the high watermark without the boost; `boost` is the present boost.
+/// is not boosted. `start` is the type of the request, `stored_high` is the high watermark without the boost; `boost` is the present boost.
 ///
 /// From 5.11 kswapd is woken for the boost only after `Some`; in 5.0 to 5.10 ([`Boost::EveryZone`],
 /// [`Boost::LargeZones`]) also after `None`.
 #[must_use]
 pub fn boost_watermark(
     policy: &Policy,
+    start: Migratetype,
     stored_high: u64,
     boost: u64,
     managed: u64,
@@ -268,10 +284,11 @@ pub fn boost_watermark(
         Boost::LargeZones | Boost::WakeIfBoosted => 4 * block > managed,
     };
     let max = mul_div(stored_high, policy.watermark_boost_factor.into(), 10_000);
-    if too_small || max == 0 {
+    let rise = block * u64::from(boost_blocks(policy, start));
+    if too_small || max == 0 || rise == 0 {
         return None;
     }
-    Some((boost + block).min(max.max(block)))
+    Some((boost + rise).min(max.max(block)).max(boost))
 }
 
 /// Returns the integer part of `a * b / c`, without overflow in between.

@@ -60,6 +60,21 @@ class Switches(TypedDict, total=False):
     percpu_pagelist_high_fraction: int
     pcp_batch_scale_max: int
     zone_reclaim_mode: int
+    claim_share: int
+    claim_order_unmovable: int
+    claim_order_movable: int
+    claim_order_reclaimable: int
+    boost_unmovable: int
+    boost_movable: int
+    boost_reclaimable: int
+    pcp_refill_0: int
+    pcp_refill_1: int
+    pcp_refill_2: int
+    pcp_refill_3: int
+    pcp_refill_thp: int
+    pcp_high_share: int
+    reclaim_retries: int
+    compact_retries: int
     swappiness: int
     dirty_ratio: int
     dirty_background_ratio: int
@@ -107,6 +122,9 @@ class Switches(TypedDict, total=False):
     compact_target: Literal["accept_large", "reject_pageblock", "reject_order"]
     extfrag_index: Literal["all_orders", "costly"]
     compact_counts: Literal["looks", "taken", "pages"]
+    compact_batch: int
+    fast_search_limit: int
+    compact_defer_max: int
     kcompactd: bool
     kcompactd_wake_if_balanced: bool
     proactive: Literal["off", "ten_below", "half_below"]
@@ -122,6 +140,7 @@ class Switches(TypedDict, total=False):
     same_wake_ignored: bool
     hints_forgotten: Literal["after_nap", "before_nap"]
     order_kept: bool
+    kswapd_retries: int
     lru: Literal["zone", "node"]
     file_balance: Literal["half", "by_size"]
     scan_balance: Literal["rotated", "io", "cost", "counters"]
@@ -350,6 +369,51 @@ class SwitchAttributes:
     def zone_reclaim_mode(self) -> int:
         """vm.zone_reclaim_mode: 1 zone, 2 write, 4 unmap."""
     @property
+    def claim_share(self) -> int:
+        """Share of a pageblock, free or of the request's kind, from which a fallback claims it, in percent."""
+    @property
+    def claim_order_unmovable(self) -> int:
+        """Least order of a block by which an unmovable request claims the pageblock; 15: as `claim_pred` says."""
+    @property
+    def claim_order_movable(self) -> int:
+        """Least order of a block by which a movable request claims the pageblock; 15: as `claim_pred` says."""
+    @property
+    def claim_order_reclaimable(self) -> int:
+        """Least order of a block by which a reclaimable request claims the pageblock; 15: as `claim_pred` says."""
+    @property
+    def boost_unmovable(self) -> int:
+        """Pageblocks by which a fallback of an unmovable request raises the boost; 0 is off."""
+    @property
+    def boost_movable(self) -> int:
+        """Pageblocks by which a fallback of a movable request raises the boost; 0 is off."""
+    @property
+    def boost_reclaimable(self) -> int:
+        """Pageblocks by which a fallback of a reclaimable request raises the boost; 0 is off."""
+    @property
+    def pcp_refill_0(self) -> int:
+        """Blocks that a refill of CPU lists of order 0 takes, in percent of Linux's number."""
+    @property
+    def pcp_refill_1(self) -> int:
+        """Blocks that a refill of CPU lists of order 1 takes, in percent of Linux's number."""
+    @property
+    def pcp_refill_2(self) -> int:
+        """Blocks that a refill of CPU lists of order 2 takes, in percent of Linux's number."""
+    @property
+    def pcp_refill_3(self) -> int:
+        """Blocks that a refill of CPU lists of order 3 takes, in percent of Linux's number."""
+    @property
+    def pcp_refill_thp(self) -> int:
+        """Blocks that a refill of CPU lists of the pageblock order takes, in percent of Linux's number."""
+    @property
+    def pcp_high_share(self) -> int:
+        """Pages that the lists of a CPU may hold, in percent of Linux's number."""
+    @property
+    def reclaim_retries(self) -> int:
+        """Rounds of reclaim without progress before a request gives up (order of attempts from 4.8)."""
+    @property
+    def compact_retries(self) -> int:
+        """Rounds of compaction with progress before a request gives up; a quarter for costly orders."""
+    @property
     def swappiness(self) -> int:
         """vm.swappiness."""
     @property
@@ -491,6 +555,15 @@ class SwitchAttributes:
     def compact_counts(self) -> Literal["looks", "taken", "pages"]:
         """How the scanners' work is counted."""
     @property
+    def compact_batch(self) -> int:
+        """Pages that compaction isolates at a time (`COMPACT_CLUSTER_MAX`), and the free scanner's largest stride."""
+    @property
+    def fast_search_limit(self) -> int:
+        """Entries of free lists that a fast search looks at, halved after each one without result."""
+    @property
+    def compact_defer_max(self) -> int:
+        """How often the attempts that are skipped after a failure double (`COMPACT_MAX_DEFER_SHIFT`)."""
+    @property
     def kcompactd(self) -> bool:
         """Whether there is a kcompactd."""
     @property
@@ -535,6 +608,9 @@ class SwitchAttributes:
     @property
     def order_kept(self) -> bool:
         """The order asked for is kept apart from the one reclaimed for, and a wakeup during a run is only recorded."""
+    @property
+    def kswapd_retries(self) -> int:
+        """Runs in a row without progress after which a node is given up (`MAX_RECLAIM_RETRIES`)."""
     @property
     def lru(self) -> Literal["zone", "node"]:
         """Whether LRU lists belong to zones or nodes."""

@@ -41,7 +41,7 @@ impl Guided<'_, '_> {
         } else {
             zone.find_fallback(order, mt, flags, mode)
         };
-        zone.impose_failed_claims(search.failed_claims);
+        zone.impose_failed_claims(mt, search.failed_claims);
         let predicted = search.found;
         let same_block = predicted.filter(|f| {
             f.outcome == Outcome::Claim
@@ -125,7 +125,7 @@ impl Guided<'_, '_> {
         };
         if own.is_none() && mode <= Mode::Claim && actual.outcome == Outcome::Single {
             // The kernel could not claim anything that the model would have claimed.
-            zone.impose_failed_claims(zone.claims_to_try(order, mt, flags));
+            zone.impose_failed_claims(mt, zone.claims_to_try(order, mt, flags));
         }
         if zone.impose_fallback(order, mt, actual, &mut ()).is_err() {
             self.take(at, x.pfn, order, mt);

@@ -5,9 +5,6 @@
 
 use pageblock::frame::Order;
 
-/// The binary logarithm of the most attempts (`COMPACT_MAX_DEFER_SHIFT`).
-const MAX_SHIFT: u32 = 6;
-
 /// The deferral of a zone.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Deferral {
@@ -20,10 +17,11 @@ pub struct Deferral {
 }
 
 impl Deferral {
-    /// Notes that compaction failed for an order.
-    pub fn defer(&mut self, order: Order) {
+    /// Notes that compaction failed for an order. `most` is the binary logarithm of the most attempts that are skipped
+    /// (`compact_defer_max`).
+    pub fn defer(&mut self, order: Order, most: u32) {
         self.considered = 0;
-        self.shift = (self.shift + 1).min(MAX_SHIFT);
+        self.shift = (self.shift + 1).min(most);
         self.order_failed = self.order_failed.min(order);
         debug_assert!(self.order_failed <= order, "a failed order is not deferred");
     }
@@ -35,7 +33,7 @@ impl Deferral {
             return false;
         }
         self.considered = (self.considered + 1).min(1 << self.shift);
-        debug_assert!(self.considered <= 1 << self.shift && self.shift <= MAX_SHIFT);
+        debug_assert!(self.considered <= 1 << self.shift);
         self.considered < 1 << self.shift
     }
 
@@ -55,8 +53,8 @@ impl Deferral {
 
     /// Returns whether the longest deferral is over, so that old hints are worthless.
     #[must_use]
-    pub fn is_restarting(&self, order: Order) -> bool {
-        order >= self.order_failed && self.shift == MAX_SHIFT && self.considered >= 1 << MAX_SHIFT
+    pub fn is_restarting(&self, order: Order, most: u32) -> bool {
+        order >= self.order_failed && self.shift == most && self.considered >= 1 << most
     }
 }
 
@@ -69,17 +67,17 @@ mod tests {
     fn k_failures_skip_two_to_the_k_minus_one_attempts() {
         let mut deferral = Deferral::default();
         for _ in 0..3 {
-            deferral.defer(9);
+            deferral.defer(9, 6);
         }
         assert_eq!((0..20).take_while(|_| deferral.is_deferred(9)).count(), 7);
         assert!(!deferral.is_deferred(9), "it stays at the limit until the next failure");
         deferral.serve(9);
         assert!(!deferral.is_deferred(9));
         for _ in 0..9 {
-            deferral.defer(9);
+            deferral.defer(9, 6);
         }
-        assert!(!deferral.is_restarting(9));
+        assert!(!deferral.is_restarting(9, 6));
         assert_eq!((0..100).take_while(|_| deferral.is_deferred(9)).count(), 63);
-        assert!(deferral.is_restarting(9));
+        assert!(deferral.is_restarting(9, 6));
     }
 }

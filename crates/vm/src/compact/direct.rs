@@ -193,7 +193,8 @@ impl DirectCompact {
                     // Asynchronous compaction skips too much for its failure to say that the zone is hopeless.
                     if self.priority != CompactPriority::Async =>
                 {
-                    vm.compact[zone].deferral.defer(order);
+                    let most = vm.kernel.compaction.compact_defer_max;
+                    vm.compact[zone].deferral.defer(order, most);
                 }
                 _ => {}
             }
@@ -247,7 +248,7 @@ impl<O: Observer> Vm<'_, O> {
             if served {
                 state.serve(order);
             } else if priority != CompactPriority::Async {
-                state.deferral.defer(order);
+                state.deferral.defer(order, self.kernel.compaction.compact_defer_max);
             }
         }
     }

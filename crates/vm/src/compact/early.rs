@@ -144,7 +144,7 @@ impl Compactor {
 
     fn isolate_frames<C: Content>(&mut self, zone: &Zone<'_>, content: &C, end: u64) {
         let mut pfn = self.migrate_pfn;
-        while pfn < end && self.batch_pages < CLUSTER {
+        while pfn < end && self.batch_pages < self.batch_most() {
             let (order, free) = block_at(zone, pfn);
             // A huge page is recognised by its first frame.
             let huge = !free && order >= zone.geometry().pageblock_order;

@@ -14,7 +14,7 @@ use pageblock::zone::Zone;
 use pageblock_kernel::rules::compaction::{AroundHint, SearchedBlock};
 
 use super::free::may_take;
-use super::{CLUSTER, Compactor, Content, Mode, ZoneCompact};
+use super::{Compactor, Content, Mode, ZoneCompact};
 use pageblock::slowpath::PAGE_ALLOC_COSTLY_ORDER;
 
 /// The state of a compaction's searches (fields of `struct compact_control`).
@@ -34,8 +34,8 @@ impl Searches {
     }
 
     /// Returns the number of list entries to look at (`freelist_scan_limit`).
-    fn limit(&self) -> u64 {
-        (CLUSTER as u64).checked_shr(self.fails).unwrap_or(0) + 1
+    fn limit(&self, most: u32) -> u64 {
+        u64::from(most).checked_shr(self.fails).unwrap_or(0) + 1
     }
 }
 
@@ -112,7 +112,7 @@ impl Compactor {
         range: Wanted,
         at_end: bool,
     ) -> (Option<(u64, Order)>, Option<u64>) {
-        let mut limit = (self.searches.limit() / 2).max(1);
+        let mut limit = (self.searches.limit(self.rules.fast_search_limit) / 2).max(1);
         if at_end {
             limit = pages(zone.geometry().pageblock_order) / 2;
         }
@@ -241,7 +241,7 @@ impl Compactor {
         let distance = self.free_pfn.saturating_sub(self.migrate_pfn);
         let part = if at_start { distance / 2 } else { distance / 8 };
         let high = Pfn(self.migrate_pfn + part).align_down(pageblock).0;
-        let limit = self.searches.limit();
+        let limit = self.searches.limit(self.rules.fast_search_limit);
         let mut scanned = 0;
         for order in (PAGE_ALLOC_COSTLY_ORDER..order).rev() {
             if scanned >= limit {

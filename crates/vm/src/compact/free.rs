@@ -15,10 +15,7 @@ use pageblock_kernel::rules::compaction::{
     CompactTarget, Compaction, FreeScanner, IsolateMark, SkipHints,
 };
 
-use super::{CLUSTER, Compactor, Content, Mode, ZoneCompact};
-
-/// The largest stride of the free scanner in pages (`COMPACT_CLUSTER_MAX`).
-const MAX_STRIDE: u64 = CLUSTER as u64;
+use super::{Compactor, Content, Mode, ZoneCompact};
 
 impl Compactor {
     /// Takes at least `wanted` free pages, if there are as many above the migration scanner.
@@ -53,7 +50,7 @@ impl Compactor {
         let visited = self.rules.skip_hints != SkipHints::NothingFound;
         // Asynchronous compaction prefers few looks to a complete search.
         if self.goal.mode == Mode::Async {
-            stride = MAX_STRIDE;
+            stride = u64::from(self.rules.compact_batch);
         }
         while self.free_pfn >= low {
             let Some((zone, _)) =
@@ -85,7 +82,11 @@ impl Compactor {
                     // The next targets come from the same block.
                     return;
                 }
-                stride = if taken > 0 { 1 } else { (2 * stride).min(MAX_STRIDE) };
+                stride = if taken > 0 {
+                    1
+                } else {
+                    (2 * stride).min(u64::from(self.rules.compact_batch))
+                };
             }
             self.free_pfn = block.0.saturating_sub(pages(order));
             if block.0 == 0 || self.targets.pages() >= wanted {

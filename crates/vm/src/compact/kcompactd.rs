@@ -197,7 +197,8 @@ impl<O: Observer> Vm<'_, O> {
                 CompactResult::Complete | CompactResult::PartialSkipped => {
                     // Pages that were freed by the move may be on the lists of other CPUs.
                     self.drain_all();
-                    self.compact[zone].deferral.defer(order);
+                    let most = self.kernel.compaction.compact_defer_max;
+                    self.compact[zone].deferral.defer(order, most);
                 }
                 _ => {}
             }

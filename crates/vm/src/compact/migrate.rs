@@ -153,7 +153,7 @@ impl Compactor {
         let too_large = self.too_large(zone.geometry().pageblock_order);
         let mut pfn = self.migrate_pfn;
         let mut next_unit = unit_end(pfn, unit);
-        while pfn < end && (self.batch_pages < CLUSTER || self.takes_rest) {
+        while pfn < end && (self.batch_pages < self.batch_most() || self.takes_rest) {
             if pfn >= next_unit {
                 if !self.batch.is_empty() {
                     break;

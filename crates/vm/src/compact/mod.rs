@@ -42,7 +42,7 @@ use self::fast::Searches;
 use self::suitable::Suitable;
 use self::targets::Targets;
 
-/// Pages migrated in one batch (`COMPACT_CLUSTER_MAX`).
+/// Skipped pageblocks that a step passes over.
 const CLUSTER: usize = 32;
 
 /// What compaction may wait for (`enum migrate_mode`).
@@ -183,6 +183,11 @@ pub struct Compactor {
 }
 
 impl Compactor {
+    /// Returns the number of pages that are isolated at a time.
+    const fn batch_most(&self) -> usize {
+        self.rules.compact_batch as usize
+    }
+
     /// Returns a compaction that has not started.
     #[must_use]
     pub fn new(goal: Goal, rules: Compaction) -> Self {
@@ -192,7 +197,7 @@ impl Compactor {
             migrate_pfn: 0,
             free_pfn: 0,
             targets: Targets::default(),
-            batch: Vec::with_capacity(CLUSTER),
+            batch: Vec::with_capacity(rules.compact_batch as usize),
             batch_pages: 0,
             last_migrated: None,
             started: false,
@@ -285,7 +290,7 @@ impl Compactor {
                 Suitable::Skipped => return Some(CompactResult::Skipped),
                 _ => {}
             }
-            restarting = state.deferral.is_restarting(order);
+            restarting = state.deferral.is_restarting(order, self.rules.compact_defer_max);
         }
         let positions = (state.migrate[usize::from(goal.mode != Mode::Async)], state.free);
         if restarting {

@@ -162,7 +162,7 @@ impl DirectReclaim {
             }
         }
         let short = reserve > 0 && free <= reserve / 2;
-        let hopeless = vm.nodes[node].kswapd.is_hopeless();
+        let hopeless = vm.nodes[node].kswapd.is_hopeless(&vm.kernel.kswapd);
         // A hopeless kswapd would never end the wait.
         if !short || hopeless || self.throttled >= THROTTLE_MAX {
             return false;

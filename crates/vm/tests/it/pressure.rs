@@ -303,7 +303,10 @@ fn direct_reclaim_revives_kswapd() {
     on_nodes("linux-6.10", 1, 8192, |machine| {
         let file = machine.vm.create_file(64);
         assert!(machine.open(0, file));
-        let hopeless = |machine: &Machine<'_>| machine.vm.nodes()[0].kswapd.is_hopeless();
+        let hopeless = |machine: &Machine<'_>| {
+            let vm = &machine.vm;
+            vm.nodes()[0].kswapd.is_hopeless(&vm.kernel().kswapd)
+        };
         let space = machine.vm.create_mapping(10_000);
         let mut index = 0;
         while !hopeless(machine) {

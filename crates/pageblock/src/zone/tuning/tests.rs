@@ -1,6 +1,7 @@
 //! Tests of the formulas, by machines that exist.
 
 use super::*;
+use crate::base::mobility::Migratetype::Unmovable;
 use crate::policy::Policy;
 use ZoneKind::{Dma, Dma32, HighMem, Movable, Normal};
 
@@ -185,7 +186,7 @@ fn migrate_reserve_has_at_most_two_blocks() {
 #[test]
 fn boost_rises_by_a_block_to_its_cap() {
     let wakes = policy("linux-5.10");
-    let boost = |high, boost, managed| boost_watermark(&wakes, high, boost, managed, 9);
+    let boost = |high, boost, managed| boost_watermark(&wakes, Unmovable, high, boost, managed, 9);
     assert_eq!(boost(25_585, 0, 5_406_170), Some(512));
     assert_eq!(boost(25_585, 38_000, 5_406_170), Some(38_377));
     assert_eq!(boost(25_585, 38_377, 5_406_170), Some(38_377));
@@ -197,7 +198,7 @@ fn boost_rises_by_a_block_to_its_cap() {
 
 #[test]
 fn boost_by_version_and_knob() {
-    let small = |text| boost_watermark(&policy(text), 100, 0, 2047, 9);
+    let small = |text| boost_watermark(&policy(text), Unmovable, 100, 0, 2047, 9);
     assert_eq!(small("linux-4.20"), None);
     assert_eq!(small("linux-5.0"), Some(512));
     assert_eq!(small("linux-5.8"), None);

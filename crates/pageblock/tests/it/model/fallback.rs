@@ -123,9 +123,18 @@ impl ModelZone {
     }
 
     fn claimable(&self, order: Order, want: Migratetype) -> bool {
+        let policy = &self.policy;
+        let least = match want {
+            Unmovable => policy.claim_order_unmovable,
+            Reclaimable => policy.claim_order_reclaimable,
+            _ => policy.claim_order_movable,
+        };
+        if least != 15 {
+            return u32::from(order) >= least || self.mobility_off;
+        }
         order >= self.geometry.pageblock_order / 2
             || want == Reclaimable
-            || (want == Unmovable && self.policy.claim_pred == ClaimPred::Kernel)
+            || (want == Unmovable && policy.claim_pred == ClaimPred::Kernel)
             || self.mobility_off
     }
 
@@ -177,7 +186,7 @@ impl ModelZone {
                     *mode = Mode::Normal;
                     return Some((found, fate));
                 }
-                self.boost(flags);
+                self.boost(want, flags);
             }
         }
         if flags.has(AllocFlags::NOFRAGMENT) {
@@ -226,7 +235,8 @@ impl ModelZone {
             (true, _, Movable) => self.pageblock_pages() - free - movable,
             _ => 0,
         };
-        if 2 * (free + alike) >= self.pageblock_pages() || self.mobility_off {
+        let share = u64::from(self.policy.claim_share);
+        if 100 * (free + alike) >= share * self.pageblock_pages() || self.mobility_off {
             Fate::Claim
         } else if self.policy.claim_rule == ClaimRule::TypesAgree {
             Fate::Single
@@ -253,7 +263,7 @@ impl ModelZone {
             }
             ClaimRule::CompatibleCounts => {
                 if fate != Fate::Whole && self.block_type(pfn) != HighAtomic {
-                    self.boost(flags);
+                    self.boost(want, flags);
                 }
                 match fate {
                     Fate::Whole => {
@@ -304,7 +314,7 @@ impl ModelZone {
                 pfn
             }
             Fate::Claim => {
-                self.boost(flags);
+                self.boost(want, flags);
                 self.move_block(pfn, want);
                 self.set_type(pfn, want);
                 self.take_from(order, want, want, out).unwrap()
@@ -312,7 +322,7 @@ impl ModelZone {
             Fate::Moved | Fate::Single => {
                 let steals = self.policy.fallback_pick == FallbackPick::ClaimThenSteal;
                 if !steals && self.block_type(pfn) != HighAtomic {
-                    self.boost(flags);
+                    self.boost(want, flags);
                 }
                 self.unlist(pfn);
                 self.split(pfn, found, order, from);
@@ -370,10 +380,18 @@ impl ModelZone {
         }
     }
 
-    fn boost(&mut self, flags: AllocFlags) {
+    fn boost(&mut self, want: Migratetype, flags: AllocFlags) {
         let block = self.pageblock_pages();
         let (policy, high) = (&self.policy, self.watermarks.high);
         if policy.boost == Boost::Off {
+            return;
+        }
+        let blocks = match want {
+            Unmovable => policy.boost_unmovable,
+            Reclaimable => policy.boost_reclaimable,
+            _ => policy.boost_movable,
+        };
+        if blocks == 0 {
             return;
         }
         let tiny = 4 * block > self.managed && policy.boost != Boost::EveryZone;
@@ -381,7 +399,8 @@ impl ModelZone {
         let boosts = policy.watermark_boost_factor != 0 && !tiny && most != 0;
         let always = matches!(policy.boost, Boost::EveryZone | Boost::LargeZones);
         if boosts {
-            self.boost = (self.boost + block).min(most.max(block));
+            let risen = self.boost + u64::from(blocks) * block;
+            self.boost = risen.min(most.max(block)).max(self.boost);
         }
         if (boosts || always) && flags.has(AllocFlags::KSWAPD) {
             self.boosted = true;

@@ -141,6 +141,19 @@ impl Cache {
     }
 
     fn refill(&mut self, order: Order, below_high: bool) -> i64 {
+        let n = self.linux_refill(order, below_high);
+        let policy = &self.policy;
+        let share = match order {
+            0 => policy.pcp_refill_0,
+            1 => policy.pcp_refill_1,
+            2 => policy.pcp_refill_2,
+            3 => policy.pcp_refill_3,
+            _ => policy.pcp_refill_thp,
+        };
+        if n > 1 { (n * i64::from(share) / 100).max(1) } else { n }
+    }
+
+    fn linux_refill(&mut self, order: Order, below_high: bool) -> i64 {
         let mut n = self.batch;
         match self.policy.pcp_high {
             PcpHigh::SixBatch => return n,

@@ -11,14 +11,11 @@ use pageblock::event::Observer;
 use pageblock::frame::Order;
 use pageblock::ids::NodeId;
 use pageblock::layout::ZoneKind;
-use pageblock_kernel::rules::kswapd::KswapdWaits;
+use pageblock_kernel::rules::kswapd::{Kswapd as Rules, KswapdWaits};
 
 use self::balance::{Balancing, Progress};
 pub use crate::base::daemon::{Daemon, TENTH_SECOND_NS, THROTTLE_PAGES};
 use crate::vm::Vm;
-
-/// Failed runs after which a node is hopeless (`MAX_RECLAIM_RETRIES`).
-const HOPELESS: u32 = 16;
 
 /// The state of a node's kswapd.
 #[derive(Clone, Debug)]
@@ -83,8 +80,8 @@ impl Kswapd {
     /// Returns whether too many of its runs reclaimed nothing, so that it is not woken until a task reclaims something on
     /// the node.
     #[must_use]
-    pub const fn is_hopeless(&self) -> bool {
-        self.failures >= HOPELESS
+    pub const fn is_hopeless(&self, rules: &Rules) -> bool {
+        self.failures >= rules.kswapd_retries
     }
 
     /// Notes that something was reclaimed on the node.

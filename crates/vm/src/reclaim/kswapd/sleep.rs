@@ -14,7 +14,8 @@ use crate::vm::Vm;
 impl<O: Observer> Vm<'_, O> {
     /// Returns whether kswapd may sleep: the node is balanced or hopeless.
     fn may_sleep(&self, node: usize, order: Order, highest: ZoneKind) -> bool {
-        let hopeless = self.kernel.kswapd.hopeless_nodes && self.nodes[node].kswapd.is_hopeless();
+        let rules = &self.kernel.kswapd;
+        let hopeless = rules.hopeless_nodes && self.nodes[node].kswapd.is_hopeless(rules);
         hopeless || self.balanced(node, order, highest)
     }
 

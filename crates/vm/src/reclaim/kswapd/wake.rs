@@ -27,7 +27,8 @@ impl<O: Observer> Vm<'_, O> {
         let zones = self.allocator.zones();
         let boosted =
             self.zones_of(node).any(|z| zones[z].kind() <= highest && zones[z].boost() > 0);
-        let hopeless = self.kernel.kswapd.hopeless_nodes && self.nodes[node].kswapd.is_hopeless();
+        let rules = &self.kernel.kswapd;
+        let hopeless = rules.hopeless_nodes && self.nodes[node].kswapd.is_hopeless(rules);
         if hopeless || (balanced && !boosted) {
             // The cause is fragmentation, not lack of memory.
             if self.kernel.kcompactd.kcompactd_wake_if_balanced && !direct {
