@@ -10,7 +10,8 @@ use pageblock::request::Gfp;
 use pageblock::reserve::takes_highatomic_last;
 use pageblock::slowpath::{Caller, Demand, reserve_flags, slow_alloc_flags};
 use pageblock::watermark::{
-    counts_highatomic, enough_above_each_order, finds_highatomic, forgives_boost, reduced_mark,
+    Checks, counts_highatomic, enough_above_each_order, finds_highatomic, forgives_boost,
+    reduced_mark,
 };
 use pageblock::zone::Geometry;
 use serde::Serialize;
@@ -146,7 +147,7 @@ impl<'p> Request<'p> {
         let all: u64 = zone.lists.iter().filter(large).map(|list| list.blocks).sum();
         let boost = zone.known_boost().unwrap_or(0);
         let order = as_order(self.order);
-        let forgiven = match forgives_boost(self.policy, order, self.flags, self.gfp) {
+        let forgiven = match forgives_boost(Checks::of(self.policy), order, self.flags, self.gfp) {
             true => boost,
             false => 0,
         };

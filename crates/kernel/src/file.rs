@@ -14,6 +14,7 @@ use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 use crate::named::{Named, find_preset};
+use crate::own;
 use crate::{Kernel, Switch};
 
 /// An error in a kernel file. Each message is one line.
@@ -98,6 +99,9 @@ fn line_of(text: &str, offset: usize) -> usize {
 pub fn print(named: &Named) -> String {
     let (base, of_base) = (named.base, Kernel::from(named.base));
     let mut text = format!("# {}\nbase = \"{}\"\n", base.summary, base.name);
+    if let Some(own) = named.own {
+        let _ = writeln!(text, "{} = \"{}\"", own::KEY, own.name);
+    }
     let mut group = "";
     for switch in Switch::all() {
         if switch.group().name != group {

@@ -17,6 +17,7 @@
 mod changes;
 pub mod file;
 pub mod named;
+pub mod own;
 pub mod rules;
 mod setting;
 pub mod switch;

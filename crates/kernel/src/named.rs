@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use pageblock::policy::{PolicyError, Value, Values, notation};
 use pageblock::preset::{self, Preset};
 
+use crate::own::{self, Own};
 use crate::setting::canonical;
 use crate::{Kernel, Switch};
 
@@ -38,6 +39,14 @@ pub enum KernelError {
     /// Packed placement, but [the allocator's policy does not allow it](pageblock::policy::Policy::allows_packed).
     #[error("{0}")]
     Packed(String),
+    /// `decide=` names no policy that the program has.
+    #[error("there is no policy '{name}' of one's own; {known}")]
+    UnknownOwn {
+        /// The given name.
+        name: String,
+        /// Those that there are.
+        known: String,
+    },
     /// A kernel that was kept whole has no value for a switch.
     #[error("switch '{0}' is missing")]
     Missing(&'static str),
@@ -85,13 +94,21 @@ pub struct Named {
     pub kernel: Kernel,
     /// The switches set by hand, in the order given.
     pub set: Vec<(Switch, Value)>,
+    /// The policy of one's own that decides in Linux's place, if there is one.
+    pub own: Option<Own>,
 }
 
 impl Named {
     /// Returns an unchanged preset.
     #[must_use]
     pub fn of_preset(base: &'static Preset) -> Self {
-        Self { label: base.name.to_owned(), base, kernel: Kernel::from(base), set: Vec::new() }
+        Self {
+            label: base.name.to_owned(),
+            base,
+            kernel: Kernel::from(base),
+            set: Vec::new(),
+            own: None,
+        }
     }
 
     /// Reads `NAME,switch=value,...`. `fallback_pick=hybrid(3)` sets `hybrid_threshold` too; `vm.swappiness` and paths
@@ -122,12 +139,16 @@ impl Named {
         let find = |name: &str| Switch::find(name).ok_or_else(|| unknown_switch(name));
         let mut named = Self::of_preset(find_preset(base)?);
         for (name, value) in switches {
+            if name == own::KEY {
+                named.set_own(value)?;
+                continue;
+            }
             set_value(find(name)?, &mut named.kernel, value)?;
         }
         if let Some(missing) = Switch::all().find(|switch| !switches.contains_key(switch.name())) {
             return Err(KernelError::Missing(missing.name()));
         }
-        for name in set {
+        for name in set.iter().filter(|name| *name != own::KEY) {
             let switch = find(name)?;
             named.set.push((switch, switch.get(&named.kernel)));
         }
@@ -153,7 +174,20 @@ impl Named {
         notation::expand(name, value, |name, value| self.assign_one(name, value))
     }
 
+    fn set_own(&mut self, name: &str) -> Result<(), KernelError> {
+        if let Some(first) = self.own {
+            let [first, second] = [first.name, name].map(|name| format!("{}={name}", own::KEY));
+            return Err(KernelError::Twice { first, second: quoted(&second) });
+        }
+        let unknown = || KernelError::UnknownOwn { name: quoted(name), known: own::known() };
+        self.own = Some(own::find(name).ok_or_else(unknown)?);
+        Ok(())
+    }
+
     fn assign_one(&mut self, name: &str, value: &str) -> Result<(), KernelError> {
+        if name == own::KEY {
+            return self.set_own(value);
+        }
         let switch = Switch::find(name).ok_or_else(|| unknown_switch(name))?;
         if let Some((_, first)) = self.set.iter().find(|(s, _)| *s == switch) {
             let assignment = |value: &str| format!("{}={value}", switch.name());

@@ -7,6 +7,8 @@
 
 #[path = "../tests/it/driver.rs"]
 mod driver;
+#[path = "../tests/it/hostile.rs"]
+mod hostile;
 
 use std::process::ExitCode;
 use std::time::{Duration, Instant};

@@ -59,7 +59,7 @@ pub mod prelude {
 #[cfg(feature = "rmw")]
 pub use base::sync::counted as rmw;
 pub use base::{
-    alloc_flags, event, frame, ids, interrupts, layout, locks, mobility, request, zonelist,
+    alloc_flags, decide, event, frame, ids, interrupts, layout, locks, mobility, request, zonelist,
 };
 pub use percpu::cache as cpu_cache;
 pub use policy::preset;

@@ -6,12 +6,12 @@ use pageblock::FrameState;
 use pageblock::alloc::Allocator;
 use pageblock::frame::{Pfn, pages};
 use pageblock::setup::Setup;
-use pageblock_kernel::{Kernel, Named, Switch};
+use pageblock_kernel::{Kernel, Named, Switch, own};
 use pageblock_measure::certificate::note::Note;
 use pageblock_measure::run::KernelRecord;
 use pageblock_measure::value::blocks::{BlockCensus, BlockSummary, TypeCounts};
 use pageblock_measure::value::setup::SetupRecord;
-use pageblock_measure::{EventUnit, Run, Tally};
+use pageblock_measure::{EventUnit, Run};
 use pageblock_vm::Vm;
 use pageblock_vm::cil;
 use pageblock_vm::config::{Config, Filesystem};
@@ -25,6 +25,7 @@ use crate::sim::disk::Disk;
 use crate::sim::executor::Executor;
 use crate::sim::history::content_type;
 use crate::sim::machine_file::MachineSpec;
+use crate::sim::observed::Observed;
 use crate::sim::read_ahead::SAMPLES_MAX;
 use crate::sim::world::World;
 use crate::workload::{self, Outcome, Progress, Workload, check};
@@ -45,10 +46,12 @@ pub struct Simulation<'s> {
 /// Returns the kernel as a run stores it.
 fn record(named: &Named) -> KernelRecord {
     let value = |switch: Switch| (switch.name().to_owned(), switch.get(&named.kernel).to_string());
+    let decide = named.own.map(|own| (own::KEY.to_owned(), own.name.to_owned()));
+    let set = named.set.iter().map(|(switch, _)| switch.name().to_owned());
     KernelRecord {
         base: named.base.name.to_owned(),
-        set: named.set.iter().map(|(switch, _)| switch.name().to_owned()).collect(),
-        switches: Switch::all().map(value).collect(),
+        set: set.chain(decide.iter().map(|(key, _)| key.clone())).collect(),
+        switches: Switch::all().map(value).chain(decide.clone()).collect(),
     }
 }
 
@@ -109,7 +112,7 @@ impl Simulation<'_> {
             allocator.release(range)?;
         }
         allocator.retune();
-        let vm = Vm::new(allocator, &kernel, self.config(&kernel), Tally::new());
+        let vm = Vm::new(allocator, &kernel, self.config(&kernel), Observed::new(self.kernel.own));
         let disk = Disk::new(machine.disk);
         let mut world = World::new(vm, YEAR_2018, disk, &machine.cpu_nodes, self.seed);
         world.scale = machine.scale;
@@ -133,7 +136,7 @@ impl Simulation<'_> {
     fn result(&self, world: &mut World<'_>, outcome: Outcome) -> Result<Run, Error> {
         let history = world.finish_history();
         let vm = &world.vm;
-        let mut run = Run::from_tally(&vm.observer);
+        let mut run = Run::from_tally(&vm.observer.tally);
         run.history = history;
         self.kernel.label.clone_into(&mut run.policy);
         run.kernel = Some(record(self.kernel));
@@ -180,6 +183,9 @@ impl Simulation<'_> {
                 run.notes.push(note.into());
             }
         }
+        if let Some(refused) = vm.observer.refusals() {
+            run.notes.push(refused.into());
+        }
         run.notes.extend(outcome.notes.into_iter().map(Note::Words));
         run.set_blocks(census(vm));
         Ok(run)
@@ -187,7 +193,7 @@ impl Simulation<'_> {
 }
 
 /// Counts the pageblocks by type, and those that hold pages of another type.
-fn census(vm: &Vm<'_, Tally>) -> BlockCensus {
+fn census(vm: &Vm<'_, Observed>) -> BlockCensus {
     let summaries = vm.allocator().zones().iter().flat_map(|zone| {
         let size = zone.geometry().pageblock_pages();
         zone.pageblocks().map(move |(start, migratetype, _)| {

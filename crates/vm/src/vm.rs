@@ -2,6 +2,7 @@
 
 use pageblock::alloc::Allocator;
 use pageblock::alloc_flags::AllocFlags;
+use pageblock::decide::Decide;
 use pageblock::event::{Event, NodeReclaim, Observer};
 use pageblock::frame::{Order, Pfn};
 use pageblock::ids::{CpuId, NodeId};
@@ -77,6 +78,10 @@ impl<O: Observer> Observer for Hook<'_, O> {
     }
     fn wake_kswapd(&mut self, node: NodeId, zone: ZoneKind, order: Order) {
         self.nodes.wake_for_boost(node.0, zone, order);
+    }
+    #[inline(always)]
+    fn decider(&mut self) -> Option<impl Decide> {
+        self.observer.decider()
     }
 }
 

@@ -4,6 +4,8 @@
 
 #[path = "../../tests/it/driver.rs"]
 mod driver;
+#[path = "../../tests/it/hostile.rs"]
+mod hostile;
 
 libfuzzer_sys::fuzz_target!(|data: &[u8]| {
     driver::drive(data);

@@ -93,7 +93,10 @@ impl<'m, Z: Access<'m>> Local<'_, 'm, Z> {
         let policy = &self.machine.policy;
         let flags = self.cache_flags(at);
         let CpuZone { map, cache, .. } = &mut self.caches.zones[at.index()];
-        let n = cache.pages_to_drain_with(policy, order, flags);
+        let mut n = cache.pages_to_drain_with(policy, order, flags);
+        if let Some(mut decider) = observer.decider() {
+            n = cache.asked_drain(order, n, &mut decider);
+        }
         // With empty lists the block itself would be the first to be drained.
         let passes = n > 0 && cache.listed() == 0;
         if passes && cache.collects_alone(order) && cache.leave(map, i, order, mt) {

@@ -25,6 +25,7 @@
 
 use crate::api::alloc::Allocator;
 use crate::base::alloc_flags::AllocFlags;
+use crate::base::decide::Decide;
 use crate::base::error::AllocError;
 use crate::base::event::{Event, Extfrag, NodeReclaim, Observer};
 use crate::base::frame::{Order, Pfn};
@@ -81,6 +82,10 @@ impl<O: Observer> Observer for Counting<'_, O> {
     fn wake_kswapd(&mut self, node: NodeId, zone: ZoneKind, order: Order) {
         self.stats.kswapd_wakes += 1;
         self.observer.wake_kswapd(node, zone, order);
+    }
+
+    fn decider(&mut self) -> Option<impl Decide> {
+        self.observer.decider()
     }
 }
 

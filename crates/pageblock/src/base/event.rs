@@ -32,6 +32,7 @@
 //! assert_eq!(fallbacks.0, 1);
 //! ```
 
+use crate::base::decide::{Decide, Linux};
 use crate::base::frame::{Order, Pfn};
 use crate::base::ids::NodeId;
 use crate::base::layout::ZoneKind;
@@ -147,6 +148,12 @@ pub trait Observer {
     /// Wakes the kswapd of a node for one of its zones, whose watermark was boosted.
     #[inline(always)]
     fn wake_kswapd(&mut self, _node: NodeId, _zone: ZoneKind, _order: Order) {}
+
+    /// Returns who decides in Linux's place ([`decide`](crate::decide)); nobody by default.
+    #[inline(always)]
+    fn decider(&mut self) -> Option<impl Decide> {
+        None::<Linux>
+    }
 }
 
 impl Observer for () {
@@ -167,5 +174,9 @@ impl<T: Observer> Observer for &mut T {
     }
     fn wake_kswapd(&mut self, node: NodeId, zone: ZoneKind, order: Order) {
         (**self).wake_kswapd(node, zone, order);
+    }
+    #[inline(always)]
+    fn decider(&mut self) -> Option<impl Decide> {
+        (**self).decider()
     }
 }

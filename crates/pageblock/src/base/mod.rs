@@ -2,6 +2,7 @@
 //! errors.
 
 pub mod alloc_flags;
+pub mod decide;
 pub(crate) mod error;
 pub mod event;
 pub mod frame;

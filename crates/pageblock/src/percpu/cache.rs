@@ -28,7 +28,7 @@ use crate::base::ids::{CpuId, ListIndex};
 use crate::base::mobility::{MIGRATE_PCPTYPES, MIGRATETYPES, Migratetype};
 use crate::percpu::cache::rings::Rings;
 use crate::percpu::list::CpuList;
-use crate::percpu::tuning::KeepRule;
+use crate::percpu::tuning::{KeepRule, Refills};
 use crate::policy::{PcpOrders, PcpThpLists, Policy, Reserve};
 use crate::table::chain::Tag;
 use crate::table::map::{FrameState, Index, NIL, PageMap};
@@ -107,6 +107,7 @@ pub struct CpuCache<'m> {
     rings: Rings<'m>,
     /// Blocks of larger orders count as one block of this order towards [`high`](Self::high).
     weight_order: Order,
+    pub(super) refills: Refills,
 }
 
 const _: () = {
@@ -154,6 +155,7 @@ impl CpuCache<'_> {
             pgfree: 0,
             rings: Rings::default(),
             weight_order: ORDER_LIMIT,
+            refills: Refills::of(policy),
         }
     }
 
@@ -279,7 +281,10 @@ impl CpuCache<'_> {
             // any request may use.
             return None;
         }
-        let n = self.refill_count(zone.policy(), order, zone.below_high());
+        let mut n = self.refill_count(zone.policy(), order, zone.below_high());
+        if let Some(mut decider) = observer.decider() {
+            n = self.asked_refill(order, n, &mut decider);
+        }
         self.refill(zone, order, mt, n, flags, observer);
         self.pop(zone.map(), index, order)
     }

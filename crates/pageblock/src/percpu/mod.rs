@@ -1,5 +1,6 @@
 //! The data of one CPU: its caches, the lock-free snapshots of zones, and its fast paths.
 
+mod asked;
 pub mod cache;
 pub(crate) mod caches;
 mod check;

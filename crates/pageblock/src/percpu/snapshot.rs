@@ -18,7 +18,7 @@ use crate::table::map::PageMap;
 use crate::zone::Zone;
 use crate::zone::stat::ZoneStat;
 use crate::zone::tuning::Watermarks;
-use crate::zone::watermark::{Headroom, Shortage};
+use crate::zone::watermark::{Checks, Headroom, Shortage};
 
 /// The types whose free blocks count in watermark checks, in the order of [`Copies::orders`].
 const CHECKED: [Migratetype; 5] = [Unmovable, Movable, Reclaimable, HighAtomic, Cma];
@@ -30,7 +30,7 @@ pub(crate) struct ZoneSnapshot<'m> {
     pub(crate) kind: ZoneKind,
     /// The alloc flags of the fast path, if this zone is preferred: those that do not depend on the request.
     pub(crate) fast_flags: AllocFlags,
-    policy: Policy,
+    switches: Switches,
     max_order: Order,
     /// `served`, `refused` and `only_size` are up to date.
     current: AtomicBool,
@@ -45,6 +45,28 @@ pub(crate) struct ZoneSnapshot<'m> {
     /// never has one too many.
     refused: [AtomicU16; MAX_NR_ZONES],
     copies: Copies,
+}
+
+/// What the policy says of a zone's snapshot.
+struct Switches {
+    checks: Checks,
+    /// Draining does not depend on the zone (up to 5.13).
+    drains_alike: bool,
+    /// Zones are marked that are below their high watermark.
+    marks_low: bool,
+    /// Nodes are reclaimed from before others are used.
+    reclaims: bool,
+}
+
+impl Switches {
+    fn of(policy: &Policy) -> Self {
+        Self {
+            checks: Checks::of(policy),
+            drains_alike: policy.pcp_free == PcpFree::Batch,
+            marks_low: policy.below_high == BelowHigh::On,
+            reclaims: policy.zone_reclaim_mode != 0,
+        }
+    }
 }
 
 /// Copies of a zone's numbers, refreshed under its lock with each move of pages. They are not on the cache lines
@@ -91,7 +113,7 @@ impl<'m> ZoneSnapshot<'m> {
             node: zone.node(),
             kind: zone.kind(),
             fast_flags,
-            policy: *zone.policy(),
+            switches: Switches::of(zone.policy()),
             current: AtomicBool::new(false),
             only_size: AtomicBool::new(false),
             max_order: zone.geometry().max_order,
@@ -176,9 +198,8 @@ impl<'m> ZoneSnapshot<'m> {
             store_orders(&self.served[at], headroom.orders_above(reserve));
             store_orders(&self.refused[at], shortage.orders_refused(reserve) & existing);
         }
-        // Up to 5.13 draining does not depend on the zone.
-        let only_size = self.policy.pcp_free == PcpFree::Batch
-            || (!zone.reclaim_active() && !zone.below_high());
+        let only_size =
+            self.switches.drains_alike || (!zone.reclaim_active() && !zone.below_high());
         if self.only_size.load(Relaxed) != only_size || !self.is_current() {
             self.only_size.store(only_size, Relaxed);
             self.current.store(true, Relaxed);
@@ -188,8 +209,7 @@ impl<'m> ZoneSnapshot<'m> {
     /// Returns whether a walk that fails the zone's low watermark leaves no trace: it neither marks the zone as
     /// below its high watermark nor reclaims from the node.
     fn refuses_silently(&self, zone: &Zone<'_>) -> bool {
-        self.policy.zone_reclaim_mode == 0
-            && (self.policy.below_high == BelowHigh::Off || zone.below_high())
+        !self.switches.reclaims && (!self.switches.marks_low || zone.below_high())
     }
 
     /// Computes the masks after pages of the zone were moved, if they may have changed.
@@ -222,7 +242,7 @@ impl<'m> ZoneSnapshot<'m> {
         for (copy, mt) in copies.orders.iter().zip(CHECKED) {
             copy.store(zone.orders(mt), Relaxed);
         }
-        if self.policy.wmark_check == WmarkCheck::HalvePerOrder {
+        if self.switches.checks.check == WmarkCheck::HalvePerOrder {
             for (order, copy) in (0..=ORDER_LIMIT).zip(&copies.nr_free) {
                 store(copy, ZoneStat::nr_free(zone, order));
             }
@@ -249,8 +269,8 @@ impl<'m> ZoneSnapshot<'m> {
 }
 
 impl ZoneStat for ZoneSnapshot<'_> {
-    fn policy(&self) -> &Policy {
-        &self.policy
+    fn checks(&self) -> Checks {
+        self.switches.checks
     }
     fn free_pages(&self) -> u64 {
         load(&self.copies.free_pages)

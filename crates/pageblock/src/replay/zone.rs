@@ -245,7 +245,7 @@ impl Zone<'_> {
     /// ([`FallbackSearch::failed_claims`](crate::fallback::FallbackSearch::failed_claims)).
     pub fn impose_failed_claims(&mut self, start: Migratetype, claims: u32) {
         for _ in 0..claims {
-            self.boost_watermark(start, crate::base::alloc_flags::AllocFlags::KSWAPD);
+            self.boost_watermark(start, crate::base::alloc_flags::AllocFlags::KSWAPD, &mut ());
         }
     }
 
@@ -292,7 +292,7 @@ impl Zone<'_> {
         if fallback.outcome == Outcome::Single && strict {
             return Ok(());
         }
-        self.refile(i, start, fallback, kswapd);
+        self.refile(i, start, fallback, kswapd, &mut ());
         Ok(())
     }
 }

@@ -212,9 +212,4 @@ impl FreeArea {
     }
 }
 
-/// End of a free list.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum End {
-    Head,
-    Tail,
-}
+pub(crate) use crate::base::decide::End;

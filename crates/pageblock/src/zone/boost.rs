@@ -14,9 +14,14 @@ impl Zone<'_> {
     }
 
     /// Raises the watermarks after a fallback below the pageblock order (`boost_watermark`).
-    pub(crate) fn boost_watermark(&mut self, start: Migratetype, flags: AllocFlags) {
+    pub(crate) fn boost_watermark(
+        &mut self,
+        start: Migratetype,
+        flags: AllocFlags,
+        observer: &mut impl Observer,
+    ) {
         use crate::policy::Boost;
-        let boost = tuning::boost_watermark(
+        let mut boost = tuning::boost_watermark(
             &self.policy,
             start,
             self.watermarks.high,
@@ -24,6 +29,9 @@ impl Zone<'_> {
             self.managed,
             self.geometry.pageblock_order,
         );
+        if let Some(mut decider) = observer.decider() {
+            boost = self.asked_boost(start, boost, &mut decider);
+        }
         if let Some(boost) = boost {
             debug_assert!(boost >= self.boost, "a fallback lowers the boost");
             self.boost = boost;

@@ -18,7 +18,20 @@ impl Zone<'_> {
         if self.is_packed() {
             return self.take_run(order, list, 1).map(|(i, _)| i);
         }
-        let (i, found) = self.unlink_smallest(order, list)?;
+        let (i, found) = self.probe_smallest(order, list)?;
+        Some(self.take_block(i, found, order, list))
+    }
+
+    /// Takes a free block of order `found` from its list, and splits it. Returns its lower part.
+    #[inline(always)]
+    pub(super) fn take_block(
+        &mut self,
+        i: Index,
+        found: Order,
+        order: Order,
+        list: Migratetype,
+    ) -> Index {
+        self.unlink(i, found, list);
         if self.is_whole_block(found) {
             self.account_pages(Count::Out, pages(found), list, Size::Whole);
             self.expand(i, order, found, list);
@@ -34,19 +47,22 @@ impl Zone<'_> {
             None,
             "a block that was taken is still free"
         );
-        Some(i)
+        i
     }
 
-    /// Removes the block that serves from its list, but not its pages from the counters. Returns its order too.
+    /// Returns the block that serves, and its order: the first of the smallest.
     #[inline]
-    fn unlink_smallest(&mut self, order: Order, list: Migratetype) -> Option<(Index, Order)> {
+    pub(super) fn probe_smallest(
+        &mut self,
+        order: Order,
+        list: Migratetype,
+    ) -> Option<(Index, Order)> {
         let Some(found) = self.area.smallest(order, list) else {
             self.counters.list_probes += u64::from(self.geometry.max_order + 1 - order);
             return None;
         };
         self.counters.list_probes += u64::from(found + 1 - order);
         let i = self.area.list(found, list).head()?;
-        self.unlink(i, found, list);
         Some((i, found))
     }
 
@@ -251,7 +267,12 @@ impl Zone<'_> {
         }
         debug_assert!(i % (1 << order) == 0, "a merged block is not aligned");
         debug_assert!(order <= self.geometry.max_order, "merged past the largest order");
-        let end = end.unwrap_or_else(|| self.end_for::<PACKED>(i, order));
+        let mut end = end.unwrap_or_else(|| self.end_for::<PACKED>(i, order));
+        if !PACKED {
+            if let Some(mut decider) = observer.decider() {
+                end = self.asked_end((i, order, mt), end, &mut decider);
+            }
+        }
         self.link(i, order, mt, end);
         if self.is_whole_block(order) {
             self.account_pages(Count::Out, counted, mt, Size::Part);

@@ -48,7 +48,7 @@ impl Zone<'_> {
                 Some((page, start))
             }
             ClaimRule::CompatibleCounts => {
-                self.refile(i, start, fallback, flags);
+                self.refile(i, start, fallback, flags, observer);
                 let owned = self.map.block_type(i) == start;
                 observer.event(event(self, i, fallback.from, owned));
                 let page = self.rmqueue_smallest(order, start)?;
@@ -119,12 +119,13 @@ impl Zone<'_> {
         start: Migratetype,
         fallback: Fallback,
         flags: AllocFlags,
+        observer: &mut impl Observer,
     ) {
         let Fallback { order, from, outcome, .. } = fallback;
         if outcome == Outcome::ClaimWhole {
             self.set_block_types(i, order, start);
         } else if self.map.block_type(i) != HighAtomic {
-            self.boost_watermark(start, flags);
+            self.boost_watermark(start, flags, observer);
         }
         match outcome {
             Outcome::ClaimWhole | Outcome::Single => self.move_to_list(i, order, from, start),
@@ -163,7 +164,7 @@ impl Zone<'_> {
                 Some(i)
             }
             Outcome::Claim => {
-                self.boost_watermark(start, flags);
+                self.boost_watermark(start, flags, observer);
                 self.retype_block(i, start);
                 debug_assert_eq!(
                     self.map.block_type(i),
@@ -176,7 +177,7 @@ impl Zone<'_> {
             }
             Outcome::Refile | Outcome::Single => {
                 if !steals && self.map.block_type(i) != HighAtomic {
-                    self.boost_watermark(start, flags);
+                    self.boost_watermark(start, flags, observer);
                 }
                 self.remove(i, found, from);
                 self.expand(i, order, found, from);

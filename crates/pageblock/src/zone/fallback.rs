@@ -9,38 +9,14 @@
 use core::ops::Range;
 
 use crate::base::alloc_flags::AllocFlags;
-use crate::base::frame::{Order, Pfn, pages};
+use crate::base::decide::{Decide, Linux, Want};
+pub use crate::base::decide::{Fallback, Outcome};
+use crate::base::frame::{Order, pages};
 use crate::base::mobility::Migratetype::{self, Cma, HighAtomic, Movable, Reclaimable, Unmovable};
 use crate::policy::{ClaimPred, ClaimRule, CmaUse, FallbackPick};
 use crate::table::map::{FrameState, Index};
 use crate::zone::Zone;
 use crate::zone::packing::Prefer;
-
-/// What becomes of the pageblock of a block that a fallback takes.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Outcome {
-    /// The block is at least a pageblock: all of it gets the requested type.
-    ClaimWhole,
-    /// The pageblock gets the requested type, and its free pages move to that type's lists.
-    Claim,
-    /// The free pages move, but the pageblock keeps its type (up to 6.9).
-    Refile,
-    /// Only the block itself is used.
-    Single,
-}
-
-/// A block of another type that serves a request.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Fallback {
-    /// The block's first frame.
-    pub pfn: Pfn,
-    /// The block's order.
-    pub order: Order,
-    /// The type of the block's list.
-    pub from: Migratetype,
-    /// What becomes of the block's pageblock.
-    pub outcome: Outcome,
-}
 
 /// The result of a search for a fallback.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -72,12 +48,12 @@ pub enum Mode {
 
 /// The content of a pageblock, in pages.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-struct BlockCount {
-    free: u64,
+pub(super) struct BlockCount {
+    pub(super) free: u64,
     /// Allocated and movable.
-    movable: u64,
+    pub(super) movable: u64,
     /// Pages that Linux reads to count them: one per free block, and every other page.
-    looks: u32,
+    pub(super) looks: u32,
 }
 
 /// The least order that leaves the choice to `claim_pred`.
@@ -88,7 +64,7 @@ pub(super) type Candidate = (Index, Order, Migratetype);
 impl Zone<'_> {
     /// Returns the types that a request of a type falls back to, in order (`fallbacks`;
     /// docs/linux/fallback.md#candidate-types).
-    fn fallback_types(&self, start: Migratetype) -> &'static [Migratetype] {
+    pub(super) fn fallback_types(&self, start: Migratetype) -> &'static [Migratetype] {
         match start {
             Unmovable => &[Reclaimable, Movable],
             Reclaimable => &[Unmovable, Movable],
@@ -165,7 +141,7 @@ impl Zone<'_> {
     }
 
     /// Returns the smallest order of a block that may be taken from another type.
-    fn min_fallback_order(&self, order: Order, flags: AllocFlags) -> Order {
+    pub(super) fn min_fallback_order(&self, order: Order, flags: AllocFlags) -> Order {
         if flags.has(AllocFlags::NOFRAGMENT) {
             order.max(self.geometry.pageblock_order)
         } else {
@@ -182,6 +158,19 @@ impl Zone<'_> {
         flags: AllocFlags,
         mode: Mode,
     ) -> FallbackSearch {
+        self.find_fallback_by(order, start, flags, mode, &mut Linux)
+    }
+
+    /// [`find_fallback`](Self::find_fallback), which asks what becomes of pageblocks.
+    #[inline(always)]
+    pub(super) fn find_fallback_by(
+        &self,
+        order: Order,
+        start: Migratetype,
+        flags: AllocFlags,
+        mode: Mode,
+        decider: &mut impl Decide,
+    ) -> FallbackSearch {
         let mut search = FallbackSearch::default();
         if order > self.geometry.max_order {
             return search;
@@ -190,7 +179,11 @@ impl Zone<'_> {
         let probes = &mut search.probes;
         let candidate = match self.policy.fallback_pick {
             FallbackPick::ClaimThenSteal => {
-                return self.find_claim_then_steal(order, start, flags, mode);
+                return self.find_claim_then_steal(
+                    Want { order, kind: start, flags },
+                    mode,
+                    decider,
+                );
             }
             FallbackPick::Largest => self.largest(min, start, probes),
             FallbackPick::Smallest => self.smallest_fallback(min, start, probes),
@@ -213,7 +206,8 @@ impl Zone<'_> {
             }
         };
         search.found = candidate.map(|found| {
-            let (fallback, looks) = self.counted_outcome(found, start);
+            let want = Want { order, kind: start, flags };
+            let (fallback, looks) = self.counted_outcome(found, want, decider);
             search.looks = looks;
             fallback
         });
@@ -226,11 +220,11 @@ impl Zone<'_> {
 
     fn find_claim_then_steal(
         &self,
-        order: Order,
-        start: Migratetype,
-        flags: AllocFlags,
+        want: Want,
         mode: Mode,
+        decider: &mut impl Decide,
     ) -> FallbackSearch {
+        let Want { order, kind: start, flags } = want;
         let mut search = FallbackSearch::default();
         if mode <= Mode::Claim {
             for at in (self.min_fallback_order(order, flags)..=self.geometry.max_order).rev() {
@@ -241,7 +235,7 @@ impl Zone<'_> {
                 let Some(found) = self.candidate_at(at, start, &mut search.probes) else {
                     continue;
                 };
-                let (fallback, looks) = self.counted_outcome(found, start);
+                let (fallback, looks) = self.counted_outcome(found, want, decider);
                 search.looks += looks;
                 if matches!(fallback.outcome, Outcome::Claim | Outcome::ClaimWhole) {
                     search.found = Some(fallback);
@@ -279,17 +273,30 @@ impl Zone<'_> {
     /// Decides what becomes of a candidate's pageblock.
     #[cfg(feature = "replay")]
     pub(crate) fn outcome(&self, candidate: Candidate, start: Migratetype) -> Fallback {
-        self.counted_outcome(candidate, start).0
+        let want = Want { order: 0, kind: start, flags: AllocFlags(0) };
+        self.counted_outcome(candidate, want, &mut Linux).0
     }
 
     /// Decides what becomes of a candidate's pageblock, and returns the number of pages read for that.
-    fn counted_outcome(&self, (i, order, from): Candidate, start: Migratetype) -> (Fallback, u32) {
+    fn counted_outcome(
+        &self,
+        (i, order, from): Candidate,
+        want: Want,
+        decider: &mut impl Decide,
+    ) -> (Fallback, u32) {
         let mut looks = 0;
-        let outcome = self.decide((i, order, from), start, &mut looks);
+        let outcome = self.decide((i, order, from), want, &mut looks, decider);
         (Fallback { pfn: self.map.pfn(i), order, from, outcome }, looks)
     }
 
-    fn decide(&self, (i, order, from): Candidate, start: Migratetype, looks: &mut u32) -> Outcome {
+    fn decide(
+        &self,
+        (i, order, from): Candidate,
+        want: Want,
+        looks: &mut u32,
+        decider: &mut impl Decide,
+    ) -> Outcome {
+        let start = want.kind;
         let counts_alike =
             matches!(self.policy.claim_rule, ClaimRule::CompatibleCounts | ClaimRule::TypesAgree);
         // CMA pageblocks keep their type, and from 4.12 so do those of the highatomic reserve.
@@ -317,21 +324,23 @@ impl Zone<'_> {
             _ => 0,
         };
         let share = u64::from(self.policy.claim_share) * self.geometry.pageblock_pages();
-        if 100 * (free + alike) >= share || self.mobility_off {
-            // From 6.10 the pages are counted first, and moved in a second pass.
-            if self.policy.claim_rule == ClaimRule::TypesAgree {
-                *looks += looked;
-            }
-            Outcome::Claim
-        } else if self.policy.claim_rule == ClaimRule::TypesAgree {
-            Outcome::Single
-        } else {
-            Outcome::Refile
+        let strict = self.policy.claim_rule == ClaimRule::TypesAgree;
+        let linux = match 100 * (free + alike) >= share || self.mobility_off {
+            true => Outcome::Claim,
+            false if strict => Outcome::Single,
+            false => Outcome::Refile,
+        };
+        let holds = self.holds(i, free, movable);
+        let outcome = self.asked_outcome(want, (i, order, from), holds, linux, decider);
+        // From 6.10 the pages are counted first, and moved in a second pass.
+        if strict && outcome == Outcome::Claim {
+            *looks += looked;
         }
+        outcome
     }
 
     /// Counts the pages of a [movable range](Self::movable_range) by use.
-    fn count_block(&self, range: Range<Index>) -> BlockCount {
+    pub(super) fn count_block(&self, range: Range<Index>) -> BlockCount {
         let (mut free, mut movable, mut looks) = (0, 0, 0);
         let Range { start: mut at, end } = range;
         while at < end {

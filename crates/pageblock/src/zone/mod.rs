@@ -24,6 +24,7 @@
 //! assert_eq!(zone.free_list(10, Migratetype::Movable).count(), 31);
 //! ```
 
+mod asked;
 mod bitmaps;
 mod boost;
 mod buddy;

@@ -3,6 +3,7 @@
 //! Source: `__rmqueue`, `rmqueue_buddy` (mm/page_alloc.c).
 
 use crate::base::alloc_flags::AllocFlags;
+use crate::base::decide::Want;
 use crate::base::event::Observer;
 use crate::base::frame::Order;
 use crate::base::mobility::Migratetype::{self, Cma, HighAtomic};
@@ -71,7 +72,7 @@ impl Zone<'_> {
         }
         // A bulk operation that fell back does not probe the empty list again (6.15 and later).
         if *mode == Mode::Normal {
-            if let Some(page) = self.rmqueue_from(order, start, start, observer) {
+            if let Some(page) = self.rmqueue_own(order, start, flags, observer) {
                 return Some(page);
             }
         }
@@ -82,12 +83,17 @@ impl Zone<'_> {
                 return Some(page);
             }
         }
-        let search = self.find_fallback(order, start, flags, *mode);
+        let search = match observer.decider() {
+            Some(mut decider) => {
+                self.asked_fallback(Want { order, kind: start, flags }, *mode, &mut decider)
+            }
+            None => self.find_fallback(order, start, flags, *mode),
+        };
         self.counters.list_probes += u64::from(search.probes);
         self.block_looks += u64::from(search.looks);
         // Each failed claim boosts, before the block that was found is taken.
         for _ in 0..search.failed_claims {
-            self.boost_watermark(start, flags);
+            self.boost_watermark(start, flags, observer);
         }
         if let Some(fallback) = search.found {
             let steal = fallback.outcome == Outcome::Single;
@@ -113,8 +119,9 @@ impl Zone<'_> {
         observer: &mut impl Observer,
     ) -> Option<(Index, u32)> {
         let modes = self.policy.fallback_pick == FallbackPick::ClaimThenSteal;
-        // With CMA pages each call compares CMA with other free memory again.
-        if (modes && mode != Mode::Normal) || self.free_pages_of(Cma) > 0 {
+        // With CMA pages each call compares CMA with other free memory again; a decider names each block.
+        let asks = !self.is_packed() && observer.decider().is_some();
+        if asks || (modes && mode != Mode::Normal) || self.free_pages_of(Cma) > 0 {
             return None;
         }
         let (i, taken) = self.take_run(order, start, n)?;

@@ -3,15 +3,15 @@
 use crate::base::frame::Order;
 use crate::base::layout::ZoneKind;
 use crate::base::mobility::Migratetype;
-use crate::policy::Policy;
 use crate::zone::Zone;
 use crate::zone::tuning::Watermarks;
+use crate::zone::watermark::Checks;
 
 /// The numbers of a zone for decisions without its lock. The owner of all zones reads them in place, CPUs that
 /// share zones read them from the lock-free snapshot.
 pub(crate) trait ZoneStat {
-    /// Returns the policy.
-    fn policy(&self) -> &Policy;
+    /// Returns the switches of watermark checks.
+    fn checks(&self) -> Checks;
     /// See [`Zone::free_pages`].
     fn free_pages(&self) -> u64;
     /// See [`Zone::free_pages_of`]; only for CMA and highatomic.
@@ -43,8 +43,8 @@ pub(crate) trait ZoneStat {
 
 impl ZoneStat for Zone<'_> {
     #[inline(always)]
-    fn policy(&self) -> &Policy {
-        &self.policy
+    fn checks(&self) -> Checks {
+        Checks::of(&self.policy)
     }
     #[inline(always)]
     fn free_pages(&self) -> u64 {

@@ -165,12 +165,12 @@ fn watermark_ok(
     }
     let free = signed(free_pages) - signed(pages(order)) + 1;
     let usable = free - signed(unusable_free(zone, flags));
-    let min = reduced_mark(zone.policy().wmark_check, signed(mark), flags);
+    let min = reduced_mark(zone.checks().check, signed(mark), flags);
     let reserve = signed(zone.lowmem_reserve(highest));
     if usable <= min + reserve {
         return false;
     }
-    match zone.policy().wmark_check {
+    match zone.checks().check {
         WmarkCheck::HalvePerOrder => {
             enough_above_each_order(order, free, min, |order| zone.nr_free(order))
         }
@@ -211,7 +211,7 @@ pub fn reduced_mark(check: WmarkCheck, mark: i64, flags: AllocFlags) -> i64 {
 /// Returns the free pages that this request may not use (`__zone_watermark_unusable_free`).
 #[inline]
 fn unusable_free(zone: &impl ZoneStat, flags: AllocFlags) -> u64 {
-    let check = zone.policy().wmark_check;
+    let check = zone.checks().check;
     let highatomic = match check {
         _ if counts_highatomic(check, flags) => 0,
         WmarkCheck::FreeHighatomic => zone.free_pages_of(HighAtomic),
@@ -260,7 +260,7 @@ fn has_block_for(zone: &impl ZoneStat, order: Order, flags: AllocFlags) -> bool 
     {
         return true;
     }
-    finds_highatomic(zone.policy().wmark_check, flags) && any_from(zone, order, &[HighAtomic])
+    finds_highatomic(zone.checks().check, flags) && any_from(zone, order, &[HighAtomic])
 }
 
 /// Tells whether a block of the highatomic reserve counts for an attempt of an order above 0 (from 4.4).
@@ -300,8 +300,8 @@ pub(crate) fn watermark_fast(
     flags: AllocFlags,
     gfp: Gfp,
 ) -> bool {
-    if order == 0 && zone.policy().wmark_fast != WmarkFast::Off {
-        let unusable = match zone.policy().wmark_fast {
+    if order == 0 && zone.checks().fast != WmarkFast::Off {
+        let unusable = match zone.checks().fast {
             WmarkFast::Cma if flags.has(AllocFlags::CMA) => 0,
             WmarkFast::Cma => zone.free_pages_of(Cma),
             _ => unusable_free(zone, flags),
@@ -329,20 +329,36 @@ fn watermark_in_full(
         return true;
     }
     zone.boost() > 0
-        && forgives_boost(zone.policy(), order, flags, gfp)
+        && forgives_boost(zone.checks(), order, flags, gfp)
         && watermark_ok(zone, zone.free_pages(), order, zone.watermarks().min, highest, flags)
+}
+
+/// The switches of a watermark check.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Checks {
+    pub(crate) check: WmarkCheck,
+    pub(crate) fast: WmarkFast,
+}
+
+impl Checks {
+    /// Returns those of a policy.
+    #[inline(always)]
+    #[must_use]
+    pub const fn of(policy: &Policy) -> Self {
+        Self { check: policy.wmark_check, fast: policy.wmark_fast }
+    }
 }
 
 /// Tells whether an attempt that fails is made once more without the boost.
 #[must_use]
-pub fn forgives_boost(policy: &Policy, order: Order, flags: AllocFlags, gfp: Gfp) -> bool {
-    let urgent = match policy.wmark_check {
+pub fn forgives_boost(checks: Checks, order: Order, flags: AllocFlags, gfp: Gfp) -> bool {
+    let urgent = match checks.check {
         WmarkCheck::HalvePerOrder | WmarkCheck::ListExists => gfp.has(Gfp::ATOMIC),
         WmarkCheck::FlagsCombine | WmarkCheck::FreeHighatomic => flags.has(AllocFlags::MIN_RESERVE),
     };
     // The attempt's own watermark counts, even where `mark` is the high one that is tested
     // before it.
-    policy.wmark_fast == WmarkFast::Unusable
+    checks.fast == WmarkFast::Unusable
         && order == 0
         && flags.selected_watermark() == Watermark::Min
         && urgent

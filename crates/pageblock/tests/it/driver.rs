@@ -17,6 +17,8 @@ use pageblock::setup::Setup;
 use pageblock::sharing::{DrainRequest, Shared};
 use pageblock::zone::{FrameError, Geometry};
 
+use crate::hostile::Hostile;
+
 pageblock::locks! {
     /// The locks of zones.
     struct ParkingLot = parking_lot::Mutex<T>, parking_lot::MutexGuard<'a, T>;
@@ -50,6 +52,7 @@ struct Shadow {
     used: BTreeMap<u64, Order>,
     gone: Vec<FrameRange>,
     asked: Vec<DrainRequest>,
+    hostile: Hostile,
 }
 
 impl Shadow {
@@ -91,7 +94,7 @@ impl Shadow {
     }
 }
 
-/// Runs the calls that `data` says; returns their number.
+/// Runs the calls that `data` says, half of all data beside a policy that answers at random; returns their number.
 pub(crate) fn drive(data: &[u8]) -> u64 {
     let mut bytes = Bytes(data);
     let (preset, packed) = (usize::from(bytes.next()), bytes.next() % 2 == 1);
@@ -100,9 +103,12 @@ pub(crate) fn drive(data: &[u8]) -> u64 {
     if packed {
         policy.placement = Placement::Packed;
     }
+    let hostile = bytes.next();
+    let random = if hostile % 2 == 1 { u64::from(hostile) << 32 | 0x2545_f491 } else { 0 };
     let mut calls = 0;
     with_shared(policy, |shared| {
-        let mut shadow = Shadow::default();
+        let hostile = Hostile { random, ..Hostile::default() };
+        let mut shadow = Shadow { hostile, ..Shadow::default() };
         let mut cpus: Vec<_> = (0..CPUS).map(|cpu| shared.cpu(CpuId(cpu)).ok()).collect();
         while !bytes.0.is_empty() {
             step(shared, &mut cpus, &mut shadow, &mut bytes);
@@ -114,7 +120,7 @@ pub(crate) fn drive(data: &[u8]) -> u64 {
         let mut last = None;
         let cpu = cpu.unwrap_or_else(|| last.insert(shared.cpu(CpuId(0)).unwrap()));
         for (pfn, order) in std::mem::take(&mut shadow.used) {
-            cpu.free(Pfn(pfn), order, &mut ()).unwrap();
+            cpu.free(Pfn(pfn), order, &mut shadow.hostile).unwrap();
             calls += 1;
         }
     });
@@ -169,7 +175,7 @@ fn step<'s, 'm>(
                 Gfp::MOVABLE | Gfp::RECLAIMABLE,
             ];
             let gfp = gfps[usize::from(gfp) % gfps.len()];
-            match cpu.alloc(&Request::new(order, gfp), &mut ()) {
+            match cpu.alloc(&Request::new(order, gfp), &mut shadow.hostile) {
                 Ok(pfn) => shadow.take(pfn, order),
                 Err(AllocError::OrderTooLarge(8)) => assert_eq!(order, 8),
                 Err(AllocError::ConflictingMobility(_)) => assert_eq!(gfp.migratetype(), None),
@@ -178,9 +184,9 @@ fn step<'s, 'm>(
         }
         7..=11 => {
             let (pfn, order) = shadow.pick(bytes);
-            assert_eq!(cpu.free(pfn, order, &mut ()), shadow.free(pfn, order));
+            assert_eq!(cpu.free(pfn, order, &mut shadow.hostile), shadow.free(pfn, order));
         }
-        12 => cpu.vmstat_tick(&mut ()),
+        12 => cpu.vmstat_tick(&mut shadow.hostile),
         13 => shadow.asked.extend(shared.request_drain(CpuId(at))),
         14 => {
             cpus[at] = None;
@@ -214,7 +220,7 @@ impl Migrate for Mover<'_, '_, '_> {
     }
 
     fn wait_for(&mut self, cpu: CpuId) -> bool {
-        self.cpus[cpu.index()].as_mut().unwrap().attend(&mut ());
+        self.cpus[cpu.index()].as_mut().unwrap().attend(&mut self.shadow.hostile);
         true
     }
 }

@@ -6,6 +6,7 @@ mod embedders;
 mod emptying;
 mod fast_path;
 mod folders;
+mod hostile;
 mod hotplug;
 mod imposed;
 mod invariants;

@@ -8,6 +8,7 @@ use pageblock_vm::Vm;
 use pageblock_vm::page::Owner;
 
 use super::MICROSECOND;
+use super::observed::Observed;
 use super::sched::TaskId;
 use super::world::World;
 
@@ -25,7 +26,7 @@ pub(crate) struct HistoryWatch {
 }
 
 /// Returns the migratetype of a request for a page of this owner.
-pub(crate) fn content_type(vm: &Vm<'_, Tally>, pfn: Pfn) -> Migratetype {
+pub(crate) fn content_type(vm: &Vm<'_, Observed>, pfn: Pfn) -> Migratetype {
     let page = vm.pages().get(pfn);
     match page.kind() {
         Owner::Anon | Owner::File | Owner::Compaction => Migratetype::Movable,
@@ -57,7 +58,7 @@ impl World<'_> {
                 history.tallied.add(name, count);
             }
         }
-        self.vm.observer = tally;
+        self.vm.observer.tally = tally;
     }
 
     /// Takes a sample if one is due: at equal shares of the run, so that runs of one workload have the same

@@ -15,6 +15,7 @@ pub mod huge;
 pub mod livelock;
 pub mod machine_file;
 pub mod machine_proc;
+pub mod observed;
 mod pages;
 pub mod process;
 pub mod progress;

@@ -3,9 +3,9 @@
 use pageblock::ids::NodeId;
 use std::collections::BTreeMap;
 
+use pageblock_measure::Counters;
 use pageblock_measure::value::ended::Ended;
 use pageblock_measure::value::mismatch::TypeMismatch;
-use pageblock_measure::{Counters, Tally};
 use pageblock_vm::Vm;
 use pageblock_vm::writeback::Run;
 use rand_pcg::Pcg64Mcg;
@@ -17,6 +17,7 @@ use super::disk::Disk;
 use super::history::HistoryWatch;
 use super::livelock::LivelockWatch;
 use super::machine_file::Scale;
+use super::observed::Observed;
 use super::progress::PhaseProgress;
 use super::sched::{Sched, TaskId};
 
@@ -40,7 +41,7 @@ pub(crate) enum Pause {
 /// The shared state of a simulation.
 pub struct World<'m> {
     /// Memory management.
-    pub vm: Vm<'m, Tally>,
+    pub vm: Vm<'m, Observed>,
     /// What operations cost.
     pub costs: Costs,
     /// The disk.
@@ -159,7 +160,7 @@ impl Random {
 
 impl<'m> World<'m> {
     pub(crate) fn new(
-        vm: Vm<'m, Tally>,
+        vm: Vm<'m, Observed>,
         costs: Costs,
         disk: Disk,
         cpu_nodes: &[NodeId],

@@ -1,0 +1,226 @@
+//! A policy that answers at random: half of its answers are possible, and no other harms the allocator.
+
+use std::cell::RefCell;
+
+use pageblock::decide::{
+    Block, CpuLists, Decide, Decision, End, Fallback, Outcome, Pageblock, View, Want,
+};
+use pageblock::event::{Event, Observer};
+use pageblock::frame::{Order, Pfn};
+use pageblock::mobility::Migratetype;
+
+/// Answers at random, and counts what was refused.
+#[derive(Default)]
+pub(crate) struct Hostile {
+    /// 0 asks nothing.
+    pub(crate) random: u64,
+    /// How often it was asked, and how often its answer was refused.
+    pub(crate) asked: [u64; 8],
+    pub(crate) refused: [u64; 8],
+}
+
+const OUTCOMES: [Outcome; 4] =
+    [Outcome::ClaimWhole, Outcome::Claim, Outcome::Refile, Outcome::Single];
+
+impl Hostile {
+    fn below(&mut self, below: u64) -> u64 {
+        self.random ^= self.random << 13;
+        self.random ^= self.random >> 7;
+        self.random ^= self.random << 17;
+        (self.random >> 32) % below
+    }
+
+    fn ask(&mut self, decision: Decision) -> u64 {
+        self.asked[decision as usize] += 1;
+        self.below(4)
+    }
+
+    /// Some free block, or none.
+    fn some_block(&mut self, zone: &dyn View) -> Option<Block> {
+        let order = self.below(u64::from(zone.max_order()) + 2) as Order;
+        let kinds = Migratetype::ALL;
+        let kind = kinds[self.below(kinds.len() as u64) as usize];
+        let most = self.below(4) as usize;
+        let random = RefCell::new(self.random | 1);
+        let pfn = zone.best((order, kind), most, |pfn| {
+            let mut random = random.borrow_mut();
+            *random = random.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(pfn.0);
+            (*random, zone.pageblock(pfn).map(|held| held.free), zone.free_in_pageblock(pfn))
+        })?;
+        assert!(zone.free_blocks(order, kind) > 0 && zone.kind_of(pfn).is_some());
+        Some(Block { pfn, order, kind })
+    }
+
+    fn number(&mut self, linux: u32) -> u32 {
+        match self.below(4) {
+            0 => linux,
+            1 => u32::MAX,
+            2 => 0,
+            _ => self.below(300) as u32,
+        }
+    }
+}
+
+impl Decide for Hostile {
+    fn serve(&mut self, zone: &dyn View, _: Want, linux: Block) -> Pfn {
+        match self.ask(Decision::Serve) {
+            0 => linux.pfn,
+            1 => Pfn(self.below(10_000)),
+            2 => Pfn(u64::MAX - self.below(2)),
+            _ => self.some_block(zone).map_or(Pfn(linux.pfn.0 + 1), |block| block.pfn),
+        }
+    }
+
+    fn fallback(&mut self, zone: &dyn View, _: Want, linux: Option<Fallback>) -> Option<Fallback> {
+        let outcome = OUTCOMES[self.below(4) as usize];
+        match self.ask(Decision::Fallback) {
+            0 => linux,
+            1 => linux.map(|found| Fallback { outcome, ..found }),
+            2 => None,
+            _ => {
+                let Block { pfn, order, kind } = self.some_block(zone)?;
+                Some(Fallback { pfn, order, from: kind, outcome })
+            }
+        }
+    }
+
+    fn claim(&mut self, _: Want, block: Block, holds: Pageblock, linux: Outcome) -> Outcome {
+        assert!(holds.free >= 1 << block.order, "the block itself is free: {holds:?}");
+        match self.ask(Decision::Claim) {
+            0 => linux,
+            _ => OUTCOMES[self.below(4) as usize],
+        }
+    }
+
+    fn boost(&mut self, zone: &dyn View, _: Migratetype, linux: u64) -> u64 {
+        let managed = zone.managed();
+        match self.ask(Decision::Boost) {
+            0 => linux,
+            1 => self.below(managed + 1),
+            2 => u64::MAX,
+            _ => self.below(zone.high_watermark() + 1),
+        }
+    }
+
+    fn freed_to(&mut self, zone: &dyn View, block: Block, linux: End) -> End {
+        assert!(zone.free_pages() <= zone.managed() && block.order <= zone.max_order());
+        match self.below(3) {
+            0 => linux,
+            1 => End::Head,
+            _ => End::Tail,
+        }
+    }
+
+    fn refill(&mut self, _: CpuLists, linux: u32) -> u32 {
+        self.ask(Decision::Refill);
+        self.number(linux)
+    }
+
+    fn drain(&mut self, lists: CpuLists, linux: u32) -> u32 {
+        assert!(lists.count <= 3 * lists.high.max(1000), "the lists grow: {lists:?}");
+        self.ask(Decision::Drain);
+        self.number(linux)
+    }
+
+    fn refused(&mut self, decision: Decision) {
+        self.refused[decision as usize] += 1;
+    }
+}
+
+impl Observer for Hostile {
+    fn event(&mut self, _: Event) {}
+
+    fn decider(&mut self) -> Option<impl Decide> {
+        (self.random != 0).then_some(self)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::mem::MaybeUninit;
+
+    use pageblock::alloc::Allocator;
+    use pageblock::frame::FrameRange;
+    use pageblock::ids::{CpuId, NodeId};
+    use pageblock::layout::{ZoneKind, ZoneSpec};
+    use pageblock::policy::{Placement, Policy};
+    use pageblock::preset::PRESETS;
+    use pageblock::request::{Gfp, Request};
+    use pageblock::setup::Setup;
+    use pageblock::zone::Geometry;
+
+    use super::*;
+
+    const FRAMES: u64 = 4096;
+
+    /// Fills memory with requests of all types and gives some of it back, again and again.
+    fn churn(policy: Policy, hostile: &mut Hostile) {
+        let span = FrameRange::new(0, FRAMES);
+        let zones = [ZoneSpec::full(NodeId(0), ZoneKind::Normal, span)];
+        let setup = Setup {
+            geometry: Geometry { pageblock_order: 6, max_order: 8, ..Geometry::default() },
+            ..Setup::new(policy, &zones, &[NodeId(0); 2])
+        };
+        let mut memory = vec![MaybeUninit::uninit(); setup.metadata_size().unwrap()];
+        let mut allocator = Allocator::new(&mut memory, &setup).unwrap();
+        allocator.reserve_cma(FrameRange::new(FRAMES - 256, FRAMES)).unwrap();
+        allocator.release(FrameRange::new(0, FRAMES - 256)).unwrap();
+        allocator.release(FrameRange::new(FRAMES - 256, FRAMES)).unwrap();
+        allocator.retune();
+        let gfps = [
+            Gfp::GFP_KERNEL,
+            Gfp::GFP_HIGHUSER_MOVABLE,
+            Gfp::GFP_ATOMIC,
+            Gfp::GFP_KERNEL | Gfp::RECLAIMABLE,
+        ];
+        let mut used = Vec::new();
+        for round in 0..6 {
+            let mut failed = 0;
+            while failed < 40 {
+                let gfp = gfps[hostile.below(4) as usize];
+                let order = hostile.below(12).saturating_sub(6) as Order;
+                let cpu = CpuId(hostile.below(2) as usize);
+                match allocator.alloc(cpu, &Request::new(order, gfp), hostile) {
+                    Ok(pfn) => used.push((pfn, order)),
+                    Err(_) => failed += 1,
+                }
+            }
+            allocator.check().unwrap();
+            let keep = if round == 5 { 0 } else { used.len() / 3 };
+            while used.len() > keep {
+                let (pfn, order) = used.swap_remove(hostile.below(used.len() as u64) as usize);
+                allocator.free(CpuId(0), pfn, order, hostile).unwrap();
+            }
+            allocator.check().unwrap();
+        }
+        allocator.drain_all(hostile);
+        allocator.check().unwrap();
+        assert_eq!(allocator.zones()[0].free_pages(), FRAMES, "every frame is free");
+    }
+
+    /// Of each kind of answer some are taken and some refused, under every kernel and both placements.
+    #[test]
+    fn no_answer_harms_the_allocator() {
+        let mut hostile = Hostile { random: 0x9e37_79b9_7f4a_7c15, ..Hostile::default() };
+        for preset in PRESETS {
+            churn(preset.policy, &mut hostile);
+            if preset.policy.allows_packed() {
+                let mut packed = preset.policy;
+                packed.placement = Placement::Packed;
+                churn(packed, &mut hostile);
+            }
+        }
+        for decision in [
+            Decision::Serve,
+            Decision::Fallback,
+            Decision::Claim,
+            Decision::Boost,
+            Decision::Refill,
+            Decision::Drain,
+        ] {
+            let at = decision as usize;
+            let (asked, refused) = (hostile.asked[at], hostile.refused[at]);
+            assert!(0 < refused && refused < asked, "{decision:?}: {refused} of {asked} refused");
+        }
+    }
+}

@@ -1,0 +1,122 @@
+//! What watches the allocator of a simulated machine: a tally of its events, and a policy of one's own, if the kernel
+//! names one.
+
+use core::fmt;
+use core::ops::{Deref, DerefMut};
+
+use pageblock::decide::{
+    Block, CpuLists, Decide, Decision, End, Fallback, Outcome, Pageblock, View, Want,
+};
+use pageblock::event::{Event, Observer};
+use pageblock::frame::Pfn;
+use pageblock::mobility::Migratetype;
+use pageblock_kernel::own::Own;
+use pageblock_measure::Tally;
+
+/// A tally, and who decides.
+#[derive(Debug)]
+pub struct Observed {
+    /// The events so far.
+    pub tally: Tally,
+    decider: Option<Decider>,
+}
+
+impl Observed {
+    /// Returns what watches a machine whose kernel names this policy.
+    #[must_use]
+    pub fn new(own: Option<Own>) -> Self {
+        let decider = own.map(|own| Decider { own, decide: (own.make)(), refused: 0 });
+        Self { tally: Tally::new(), decider }
+    }
+
+    /// Returns a sentence about answers that were refused; `None` if there are none.
+    #[must_use]
+    pub fn refusals(&self) -> Option<String> {
+        let Decider { own, refused, .. } = self.decider.as_ref()?;
+        let sentence = || {
+            format!(
+                "{}: {refused} answers were not possible; Linux's counted in their place.",
+                own.name
+            )
+        };
+        (*refused > 0).then(sentence)
+    }
+}
+
+impl Deref for Observed {
+    type Target = Tally;
+
+    fn deref(&self) -> &Tally {
+        &self.tally
+    }
+}
+
+impl DerefMut for Observed {
+    fn deref_mut(&mut self) -> &mut Tally {
+        &mut self.tally
+    }
+}
+
+impl Observer for Observed {
+    #[inline(always)]
+    fn event(&mut self, event: Event) {
+        self.tally.event(event);
+    }
+
+    fn decider(&mut self) -> Option<impl Decide> {
+        self.decider.as_mut()
+    }
+}
+
+/// A policy at work, and how many of its answers were refused.
+struct Decider {
+    own: Own,
+    decide: Box<dyn Decide>,
+    refused: u64,
+}
+
+impl fmt::Debug for Decider {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.own.fmt(f)
+    }
+}
+
+impl Decide for Decider {
+    fn serve(&mut self, zone: &dyn View, want: Want, linux: Block) -> Pfn {
+        self.decide.serve(zone, want, linux)
+    }
+
+    fn fallback(
+        &mut self,
+        zone: &dyn View,
+        want: Want,
+        linux: Option<Fallback>,
+    ) -> Option<Fallback> {
+        self.decide.fallback(zone, want, linux)
+    }
+
+    fn claim(&mut self, want: Want, block: Block, holds: Pageblock, linux: Outcome) -> Outcome {
+        self.decide.claim(want, block, holds, linux)
+    }
+
+    fn boost(&mut self, zone: &dyn View, kind: Migratetype, linux: u64) -> u64 {
+        self.decide.boost(zone, kind, linux)
+    }
+
+    fn freed_to(&mut self, zone: &dyn View, block: Block, linux: End) -> End {
+        self.decide.freed_to(zone, block, linux)
+    }
+
+    fn refill(&mut self, lists: CpuLists, linux: u32) -> u32 {
+        self.decide.refill(lists, linux)
+    }
+
+    fn drain(&mut self, lists: CpuLists, linux: u32) -> u32 {
+        self.decide.drain(lists, linux)
+    }
+
+    fn refused(&mut self, decision: Decision) {
+        self.refused += 1;
+        self.decide.refused(decision);
+    }
+}
