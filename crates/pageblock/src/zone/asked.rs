@@ -31,11 +31,11 @@ struct Steps {
 }
 
 impl<'z, 'm> Shown<'z, 'm> {
-    const fn new(zone: &'z Zone<'m>) -> Self {
+    fn new(zone: &'z Zone<'m>) -> Self {
         Self { zone, lists: Cell::new(0), looks: Cell::new(0) }
     }
 
-    const fn steps(&self) -> Steps {
+    fn steps(&self) -> Steps {
         Steps { lists: self.lists.get(), looks: self.looks.get() }
     }
 
