@@ -33,7 +33,7 @@
 //! ```
 
 use crate::base::decide::{Decide, Linux};
-use crate::base::frame::{Order, Pfn};
+use crate::base::frame::{FrameRange, Order, Pfn};
 use crate::base::ids::NodeId;
 use crate::base::layout::ZoneKind;
 use crate::base::mobility::Migratetype;
@@ -154,6 +154,12 @@ pub trait Observer {
     fn decider(&mut self) -> Option<impl Decide> {
         None::<Linux>
     }
+
+    /// Called when pageblocks become wholly free: their memory can be given back to whoever lent it (`madvise`, a
+    /// balloon) until a block of them is allocated again. A shared zone's lock is held. What moves between lists may be
+    /// reported again; blocks on CPU lists are not free.
+    #[inline(always)]
+    fn emptied(&mut self, _pageblocks: FrameRange) {}
 }
 
 impl Observer for () {
@@ -178,5 +184,8 @@ impl<T: Observer> Observer for &mut T {
     #[inline(always)]
     fn decider(&mut self) -> Option<impl Decide> {
         (**self).decider()
+    }
+    fn emptied(&mut self, pageblocks: FrameRange) {
+        (**self).emptied(pageblocks);
     }
 }

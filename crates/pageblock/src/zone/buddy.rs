@@ -4,7 +4,7 @@ use crate::policy::{MergeRule, Retype, SplitLarge, TraceRefill};
 use core::ops::Range;
 
 use crate::base::event::{Event, Observer};
-use crate::base::frame::{Order, pages};
+use crate::base::frame::{FrameRange, Order, pages};
 use crate::base::mobility::{MIGRATE_PCPTYPES, Migratetype};
 use crate::table::freelist::End;
 use crate::table::map::{FrameState, Index};
@@ -277,6 +277,10 @@ impl Zone<'_> {
         if self.is_whole_block(order) {
             self.account_pages(Count::Out, counted, mt, Size::Part);
             self.account_pages(Count::In, pages(order), mt, Size::Whole);
+            // The rest of what it merged with was wholly free before.
+            let start = self.map.pfn(freed.0 & !((1 << self.geometry.pageblock_order) - 1));
+            let blocks = pages(freed.1.max(self.geometry.pageblock_order));
+            observer.emptied(FrameRange { start, end: start.plus(blocks) });
         } else {
             self.account_pages(Count::In, pages(order) - counted, mt, Size::Part);
         }

@@ -5,6 +5,8 @@ use std::mem::MaybeUninit;
 use std::sync::OnceLock;
 
 use pageblock::contig::ContigError;
+use pageblock::event::{Event, Observer};
+use pageblock::mobility::Migratetype;
 use pageblock::prelude::*;
 use pageblock::proc::{BuddyInfo, KernelFormat, PageTypeInfo, VmStat, ZoneInfo};
 use pageblock::setup::SetupError;
@@ -240,4 +242,67 @@ fn small_caches_lose_nothing() {
         allocator.check().unwrap();
         assert_eq!(allocator.zones()[0].nr_free(10), frames >> 10);
     });
+}
+
+/// Which pageblocks were reported as wholly free.
+#[derive(Default)]
+struct Emptied(Vec<FrameRange>);
+
+impl Observer for Emptied {
+    fn event(&mut self, _: Event) {}
+    fn emptied(&mut self, pageblocks: FrameRange) {
+        self.0.push(pageblocks);
+    }
+}
+
+/// Every pageblock that becomes wholly free is reported, and what is reported is free.
+#[test]
+fn pageblocks_that_become_free_are_reported() {
+    let pageblocks = FRAMES / 512;
+    let free = |allocator: &Allocator<'_>| {
+        let zone = &allocator.zones()[0];
+        let mut free = vec![false; pageblocks as usize];
+        for (order, mt) in [9, 10].into_iter().flat_map(|o| Migratetype::ALL.map(|mt| (o, mt))) {
+            for pfn in zone.free_list(order, mt) {
+                let first = pfn.0 as usize / 512;
+                free[first..first + (1 << (order - 9))].fill(true);
+            }
+        }
+        free
+    };
+    for policy in [Policy::DEFAULT, "linux-6.12", "linux-4.4"] {
+        with(zone().policy(Policy::parse(policy).unwrap()), |mut allocator| {
+            let (mut random, mut held, mut reports) = (7u64, Vec::new(), 0);
+            for step in 0..6000 {
+                random ^= random << 13;
+                random ^= random >> 7;
+                random ^= random << 17;
+                let (before, mut emptied) = (free(&allocator), Emptied::default());
+                let order = [0, 1, 3, 6, 9, 10][random as usize % 6];
+                let allocates = (random >> 20) % 100 < if step / 500 % 2 == 0 { 70 } else { 25 };
+                if allocates {
+                    let request = Request::movable(order);
+                    let taken = allocator.alloc(CpuId(0), &request, &mut emptied);
+                    held.extend(taken.map(|pfn| (pfn, order)));
+                } else if !held.is_empty() {
+                    let (pfn, order) = held.swap_remove((random >> 30) as usize % held.len());
+                    allocator.free(CpuId(0), pfn, order, &mut emptied).unwrap();
+                }
+                if step % 50 == 0 {
+                    allocator.drain_all(&mut emptied);
+                }
+                let after = free(&allocator);
+                let reported =
+                    |block: u64| emptied.0.iter().any(|range| range.contains(Pfn(block * 512)));
+                for block in 0..pageblocks {
+                    let (was, is) = (before[block as usize], after[block as usize]);
+                    assert!(was || !is || reported(block), "{policy}: {block} was not reported");
+                    // An allocation that drains may take the block itself.
+                    assert!(is || allocates || !reported(block), "{policy}: {block} is not free");
+                }
+                reports += emptied.0.len();
+            }
+            assert!(reports > 100, "{policy}: {reports}");
+        });
+    }
 }
