@@ -73,7 +73,8 @@ pub struct Setup {
     distances: *const u8,
     /// The number of distances: the number of nodes squared, or 0.
     distance_count: usize,
-    /// `NAME,switch=value,...`, such as "linux-6.12"; NULL means "linux-6.12,placement=packed", with the smaller tables.
+    /// `NAME,switch=value,...`, such as "linux-6.12"; NULL means "default": the smaller tables,
+    /// and no frame kept free but `min_free_kbytes` ("default,min_free_kbytes=1024"), of which PB_GFP_ATOMIC may take half.
     policy: *const c_char,
     /// The order of a pageblock; 0 means 9, which is 2 MiB in pages of 4 KiB.
     pageblock_order: u32,
@@ -214,7 +215,7 @@ impl fmt::Display for Wrong<'_> {
     }
 }
 
-/// Returns the memory that `pb_create` needs, in bytes: nine for each frame of the zones' spans, one for each
+/// Returns the memory that `pb_create` needs, in bytes: half of one for each frame of the zones' spans (nine under policies of Linux), two for each
 /// pageblock, and some for each zone and CPU. Uses up to 20 KiB of stack, as does `pb_create`.
 ///
 /// # Safety
@@ -249,7 +250,7 @@ pub unsafe extern "C" fn pb_create(
 }
 
 /// Does the same in memory whose bytes are all initialised, to any values, such as zeroed pages from an
-/// operating system (`mmap`, `calloc`). Eight of a frame's nine bytes are not accessed before the frame is the
+/// operating system (`mmap`, `calloc`). Where a frame has nine bytes, eight are not accessed before the frame is the
 /// first of a free block, so their pages need not be mapped. For 64 GiB of frames this takes half the time of
 /// `pb_create` if the memory is new to the process.
 ///

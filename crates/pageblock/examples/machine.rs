@@ -1,41 +1,51 @@
-//! A machine of four CPUs that share 1 GiB: threads allocate and free, while memory is added, an area kept for large
-//! buffers is emptied, and memory is taken away again. `cargo run -p pageblock --example machine`
+//! A machine of five CPUs that share 1 GiB: four threads allocate and free, while another adds memory, empties an area
+//! kept for large buffers, takes contiguous pages, and takes the memory away again.
+//! `cargo run -p pageblock --example machine`
 
 use std::collections::HashMap;
 use std::mem::MaybeUninit;
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 
-use pageblock::contig::Migrate;
+use pageblock::contig::{ContigError, Migrate};
 use pageblock::locks::Std;
 use pageblock::prelude::*;
 use pageblock::proc::BuddyInfo;
 
 type Error = Box<dyn std::error::Error>;
 
-const MEMORY: FrameRange = FrameRange::new(0, 1 << 18);
-/// Only movable blocks may use it, so that it can be emptied.
+const CPUS: usize = 5;
+/// What devices with 24 address bits reach: nothing else is served from it as long as there is other memory.
+const LOW: FrameRange = FrameRange::new(0, 0x1000);
+const NORMAL: FrameRange = FrameRange::new(0x1000, 0x3_0000);
+/// Part of it: only movable blocks may use it, so that it can be emptied.
 const CMA: FrameRange = FrameRange::new(0x8000, 0xa000);
-/// It is added while the CPUs work, and taken away again.
+/// It is added while the CPUs work. Only movable blocks may use it, so that it can be taken away again.
 const ADDED: FrameRange = FrameRange::new(0x3_0000, 0x4_0000);
 
 fn main() -> Result<(), Error> {
-    let zones = [ZoneSpec::full(NodeId(0), ZoneKind::Normal, MEMORY)];
-    let setup = Setup::new(Policy::default(), &zones, &[NodeId(0); 4]);
+    let zones = [
+        ZoneSpec::full(NodeId(0), ZoneKind::Dma, LOW),
+        ZoneSpec::full(NodeId(0), ZoneKind::Normal, NORMAL),
+        ZoneSpec::full(NodeId(0), ZoneKind::Movable, ADDED),
+    ];
+    let setup = Setup::new(Policy::default(), &zones, &[NodeId(0); CPUS]);
     let mut memory = vec![MaybeUninit::uninit(); setup.metadata_size()?];
     let mut allocator = Allocator::new(&mut memory, &setup)?;
+    // All frames are reserved at first. What is added later stays so.
     allocator.reserve_cma(CMA)?;
-    for part in [FrameRange { end: CMA.start, ..MEMORY }, CMA] {
+    let (before, after) = ((NORMAL.start, CMA.start), (CMA.end, NORMAL.end));
+    let parts = [before, after].map(|(start, end)| FrameRange { start, end });
+    for part in [LOW, parts[0], CMA, parts[1]] {
         allocator.release(part)?;
     }
-    allocator.release(FrameRange { start: CMA.end, end: ADDED.start })?;
     allocator.retune();
 
     let mut locks = vec![MaybeUninit::uninit(); allocator.sharing_size::<Std>()];
     let shared: Shared<'_, Std> = allocator.share(&mut locks)?;
     let (users, done) = (Users::default(), AtomicBool::new(false));
     std::thread::scope(|scope| {
-        for n in 1..4 {
+        for n in 1..CPUS {
             let (shared, users, done) = (&shared, &users, &done);
             scope.spawn(move || work(shared.cpu(CpuId(n)).expect("nobody has it"), users, done));
         }
@@ -47,6 +57,8 @@ fn main() -> Result<(), Error> {
     let mut allocator = shared.into_owned()?;
     allocator.drain_all(&mut ());
     allocator.check()?;
+    let free: u64 = allocator.zones().iter().map(|zone| zone.free_pages()).sum();
+    assert_eq!(free, LOW.len() + NORMAL.len(), "a block is missing");
     print!("every block was given back:\n{}", BuddyInfo(&allocator));
     Ok(())
 }
@@ -54,68 +66,104 @@ fn main() -> Result<(), Error> {
 /// What one thread does to the memory while the others use it.
 fn change(shared: &Shared<'_, Std>, users: &Users) -> Result<(), Error> {
     let mut cpu = shared.cpu(CpuId(0))?;
+    while users.blocks.lock().unwrap().len() < 20_000 {
+        std::thread::yield_now();
+    }
     shared.online(ADDED)?;
     println!("added {} MiB", ADDED.len() >> 8);
-    cpu.alloc_contig_range(CMA, &mut &*users, &mut ())?;
+    let below = cpu.alloc_below(LOW.end, &Request::unmovable(2), &mut ())?;
+    cpu.free(below, 2, &mut ())?;
+
+    let move_to = &mut &*users;
+    retry(|| cpu.alloc_contig_range(CMA, move_to, &mut ()))?;
     println!("emptied {} MiB that are kept for large buffers", CMA.len() >> 8);
     cpu.free_contig(CMA, &mut ())?;
-    let range = cpu.alloc_contig(5000, 512, &Request::movable(0), &mut &*users, &mut ())?;
+    let request = Request::movable(0);
+    let range = retry(|| cpu.alloc_contig(5000, 512, &request, move_to, &mut ()))?;
     println!("5000 contiguous pages at a multiple of 512: {}", range.start.0 % 512 == 0);
     cpu.free_contig(range, &mut ())?;
-    cpu.offline(ADDED, &mut &*users, &mut ())?;
-    println!("took them away again");
+    retry(|| cpu.offline(ADDED, move_to, &mut ()))?;
+    println!("took them away again; blocks were moved: {}", users.moved.load(Relaxed) > 0);
     Ok(())
 }
 
-/// Which blocks are in use; a user keeps its number and asks for the frame.
+/// A block that its user frees, or has not entered into the table yet, is in the way for a moment only.
+fn retry<T>(mut act: impl FnMut() -> Result<T, ContigError>) -> Result<T, ContigError> {
+    use ContigError::{Contended, NotFound, NotMoved, Unmovable};
+    for _ in 0..1000 {
+        match act() {
+            Err(Unmovable(_) | NotMoved(_) | Contended(_) | NotFound) => std::thread::yield_now(),
+            done => return done,
+        }
+    }
+    act()
+}
+
+/// A block in use: whose it is, of which order, and whether it can be moved.
+#[derive(Clone, Copy)]
+struct User {
+    thread: usize,
+    order: Order,
+    movable: bool,
+}
+
+/// Which blocks are in use. Its lock is never held during a call of the allocator.
 #[derive(Default)]
 struct Users {
-    blocks: Mutex<HashMap<Pfn, u64>>,
+    blocks: Mutex<HashMap<Pfn, User>>,
+    moved: AtomicU64,
 }
 
 impl Migrate for &Users {
-    /// Called under a zone's lock: it must not wait for a thread that waits for that.
-    fn is_movable(&mut self, _: Pfn, _: Order) -> bool {
-        true
+    /// The allocator asks for each block in the way, and goes by the answer alone. It may hold a zone's lock.
+    fn is_movable(&mut self, pfn: Pfn, _: Order) -> bool {
+        self.blocks.lock().unwrap().get(&pfn).is_some_and(|user| user.movable)
     }
 
-    /// A kernel copies the content here, and changes the page tables.
+    /// A kernel copies the content here, and changes the page tables. The allocator frees `from`, or `to` after
+    /// `false`.
     fn migrate(&mut self, from: Pfn, to: Pfn, _: Order) -> bool {
         let mut blocks = self.blocks.lock().unwrap();
         // A block that its user is about to free is not moved.
         let Some(user) = blocks.remove(&from) else { return false };
         blocks.insert(to, user);
+        self.moved.fetch_add(1, Relaxed);
         true
     }
 
+    /// Another CPU still has pages of the range on its lists; it gives them back at its next call.
     fn wait_for(&mut self, _: CpuId) -> bool {
         std::thread::yield_now();
         true
     }
 }
 
-/// Allocates and frees movable blocks of orders 0 to 3 until all is done, then gives everything back.
+/// Allocates and frees blocks of orders 0 to 3, one in eight unmovable, until all is done, then gives everything back.
 fn work(mut cpu: Cpu<'_, '_, Std>, users: &Users, done: &AtomicBool) {
-    let own = cpu.number().index() as u64;
-    let mut random = own;
+    let thread = cpu.number().index();
+    let mut random = thread as u64;
     while !done.load(Relaxed) {
         random = random.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(1);
-        let order = (random >> 33) as Order % 4;
-        if random >> 63 == 0 {
-            if let Ok(pfn) = cpu.alloc(&Request::movable(order), &mut ()) {
-                users.blocks.lock().unwrap().insert(pfn, own << 8 | u64::from(order));
+        let (order, movable) = ((random >> 33) as Order % 4, (random >> 40) % 8 > 0);
+        let request = if movable { Request::movable(order) } else { Request::unmovable(order) };
+        let most = if users.blocks.lock().unwrap().len() < 40_000 { 3 } else { 2 };
+        if (random >> 60) % 4 < most {
+            if let Ok(pfn) = cpu.alloc(&request, &mut ()) {
+                users.blocks.lock().unwrap().insert(pfn, User { thread, order, movable });
             }
         } else {
-            give_back(&mut cpu, users, own, 1);
+            give_back(&mut cpu, users, 1);
         }
     }
-    give_back(&mut cpu, users, own, usize::MAX);
+    give_back(&mut cpu, users, usize::MAX);
 }
 
-fn give_back(cpu: &mut Cpu<'_, '_, Std>, users: &Users, own: u64, most: usize) {
+/// Takes blocks of this thread out of the table before it frees them, so that nobody moves them any more.
+fn give_back(cpu: &mut Cpu<'_, '_, Std>, users: &Users, most: usize) {
+    let thread = cpu.number().index();
     let mut blocks = users.blocks.lock().unwrap();
-    let mine = blocks.iter().filter(|(_, user)| *user >> 8 == own).take(most);
-    let mine: Vec<_> = mine.map(|(&pfn, &user)| (pfn, user as Order)).collect();
+    let mine = blocks.iter().filter(|(_, user)| user.thread == thread).take(most);
+    let mine: Vec<_> = mine.map(|(&pfn, user)| (pfn, user.order)).collect();
     for (pfn, _) in &mine {
         blocks.remove(pfn);
     }

@@ -76,13 +76,15 @@ impl Policy {
         )
     }
 
-    /// Reads `NAME,switch=value,...`. `fallback_pick=hybrid(3)` sets `hybrid_threshold` too.
+    /// Reads `NAME,switch=value,...`, where `NAME` is a preset, or `default` ([`Policy::default`]). `fallback_pick=hybrid(3)` sets `hybrid_threshold` too.
     ///
     /// # Errors
     /// See [`PolicyError`]; its text lists what exists.
     pub fn parse(text: &str) -> Result<Self, PolicyError<'_>> {
-        let start = |name| {
-            preset::find(name).map(|found| found.policy).ok_or(PolicyError::UnknownPreset(name))
+        let start = |name| match preset::find(name) {
+            Some(found) => Ok(found.policy),
+            None if name == "default" => Ok(Self::default()),
+            None => Err(PolicyError::UnknownPreset(name)),
         };
         let policy = notation::read(text, start, |policy, switch, value| {
             Switch::find(switch).ok_or(PolicyError::UnknownSwitch(switch))?.set(policy, value)

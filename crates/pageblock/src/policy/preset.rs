@@ -437,6 +437,7 @@ mod tests {
     #[test]
     fn default_is_what_its_text_says_and_no_preset() {
         assert_eq!(Policy::parse(Policy::DEFAULT), Ok(Policy::default()));
+        assert_eq!(Policy::parse("default"), Ok(Policy::default()));
         assert!(PRESETS.iter().all(|preset| preset.policy.placement == Placement::Linux));
     }
 }

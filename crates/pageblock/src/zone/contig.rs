@@ -18,7 +18,8 @@ use crate::zone::Zone;
 /// If CPUs share the allocator, the caller ensures that no block is freed while [`migrate`](Self::migrate) moves
 /// it. For a block that was freed before, `migrate` returns `false`.
 pub trait Migrate {
-    /// Returns whether the content of an allocated block can be moved. The caller may hold a shared zone's lock.
+    /// Returns whether the content of an allocated block can be moved. It is asked for each block in the way, also those
+    /// of unmovable requests, and nothing else decides: answer from your own records. A shared zone's lock may be held.
     fn is_movable(&mut self, block: Pfn, order: Order) -> bool;
 
     /// Moves the content of a block to another of the same order, and redirects all users of the first to the
