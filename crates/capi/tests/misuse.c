@@ -57,6 +57,7 @@ static void policies(void)
     char text[64];
     size_t named, by_default;
     pb_setup setup = good_setup();
+    setup.policy = "default,min_free_kbytes=1024";
     EXPECT(pb_metadata_size(&setup, &named), PB_STATUS_OK);
     setup.policy = NULL;
     EXPECT(pb_metadata_size(&setup, &by_default), PB_STATUS_OK);

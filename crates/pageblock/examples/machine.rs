@@ -57,7 +57,7 @@ fn main() -> Result<(), Error> {
     let mut allocator = shared.into_owned()?;
     allocator.drain_all(&mut ());
     allocator.check()?;
-    let free: u64 = allocator.zones().iter().map(|zone| zone.free_pages()).sum();
+    let free: u64 = allocator.zones().iter().map(pageblock::zone::Zone::free_pages).sum();
     assert_eq!(free, LOW.len() + NORMAL.len(), "a block is missing");
     print!("every block was given back:\n{}", BuddyInfo(&allocator));
     Ok(())
