@@ -49,7 +49,7 @@ def fleet(folder: Path, hosts: int = 200) -> None:
         host(folder / f"host-{number:03}", number)
     (folder / f"host-{hosts - 3:03}.ring").write_bytes(b"PBFLIGHT, and then nothing")
     (folder / f"host-{hosts - 2:03}").mkdir()
-    (folder / f"host-{hosts - 1:03}.tar.xz").write_bytes(b"\xfd7zXZ\0")
+    (folder / f"host-{hosts - 1:03}.zip").write_bytes(b"PK\x03\x04")
 
 
 if __name__ == "__main__":

@@ -13,7 +13,7 @@ use crate::holders::{Holder, Holding};
 pub struct Row {
     /// The machine.
     pub host: String,
-    /// What it was read from: `tree`, `flight`, `metrics`, `log`.
+    /// What it was read from: `tree`, `archive`, `flight`, `metrics`, `log`.
     pub source: String,
     /// The file or folder.
     pub path: String,

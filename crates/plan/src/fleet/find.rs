@@ -5,6 +5,7 @@ use std::fs::{self, File};
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
+use super::archive::is_archive;
 use super::{Host, Source};
 use crate::error::{Result, bail};
 
@@ -101,6 +102,15 @@ fn host(path: &Path) -> Host {
     Host { name, path: at.display().to_string(), source, error }
 }
 
+/// Returns the machine of an unpacked archive. Its name is the tree's, or else the archive's.
+pub(super) fn unpacked(folder: &Path, archive: &Host) -> Host {
+    let inner = host(folder);
+    match name_of(Path::new(&inner.path)) {
+        Some(name) => Host { name, ..inner },
+        None => Host { name: archive.name.clone(), ..inner },
+    }
+}
+
 /// Returns what a path has of a machine: a folder without a tree may have a single ring, metrics or log.
 fn find(path: &Path) -> std::result::Result<(Source, PathBuf), String> {
     let shown = |path: &Path, why: String| format!("{}: {why}", path.display());
@@ -137,11 +147,11 @@ fn of_file(path: &Path) -> std::result::Result<Source, String> {
     let file = File::open(path).map_err(|error| shown(&error.kind().to_string()))?;
     file.take(START).read_to_end(&mut start).map_err(|error| shown(&error.kind().to_string()))?;
     let name = path.file_name().unwrap_or_default().to_string_lossy().to_lowercase();
-    if [".tar", ".tgz", ".tar.gz", ".tar.xz", ".tar.zst", ".zip"]
-        .iter()
-        .any(|end| name.ends_with(end))
-    {
-        return Err(shown("an archive: unpack it first"));
+    if name.ends_with(".zip") {
+        return Err(shown("a zip file: unpack it first"));
+    }
+    if is_archive(&name) {
+        return Ok(Source::Archive);
     }
     match start.as_slice() {
         [] => Err(shown("an empty file")),
@@ -170,5 +180,6 @@ fn name_of(tree: &Path) -> Option<String> {
 /// Returns a file's name without its last ending.
 fn stem(path: &Path) -> String {
     let name = if path.is_dir() { path.file_name() } else { path.file_stem() };
-    name.unwrap_or(path.as_os_str()).to_string_lossy().into_owned()
+    let name = name.unwrap_or(path.as_os_str()).to_string_lossy();
+    name.strip_suffix(".tar").unwrap_or(&name).to_owned()
 }

@@ -1,5 +1,6 @@
 //! Many machines: what was collected of each is examined, a row each.
 
+mod archive;
 mod find;
 mod metrics;
 mod table;
@@ -27,6 +28,8 @@ use crate::watch::Watch;
 pub enum Source {
     /// A copied tree, such as a sosreport.
     Tree,
+    /// A sosreport as it is sent: a tar file.
+    Archive,
     /// A file of the flight recorder.
     Flight,
     /// What `pageblock metrics` wrote.
@@ -41,6 +44,7 @@ impl Source {
     const fn name(self) -> &'static str {
         match self {
             Self::Tree => "tree",
+            Self::Archive => "archive",
             Self::Flight => "flight",
             Self::Metrics => "metrics",
             Self::Log => "log",
@@ -90,6 +94,19 @@ impl Host {
                     DoctorRequest { flight: Some(path.to_owned()), ..DoctorRequest::default() };
                 self.sampled(&asked, of)
             }
+            Source::Archive => {
+                let unpacked = archive::unpack(path)?;
+                let inner = find::unpacked(unpacked.folder.path(), self);
+                let mut row = inner.examine();
+                row.error = row.error.map(|why| self.in_place_of(&inner, &why));
+                row.missing = row.missing.map(|why| self.in_place_of(&inner, &why));
+                if unpacked.left_out > 0 {
+                    let left_out = format!("{} files larger than 64 MiB", unpacked.left_out);
+                    row.missing =
+                        Some(row.missing.map_or(left_out.clone(), |m| m + "; " + &left_out));
+                }
+                Ok(Row { path: self.path.clone(), source: self.source.name().to_owned(), ..row })
+            }
             Source::Metrics => metrics::row(self, of),
             Source::Log => {
                 let explained = log::explain(path)?;
@@ -103,6 +120,11 @@ impl Host {
             }
             Source::Unknown => bail!("{}: no tree, flight file, metrics or log", self.path),
         }
+    }
+
+    /// Names the archive where an error names what was unpacked.
+    fn in_place_of(&self, inner: &Self, why: &str) -> String {
+        why.replace(&inner.path, &self.path)
     }
 
     fn sampled(

@@ -71,7 +71,7 @@ fn every_kind_of_host_is_a_row_and_the_unreadable_are_named() {
     for (host, why) in [
         ("damaged", "PBFLIGHT"),
         ("empty", "an empty file"),
-        ("host9.tar", "an archive: unpack it first"),
+        ("host9", "host9.tar.xz: "),
         ("image", "neither a flight file, metrics, nor a log"),
     ] {
         let error = row(host).error.as_deref().unwrap();
@@ -114,4 +114,47 @@ fn hosts_of_one_name_are_told_apart_and_nothing_is_an_error() {
     // Whatever a host's own name file says, it is sent to a worker and back unchanged.
     let json = serde_json::to_string(&both[0]).unwrap();
     assert_eq!(serde_json::from_str::<Host>(&json).unwrap(), both[0]);
+}
+
+/// The bytes of a sosreport of a machine, and of what is not read.
+fn sosreport() -> Vec<u8> {
+    let mut tar = tar::Builder::new(Vec::new());
+    let mut add = |path: &str, text: &str| {
+        let mut header = tar::Header::new_gnu();
+        header.set_size(text.len() as u64);
+        header.set_mode(0o644);
+        tar.append_data(&mut header, path, text.as_bytes()).unwrap();
+    };
+    add("sosreport-x/etc/hostname", "db-7\n");
+    add("sosreport-x/proc/buddyinfo", "Node 0, zone   Normal 100 0 0 0 0 0 0 0 0 4 0\n");
+    add("sosreport-x/proc/version", "Linux version 6.1.0-9-amd64 (x)\n");
+    add("sosreport-x/proc/meminfo", "MemTotal: 1048576 kB\nMemFree: 20480 kB\n");
+    add("sosreport-x/proc/4711/maps", "secret\n");
+    add("sosreport-x/etc/shadow", "secret\n");
+    tar.into_inner().unwrap()
+}
+
+#[test]
+fn sosreports_are_read_as_they_are_sent() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = |name: &str| folder.path().join(name);
+    fs::write(at("a.tar"), sosreport()).unwrap();
+    let mut packed = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+    std::io::Write::write_all(&mut packed, &sosreport()).unwrap();
+    let packed = packed.finish().unwrap();
+    fs::write(at("b.tar.gz"), &packed).unwrap();
+    fs::write(at("cut.tgz"), &packed[..packed.len() / 2]).unwrap();
+    let empty = tar::Builder::new(Vec::new()).into_inner().unwrap();
+    fs::write(at("other.tar"), empty).unwrap();
+    let rows = examine(&hosts(&[folder.path().to_owned()]).unwrap(), 2, &Quiet::default());
+    let rows = rows.unwrap().unwrap();
+    for row in &rows[..2] {
+        let seen = (row.host.as_str(), row.source.as_str(), row.total_mib);
+        assert_eq!((seen, &row.error), (("db-7", "archive", Some(1024)), &None));
+        assert_eq!(row.kernel_version().as_deref(), Some("6.1"));
+        assert!(row.path.ends_with(".tar") || row.path.ends_with(".tar.gz"), "{}", row.path);
+    }
+    for (row, why) in rows[2..].iter().zip(["cut.tgz: ", "nothing in it tells of memory"]) {
+        assert!(row.error.as_deref().unwrap().contains(why), "{row:?}");
+    }
 }
