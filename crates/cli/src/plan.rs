@@ -108,7 +108,7 @@ impl VerifyPlan {
         Ok(Self {
             recording: recording::path(args.recording)?,
             capture: args.capture.options()?,
-            policy: args.policy.as_deref().map(NamedPolicy::parse).transpose()?,
+            policy: args.policy.as_deref().map(in_replay).transpose()?,
             min_shape: share("--min-shape", args.min_shape)?,
             min_exact: share("--min-exact", args.min_exact)?,
             min_drains: share("--min-drains", args.min_drains)?,
@@ -216,6 +216,13 @@ impl RunPlan {
             format,
         })
     }
+}
+
+/// Reads the policy of a replay.
+fn in_replay(policy: &str) -> pageblock_plan::Result<NamedPolicy> {
+    let named = NamedPolicy::parse(policy)?;
+    named.without_own("a replay")?;
+    Ok(named)
 }
 
 /// Reads policy arguments.

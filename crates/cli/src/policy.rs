@@ -1,8 +1,11 @@
-//! `pageblock policy list | show | diff`.
+//! `pageblock policy list | show | diff | try | new`.
+
+mod beside;
+mod new;
 
 use pageblock::policy::Value;
 use pageblock_kernel::preset::PRESETS;
-use pageblock_kernel::{Named, Switch, file};
+use pageblock_kernel::{Named, Switch, file, own};
 use pageblock_plan::NamedPolicy;
 use pageblock_report::json::to_json;
 use pageblock_report::table::Table;
@@ -16,6 +19,11 @@ use crate::plan::Format;
 pub(crate) fn run(command: PolicyCommand) -> anyhow::Result<Verdict> {
     let parse = |argument: &str| anyhow::Ok(NamedPolicy::parse(argument)?.kernel);
     let text = match command {
+        PolicyCommand::Try(args) => return beside::run(&args),
+        PolicyCommand::New(args) => {
+            new::run(&args)?;
+            return Ok(Verdict::Yes);
+        }
         PolicyCommand::List { json } => list(Format::new(json)),
         PolicyCommand::Show { policy, toml: true, .. } => file::print(&parse(&policy)?),
         PolicyCommand::Show { policy, json, .. } => show(&parse(&policy)?, Format::new(json)),
@@ -34,7 +42,15 @@ fn list(format: Format) -> String {
     for preset in PRESETS {
         table.row([preset.name, preset.summary]);
     }
-    table.print()
+    let mut text = table.print();
+    if !own::all().is_empty() {
+        let mut table = Table::new().text("policy of this program").text("what it decides");
+        for own in own::all() {
+            table.row([&*format!("{}={}", own::KEY, own.name), own.summary]);
+        }
+        text += &format!("\n{}", table.print());
+    }
+    text
 }
 
 fn show(named: &Named, format: Format) -> String {

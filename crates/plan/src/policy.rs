@@ -4,7 +4,7 @@ use std::path::Path;
 
 use pageblock::policy::Policy;
 use pageblock::preset::Preset;
-use pageblock_kernel::{Named, file};
+use pageblock_kernel::{Named, file, own};
 use pageblock_report::text::in_line;
 
 use crate::error::{Place, Result, bail};
@@ -49,6 +49,19 @@ impl NamedPolicy {
     pub fn recorded(preset: &Preset) -> Self {
         let kernel = Named::parse(preset.name).expect("every preset is a kernel");
         Self::of(kernel)
+    }
+
+    /// Refuses a policy of one's own where a recording is replayed or switches are attributed.
+    ///
+    /// # Errors
+    /// If it names one.
+    pub fn without_own(&self, what: &str) -> Result<()> {
+        match self.kernel.own {
+            Some(own) => {
+                bail!("{what} takes no {}={}: it decides in simulations only", own::KEY, own.name)
+            }
+            None => Ok(()),
+        }
     }
 
     /// Makes a policy of a kernel.

@@ -103,6 +103,7 @@ fn replayed(
     wanted: Wanted,
     draws: Draws,
 ) -> Result<std::result::Result<Vec<Run>, String>> {
+    policies.iter().try_for_each(|policy| policy.without_own("a replay"))?;
     if wanted == Wanted::Only(Loop::Closed)
         && let Some(why) = pageblock_closed_loop::obstacle(&session.recording)
     {

@@ -6,7 +6,7 @@ use crate::{pageblock, prints, refuses};
 fn wrong_usage_is_one_line() {
     refuses(
         "policy",
-        "error: a command is missing: pageblock policy list | show | diff (see --help)",
+        "error: a command is missing: pageblock policy list | show | diff | try | new (see --help)",
     );
     refuses("polish", "error: unrecognized subcommand 'polish'");
     refuses("replya", "error: unrecognized subcommand 'replya'; similar is replay (see --help)\n");

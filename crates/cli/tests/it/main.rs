@@ -17,6 +17,7 @@ mod inputs;
 mod machines;
 mod manual;
 mod metrics;
+mod own;
 mod pictures;
 mod policy;
 mod programs;

@@ -66,6 +66,7 @@ impl Asked {
     /// # Errors
     /// Says what is wrong, and what is allowed.
     pub fn kernels(&self, from: &NamedPolicy, to: &NamedPolicy) -> Result<Kernels> {
+        [from, to].iter().try_for_each(|policy| policy.without_own("bisect"))?;
         let Subject { load, machine } = self.subject()?;
         let resolve = |named: &Named| {
             let at = || format!("kernel {}", Named::brief(&named.label));

@@ -1,0 +1,203 @@
+//! `pageblock policy try`: a policy under every workload, beside its base.
+
+use std::sync::Arc;
+
+use anyhow::bail;
+use pageblock_kernel::Named;
+use pageblock_measure::Run;
+use pageblock_measure::catalogue::deciding;
+use pageblock_measure::statistics::stats::Direction;
+use pageblock_measure::value::names;
+use pageblock_plan::NamedPolicy;
+use pageblock_plan::run::{RunPlan, RunRequest, Seeds};
+use pageblock_report::json::to_json;
+use pageblock_report::table::Table;
+use pageblock_simulate::workload;
+use serde_json::json;
+
+use crate::args::PolicyTryArgs;
+use crate::progress::terminal;
+use crate::{Verdict, interrupt, output};
+
+/// What a policy costs, in counted steps: the label, and the steps of a run.
+type Step = (&'static str, fn(&Run) -> Option<f64>);
+
+const STEPS: [Step; 4] = [
+    ("Lists looked at", |run| count(run, names::LIST_PROBES)),
+    ("Blocks and pages looked at", |run| count(run, names::BLOCK_LOOKS)),
+    ("Times the zone lock was taken", |run| count(run, names::ZONE_LOCK_ACQUIRED)),
+    ("Steps while it is held, each time", |run| {
+        let steps = count(run, names::LIST_PROBES)? + count(run, names::BLOCK_LOOKS)?;
+        let locks = count(run, names::ZONE_LOCK_ACQUIRED)?;
+        (locks > 0.0).then(|| steps / locks)
+    }),
+];
+
+fn count(run: &Run, name: &str) -> Option<f64> {
+    run.counters.get(name).map(|count| count as f64)
+}
+
+/// A measure of a workload under both policies.
+struct Row {
+    label: &'static str,
+    workload: &'static str,
+    means: [f64; 2],
+    /// Seeds in which the policy is better, and worse.
+    seeds: [usize; 2],
+}
+
+pub(super) fn run(args: &PolicyTryArgs) -> anyhow::Result<Verdict> {
+    let policy = NamedPolicy::parse(&args.policy)?;
+    let base = match &args.base {
+        Some(base) => NamedPolicy::parse(base)?,
+        None => NamedPolicy::of(Named::of_preset(policy.kernel.base)),
+    };
+    if base.name == policy.name {
+        bail!("{} is its own base: give a policy that differs, or --base", base.name);
+    }
+    let all: Vec<_> = workload::ALL.iter().map(|workload| workload.name()).collect();
+    for name in &args.workloads {
+        pageblock_plan::run::find_workload(name)?;
+    }
+    let asked = |name: &&str| args.workloads.is_empty() || args.workloads.iter().any(|w| w == name);
+    interrupt::watch();
+    let (mut rows, mut same, mut left_out) = (Vec::new(), Vec::new(), Vec::new());
+    for name in all.into_iter().filter(asked) {
+        match of_workload(name, [&base, &policy], args) {
+            Ok(pairs) if pairs.is_empty() => break,
+            Ok(pairs) if pairs.iter().all(|[a, b]| a.event_hash == b.event_hash) => same.push(name),
+            Ok(pairs) => rows.extend(measured(name, &pairs)),
+            Err(error) => left_out.push(format!("{name}: {error}")),
+        }
+    }
+    if rows.is_empty() && same.is_empty() && !interrupt::requested() {
+        bail!("no workload could be run: {}", left_out.join("; "));
+    }
+    output::print(&if args.json {
+        json(&rows, &same, &left_out, [&base, &policy])
+    } else {
+        text(&rows, &same, &left_out, [&base, &policy], args.seeds)
+    })?;
+    Ok(if interrupt::requested() { Verdict::Interrupted } else { Verdict::Yes })
+}
+
+/// Runs a workload; returns the runs of both policies, seed by seed. None if it was interrupted.
+fn of_workload(
+    name: &str,
+    policies: [&NamedPolicy; 2],
+    args: &PolicyTryArgs,
+) -> pageblock_plan::Result<Vec<[Run; 2]>> {
+    let plan = RunPlan::new(RunRequest {
+        workload: name.to_owned(),
+        policies: policies.map(Clone::clone).to_vec(),
+        machine: None,
+        published: false,
+        seeds: Some(Seeds::Fixed(args.seeds)),
+        first_seed: 1,
+        scale: args.scale.clone(),
+        jobs: args.jobs,
+        save: None,
+        pictures: false,
+    })?;
+    let mut runs = Arc::new(plan.jobs).run(terminal().as_ref())?;
+    // The jobs are policy by policy within a seed.
+    let seeds = (0..).step_by(2).map_while(|at| Some([runs.remove(&at)?, runs.remove(&(at + 1))?]));
+    Ok(seeds.collect())
+}
+
+fn measured(workload: &'static str, pairs: &[[Run; 2]]) -> Vec<Row> {
+    let deciding = deciding::measures().iter().map(|measure| {
+        let read = |run: &Run| measure.number(run);
+        row(workload, &measure.label, measure.direction, pairs, read)
+    });
+    let steps =
+        STEPS.iter().map(|(label, read)| row(workload, label, Direction::Lower, pairs, read));
+    deciding.chain(steps).flatten().collect()
+}
+
+/// A measure; `None` if it is not measured, or the same in every seed.
+fn row(
+    workload: &'static str,
+    label: &'static str,
+    direction: Direction,
+    pairs: &[[Run; 2]],
+    read: impl Fn(&Run) -> Option<f64>,
+) -> Option<Row> {
+    let values = pairs.iter().map(|[a, b]| Some([read(a)?, read(b)?]));
+    let values = values.collect::<Option<Vec<_>>>()?;
+    let mean = |of: usize| values.iter().map(|pair| pair[of]).sum::<f64>() / values.len() as f64;
+    let better = |[a, b]: &&[f64; 2]| if direction == Direction::Higher { b > a } else { b < a };
+    let differ = values.iter().filter(|[a, b]| a != b).count();
+    let better = values.iter().filter(better).count();
+    let means = [mean(0), mean(1)];
+    (differ > 0).then_some(Row { label, workload, means, seeds: [better, differ - better] })
+}
+
+fn text(
+    rows: &[Row],
+    same: &[&str],
+    left_out: &[String],
+    [base, policy]: [&NamedPolicy; 2],
+    seeds: u64,
+) -> String {
+    let mut table = Table::new().text("workload").text("mean of a run");
+    table = table.number("base").number("policy").number("change");
+    table = table.number("seeds better").number("worse");
+    let mut last = "";
+    for row in rows {
+        let workload = if row.workload == last { "" } else { row.workload };
+        last = row.workload;
+        let [a, b] = row.means;
+        let change =
+            if a == 0.0 { "-".to_owned() } else { format!("{:+.1} %", (b / a - 1.0) * 100.0) };
+        let [better, worse] = row.seeds.map(|seeds| seeds.to_string());
+        table.row([workload, row.label, &number(a), &number(b), &change, &better, &worse]);
+    }
+    let mut text = format!("base: {}\npolicy: {}\n", base.name, policy.name);
+    if !rows.is_empty() {
+        text += &format!("\n{}", table.print());
+    }
+    text += &format!(
+        "\nOf {seeds} seeds each. Five seeds that all say the same are chance in one measure of 16; a table has many.\n"
+    );
+    if !same.is_empty() {
+        text += &format!("The same events in every seed: {}.\n", same.join(", "));
+    }
+    for reason in left_out {
+        text += &format!("Left out: {reason}.\n");
+    }
+    text
+}
+
+fn number(value: f64) -> String {
+    if value.fract() == 0.0 || value.abs() >= 100.0 {
+        format!("{value:.0}")
+    } else {
+        format!("{value:.2}")
+    }
+}
+
+fn json(
+    rows: &[Row],
+    same: &[&str],
+    left_out: &[String],
+    [base, policy]: [&NamedPolicy; 2],
+) -> String {
+    let row = |row: &Row| {
+        json!({
+            "workload": row.workload,
+            "measure": row.label,
+            "base": row.means[0],
+            "policy": row.means[1],
+            "seeds_better": row.seeds[0],
+            "seeds_worse": row.seeds[1],
+        })
+    };
+    to_json(&json!({
+        "base": base.name,
+        "policy": policy.name,
+        "rows": rows.iter().map(row).collect::<Vec<_>>(),
+        "same": same,
+        "left_out": left_out,
+    }))
+}
