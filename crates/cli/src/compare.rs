@@ -15,11 +15,15 @@ use crate::{Verdict, output};
 pub(crate) fn run(args: &CompareArgs) -> anyhow::Result<Verdict> {
     let format = RunFormat::new(args.json, args.published)?;
     let groups = load(&args.files, args.force)?;
-    if let Some(folder) = &args.mmtests {
-        pageblock_plan::mmtests::write(&groups.concat(), folder)?;
-    }
+    // Written only after the comparison is made: one that cannot be leaves no folder.
+    let write = |runs: &[Run]| match &args.mmtests {
+        Some(folder) => pageblock_plan::mmtests::write(runs, folder),
+        None => Ok(()),
+    };
+    let all = groups.concat();
     if format == RunFormat::Runs {
-        output::print(&pageblock_measure::run::saved::to_json(&groups.concat()))?;
+        write(&all)?;
+        output::print(&pageblock_measure::run::saved::to_json(&all))?;
         return Ok(Verdict::Yes);
     }
     let options = Options { stars: args.stars.into(), ..Options::default() };
@@ -28,6 +32,7 @@ pub(crate) fn run(args: &CompareArgs) -> anyhow::Result<Verdict> {
         compared(runs, &options, published)
     };
     let comparisons = groups.into_iter().map(compare).collect::<Result<Vec<_>, _>>()?;
+    write(&all)?;
     output::print(&printed(&comparisons, format, &Tables::parse(&args.tables.tables)))?;
     Ok(Verdict::Yes)
 }

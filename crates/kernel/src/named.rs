@@ -230,8 +230,9 @@ const QUOTED: usize = 100;
 
 /// The start of what is too long to be repeated.
 fn quoted(text: &str) -> String {
-    let end = text.floor_char_boundary(QUOTED);
-    if end < text.len() { format!("{}...", &text[..end]) } else { text.to_owned() }
+    let is_short = |&(at, c): &(usize, char)| at + c.len_utf8() <= QUOTED;
+    let start: String = text.char_indices().take_while(is_short).map(|(_, c)| c).collect();
+    if start.len() < text.len() { start + "..." } else { start }
 }
 
 fn set_value(switch: Switch, kernel: &mut Kernel, value: &str) -> Result<(), KernelError> {

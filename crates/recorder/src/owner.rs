@@ -3,7 +3,6 @@
 //! A process number alone does not tell: it is given again, and every container has a first process. Instances and probes end
 //! with the kernel, so that nothing of another boot is met.
 
-use std::fmt;
 use std::fs;
 use std::path::Path;
 
@@ -51,13 +50,13 @@ impl Owner {
     }
 
     /// Returns what names of instances and probes have of it, its parts separated by `between`.
-    pub(crate) fn name(self, between: char) -> impl fmt::Display {
-        fmt::from_fn(move |f| match self.more {
-            None => write!(f, "{}", self.pid),
+    pub(crate) fn name(self, between: char) -> String {
+        match self.more {
+            None => self.pid.to_string(),
             Some(More { start, namespace }) => {
-                write!(f, "{}{between}{start}{between}{namespace}", self.pid)
+                format!("{}{between}{start}{between}{namespace}", self.pid)
             }
-        })
+        }
     }
 
     /// Reads what [`Owner::name`] gave; `None` for any other text.
@@ -172,7 +171,7 @@ mod tests {
         assert!(own.more.is_some());
         assert_eq!(own.life(Path::new("/proc")), Life::Runs);
         for between in ['-', '_'] {
-            assert_eq!(Owner::parse(&own.name(between).to_string(), between), Some(own));
+            assert_eq!(Owner::parse(&own.name(between), between), Some(own));
         }
         assert_eq!(Owner::parse("12", '-'), Some(Owner { pid: 12, more: None }));
         for other in ["", "x", "1-2", "1-2-3-4", "1-x-3"] {
