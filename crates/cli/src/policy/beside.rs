@@ -158,7 +158,8 @@ fn text(
         text += &format!("\n{}", table.print());
     }
     text += &format!(
-        "\nOf {seeds} seeds each. Five seeds that all say the same are chance in one measure of 16; a table has many.\n"
+        "\n{seeds} seeds each. Chance makes all of them alike in one measure of {}.\n",
+        2f64.powi(i32::try_from(seeds).unwrap_or(i32::MAX) - 1)
     );
     if !same.is_empty() {
         text += &format!("The same events in every seed: {}.\n", same.join(", "));
