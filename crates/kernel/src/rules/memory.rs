@@ -12,6 +12,16 @@ pageblock::switches! {
         /// The first attempt at a high-order slab may enter direct reclaim.
         /// Up to 4.2 (45eb00cd3a03).
         slab_waits: bool = true,
+        /// The first attempt at a high-order slab wakes kswapd.
+        /// Up to 4.5, and in all presets; from 4.6 (444eb2a449ef) not for a caller that may enter direct reclaim.
+        slab_wakes: bool = true,
+        /// What limits the partial slabs that a CPU keeps.
+        slab_partial: SlabPartial {
+            /// Up to 5.15, and in all presets: free objects that they had when they were added.
+            Objects = "objects",
+            /// From 5.16 (b47291ef02b0): their number, by the objects that half of them would have.
+            Slabs = "slabs",
+        } = SlabPartial::Objects,
         /// What a CPU keeps of each SLUB cache.
         slab_cpu: SlabCpu {
             /// Up to 6.19: a slab that it allocates from, and partial slabs.

@@ -169,6 +169,8 @@ class Switches(TypedDict, total=False):
     max_sectors_kb: int
     slab_exists: bool
     slab_waits: bool
+    slab_wakes: bool
+    slab_partial: Literal["objects", "slabs"]
     slab_cpu: Literal["slabs", "sheaves"]
     zsmalloc_movable: bool
     vmap_stack: bool
@@ -695,6 +697,12 @@ class SwitchAttributes:
     @property
     def slab_waits(self) -> bool:
         """The first attempt at a high-order slab may enter direct reclaim."""
+    @property
+    def slab_wakes(self) -> bool:
+        """The first attempt at a high-order slab wakes kswapd."""
+    @property
+    def slab_partial(self) -> Literal["objects", "slabs"]:
+        """What limits the partial slabs that a CPU keeps."""
     @property
     def slab_cpu(self) -> Literal["slabs", "sheaves"]:
         """What a CPU keeps of each SLUB cache."""

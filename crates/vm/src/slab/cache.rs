@@ -37,8 +37,10 @@ pub struct Cache {
     pub(super) cpus: Vec<CpuSlabs>,
     pub(super) partial: Vec<List>,
     pub(super) min_partial: u32,
-    /// 0: CPUs have no partial slabs.
+    /// Free objects on a CPU's partial slabs from which on they go to the node; 0: CPUs have no partial slabs.
     pub(super) cpu_partial: u32,
+    /// The same in slabs, if these are counted.
+    pub(super) cpu_partial_slabs: Option<u32>,
     /// The arrays of free objects, if CPUs have those instead of slabs.
     pub(super) sheaves: Option<Sheaves>,
 }
@@ -167,7 +169,9 @@ impl Cache {
         }
         let first = self.partial[node].head()?;
         self.partial[node].remove(pages.entries_mut(), first);
-        while self.cpu_partial > 0 && self.cpus[cpu].objects <= self.cpu_partial / 2 {
+        let mut more = 0;
+        while self.takes_more(cpu, more) {
+            more += 1;
             let Some(slab) = self.partial[node].head() else { break };
             self.partial[node].remove(pages.entries_mut(), slab);
             pages[slab].set(PageFlags::FROZEN);
@@ -177,6 +181,23 @@ impl Cache {
             own.partial.push(slab);
         }
         Some(first)
+    }
+
+    /// Returns whether a CPU takes another of its node's slabs, of which it took some beside the first.
+    fn takes_more(&self, cpu: usize, taken: u32) -> bool {
+        match self.cpu_partial_slabs {
+            Some(most) => taken <= most / 2,
+            None => self.cpu_partial > 0 && self.cpus[cpu].objects <= self.cpu_partial / 2,
+        }
+    }
+
+    /// Returns whether a CPU's partial slabs go to the node before one more is added.
+    fn is_cpu_full(&self, cpu: usize) -> bool {
+        let own = &self.cpus[cpu];
+        match self.cpu_partial_slabs {
+            Some(most) => own.partial.len() >= most as usize,
+            None => own.objects > self.cpu_partial,
+        }
     }
 
     /// Adds a partial slab to a CPU. If the CPU's partial slabs have too many free objects, they move to their
@@ -189,7 +210,7 @@ impl Cache {
         node_of_slab: impl Fn(&PageTable, u32) -> usize,
     ) -> Vec<EmptySlab> {
         let mut empty = Vec::new();
-        if self.cpus[cpu].objects > self.cpu_partial {
+        if self.is_cpu_full(cpu) {
             for slab in std::mem::take(&mut self.cpus[cpu].partial) {
                 pages[slab].clear(PageFlags::FROZEN);
                 let node = node_of_slab(pages, slab);

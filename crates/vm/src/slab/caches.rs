@@ -9,10 +9,12 @@
 
 use pageblock::frame::Order;
 use pageblock::request::{Gfp, Request};
-use pageblock_kernel::rules::memory::{Memory, SlabCpu};
+use pageblock_kernel::rules::memory::{Memory, SlabCpu, SlabPartial};
 
 use super::cache::{Cache, CacheId, CacheSpec, CpuSlabs, EmptySlab, fill};
-use super::order::{SlabAllocator, covering, cpu_partial, min_partial};
+use super::order::{
+    PAGE_SIZE, SlabAllocator, covering, cpu_partial, cpu_partial_slabs, min_partial,
+};
 use super::sheaves::Sheaves;
 use crate::base::list::{List, NIL};
 use crate::page::table::{Owner, PageFlags, PageTable};
@@ -24,10 +26,7 @@ pub struct Slabs {
     /// The node of each CPU.
     cpus: Vec<usize>,
     nodes: usize,
-    /// A request for a slab of the preferred order may reclaim and compact.
-    preferred_reclaims: bool,
-    /// CPUs have sheaves.
-    sheaves: bool,
+    rules: Memory,
     caches: Vec<Cache>,
     /// The caches of [`process::OBJECTS`](super::process::OBJECTS).
     pub(super) process_caches: Vec<CacheId>,
@@ -45,17 +44,25 @@ impl Slabs {
             allocator,
             cpus,
             nodes,
-            preferred_reclaims: rules.slab_waits,
-            sheaves: allocator == SlabAllocator::Slub && rules.slab_cpu == SlabCpu::Sheaves,
+            rules: *rules,
             caches: Vec::new(),
             process_caches: Vec::new(),
         }
+    }
+
+    fn has_sheaves(&self) -> bool {
+        self.allocator == SlabAllocator::Slub && self.rules.slab_cpu == SlabCpu::Sheaves
+    }
+
+    fn counts_slabs(&self) -> bool {
+        self.allocator == SlabAllocator::Slub && self.rules.slab_partial == SlabPartial::Slabs
     }
 
     /// Creates a cache.
     pub(crate) fn create(&mut self, spec: CacheSpec) -> CacheId {
         let cpus = self.cpus.len();
         let order = self.allocator.order(spec.size, cpus as u32);
+        let objects = (PAGE_SIZE << order) / spec.size;
         self.caches.push(Cache {
             spec,
             order,
@@ -65,11 +72,12 @@ impl Slabs {
             cpus: vec![CpuSlabs { slab: NIL, partial: Vec::new(), objects: 0 }; cpus],
             partial: vec![List::default(); self.nodes],
             min_partial: min_partial(spec.size),
+            cpu_partial_slabs: self.counts_slabs().then(|| cpu_partial_slabs(spec.size, objects)),
             cpu_partial: match self.allocator {
                 SlabAllocator::Slab => 0,
                 SlabAllocator::Slub => cpu_partial(spec.size),
             },
-            sheaves: self.sheaves.then(|| Sheaves::new(spec.size, cpus, self.nodes)),
+            sheaves: self.has_sheaves().then(|| Sheaves::new(spec.size, cpus, self.nodes)),
         });
         self.caches.len() as u32 - 1
     }
@@ -124,7 +132,7 @@ impl Slabs {
     }
 
     /// Returns the request for a new slab: at the preferred order without retries (from 4.3, 45eb00cd3a03,
-    /// without reclaim too), or at the smallest order. `flags` are the caller's, beyond the type.
+    /// without direct reclaim, from 4.6 without kswapd too), or at the smallest order. `flags` are the caller's, beyond the type.
     #[must_use]
     pub fn request(&self, id: CacheId, flags: Gfp, preferred: bool) -> Request {
         let cache = &self.caches[id as usize];
@@ -134,8 +142,13 @@ impl Slabs {
             return Request::new(cache.min_order, gfp);
         }
         let light = Gfp::NOWARN | Gfp::NORETRY | Gfp::NOMEMALLOC | Gfp::COMP;
-        let without =
-            if self.preferred_reclaims { Gfp::NOFAIL } else { Gfp::NOFAIL | Gfp::DIRECT_RECLAIM };
+        let mut without = Gfp::NOFAIL;
+        if !self.rules.slab_waits && gfp.has(Gfp::DIRECT_RECLAIM) {
+            without |= Gfp::DIRECT_RECLAIM;
+            if !self.rules.slab_wakes {
+                without |= Gfp::KSWAPD_RECLAIM;
+            }
+        }
         Request::new(cache.order, gfp.without(without) | light)
     }
 
@@ -265,8 +278,17 @@ mod tests {
             (request.order, request.gfp.has(Gfp::DIRECT_RECLAIM))
         };
         assert_eq!((reclaims(&slabs, true), reclaims(&slabs, false)), ((3, false), (0, true)));
-        slabs.preferred_reclaims = true;
+        slabs.rules.slab_waits = true;
         assert_eq!((reclaims(&slabs, true), reclaims(&slabs, false)), ((3, true), (0, true)));
+        let wakes = |slabs: &Slabs, flags| {
+            [true, false]
+                .map(|preferred| slabs.request(id, flags, preferred).gfp.has(Gfp::KSWAPD_RECLAIM))
+        };
+        (slabs.rules.slab_waits, slabs.rules.slab_wakes) = (false, false);
+        assert_eq!(wakes(&slabs, Gfp::GFP_NOFS), [false, true]);
+        assert_eq!(wakes(&slabs, Gfp::GFP_ATOMIC), [true, true]);
+        slabs.rules.slab_wakes = true;
+        assert_eq!(wakes(&slabs, Gfp::GFP_NOFS), [true, true]);
     }
 
     #[test]

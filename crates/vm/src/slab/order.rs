@@ -51,6 +51,18 @@ pub const fn cpu_partial(size: u32) -> u32 {
     }
 }
 
+/// Returns the number of partial slabs of so many objects that a CPU keeps (`set_cpu_partial`, `slub_set_cpu_partial` of
+/// 5.16 to 6.19).
+pub(super) const fn cpu_partial_slabs(size: u32, objects: u32) -> u32 {
+    let wanted = match size {
+        PAGE_SIZE.. => 6_u32,
+        1024.. => 24,
+        256.. => 52,
+        _ => 120,
+    };
+    (2 * wanted).div_ceil(objects)
+}
+
 /// Returns the number of partial slabs that a node keeps, even empty (`set_min_partial`).
 #[must_use]
 pub fn min_partial(size: u32) -> u32 {
@@ -100,6 +112,12 @@ mod tests {
         check(104, [0, 0, 0, 0]);
         check(512, [1, 1, 2, 2]);
         check(1024, [2, 2, 3, 3]);
+    }
+
+    /// mm/slub.c of 6.12: dentries and kmalloc-4k on 8 CPUs.
+    #[test]
+    fn a_cpu_keeps_twice_the_slabs_of_its_objects() {
+        assert_eq!((cpu_partial_slabs(192, 21), cpu_partial_slabs(4096, 8)), (12, 2));
     }
 
     #[test]
