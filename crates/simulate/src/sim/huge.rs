@@ -3,7 +3,7 @@
 use pageblock_vm::hugetlb::Growth;
 use pageblock_vm::khugepaged::KhugepagedStep;
 use pageblock_vm::mthp;
-use pageblock_vm::space::SpaceId;
+use pageblock_vm::space::{Slot, SpaceId};
 use pageblock_vm::thp::{Advice, HPAGE_PMD_ORDER, fault_requests};
 
 use super::task::{Ctx, OutOfMemory};
@@ -49,6 +49,14 @@ impl Ctx<'_> {
     ) -> Result<(), OutOfMemory> {
         let (node, huge) =
             self.with(|w| (w.sched.node_of(w.sched.cpu_of(self.id)), w.vm.kernel().huge));
+        if !mthp::is_enabled(&huge, advice) {
+            return self.fault_base(space, index).await;
+        }
+        // An earlier fault brought it.
+        if self.with(|w| matches!(w.vm.spaces().slot(space, index), Slot::Page(_))) {
+            self.with(|w| w.vm.touch(space, index, true));
+            return Ok(());
+        }
         for (order, first) in self.with(|w| w.vm.mthp_orders(space, index, advice)) {
             let Ok(pfn) = self.alloc(mthp::request(&huge, advice, node, order)).await else {
                 self.with(|w| w.vm.stat.anon_fault_fallback += 1);
@@ -62,6 +70,7 @@ impl Ctx<'_> {
                     w.user += w.costs.user.fault_base << order;
                     w.vm.stat.pgfault += 1;
                     w.vm.stat.anon_fault_alloc += 1;
+                    w.progress += 1;
                 });
                 self.yield_if_ahead().await;
                 return if self.with(|w| w.vm.is_killed(space)) {

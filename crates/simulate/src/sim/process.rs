@@ -5,6 +5,7 @@ use pageblock::request::Gfp;
 use pageblock_vm::page::Owner;
 use pageblock_vm::process::{self, Part};
 use pageblock_vm::space::SpaceId;
+use pageblock_vm::thp::Advice;
 
 use super::Nanos;
 use super::task::{Ctx, OutOfMemory};
@@ -92,7 +93,7 @@ impl Ctx<'_> {
         }
         let space = self.with(|w| w.vm.create_mapping(pages));
         for index in 0..pages {
-            self.fault_base(space, index).await?;
+            self.fault_sized(space, index, Advice::None).await?;
         }
         Ok(Mm { objects, tables, space })
     }

@@ -3,17 +3,24 @@
 use pageblock::request::Request;
 use pageblock_vm::cache::GFP_ANON;
 use pageblock_vm::space::{Slot, SpaceId};
+use pageblock_vm::thp::Advice;
 
 use super::task::{Ctx, OutOfMemory};
 
 impl Ctx<'_> {
-    /// Accesses a page of a mapping, after the faults that this takes.
-    pub async fn touch(&self, space: SpaceId, index: u32, write: bool) -> Result<(), OutOfMemory> {
+    /// Accesses a page of a mapping of this advice, after the faults that this takes.
+    pub async fn touch(
+        &self,
+        space: SpaceId,
+        index: u32,
+        write: bool,
+        advice: Advice,
+    ) -> Result<(), OutOfMemory> {
         loop {
             match self.with(|w| w.vm.spaces().slot(space, index)) {
-                Slot::Page(pfn) => {
+                Slot::Page(_) => {
                     self.with(|w| {
-                        if w.vm.touch(pfn, write) {
+                        if w.vm.touch(space, index, write) {
                             w.pending += w.costs.fault_base;
                             w.vm.stat.pgfault += 1;
                         }
@@ -24,7 +31,7 @@ impl Ctx<'_> {
                     self.fault_base(space, index).await?;
                 }
                 Slot::Swap(_) => self.swap_in(space, index).await?,
-                Slot::Empty | Slot::Shadow(_) => self.fault_base(space, index).await?,
+                Slot::Empty | Slot::Shadow(_) => self.fault_sized(space, index, advice).await?,
             }
         }
     }
@@ -45,9 +52,7 @@ impl Ctx<'_> {
         self.read_disk_pages(cluster.len() as u64).await;
         // This fault maps the requested page; the others are mapped by their next users.
         self.with(|w| {
-            if let Slot::Page(pfn) = w.vm.spaces().slot(space, index) {
-                w.vm.touch(pfn, false);
-            }
+            w.vm.touch(space, index, false);
         });
         Ok(())
     }

@@ -9,6 +9,7 @@ use pageblock_vm::inode::InodeId;
 use pageblock_vm::page::Owner;
 use pageblock_vm::slab::{CacheId, CacheSpec};
 use pageblock_vm::space::SpaceId;
+use pageblock_vm::thp::Advice;
 
 use crate::sim::task::{Ctx, OutOfMemory};
 use crate::sim::world::{Random, World};
@@ -200,7 +201,7 @@ impl App {
             self.add_buffer(ctx, host).await?;
         }
         for index in of(plan.anon) {
-            ctx.fault_base(self.anon, index as u32).await?;
+            ctx.fault_sized(self.anon, index as u32, Advice::None).await?;
         }
         Ok(())
     }
@@ -244,7 +245,7 @@ impl App {
         let (gone, used) = (some(), some());
         let cpu = ctx.cpu();
         ctx.with(|w| w.vm.unmap_page(cpu, self.anon, gone));
-        ctx.fault_base(self.anon, used).await
+        ctx.fault_sized(self.anon, used, Advice::None).await
     }
 
     /// Ends the app.

@@ -2,6 +2,7 @@
 
 use pageblock::request::{Gfp, Request};
 use pageblock_vm::page::Owner;
+use pageblock_vm::thp::Advice;
 
 use super::Progress;
 use crate::sim::executor::{Executor, Place};
@@ -44,7 +45,7 @@ async fn start(ctx: &Ctx<'_>) -> Result<(), OutOfMemory> {
             ctx.read_page(space, index as u32).await?;
         }
         for index in part(programs) {
-            ctx.fault_base(mapping, index as u32).await?;
+            ctx.fault_sized(mapping, index as u32, Advice::None).await?;
         }
     }
     ctx.charge_accrued().await;

@@ -9,6 +9,7 @@ use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
 use pageblock_vm::space::SpaceId;
+use pageblock_vm::thp::Advice;
 
 use super::{Outcome, Progress, Workload, boot, check, stopped};
 use crate::error::Error;
@@ -323,7 +324,7 @@ async fn operate(
     random: &mut Random,
 ) -> Result<(), OutOfMemory> {
     for index in Sizes::pages_of(item) {
-        ctx.touch(pool, index, set).await?;
+        ctx.touch(pool, index, set, Advice::None).await?;
     }
     let varies = 1000 - JITTER + random.below(2 * JITTER + 1);
     ctx.with(|w| {

@@ -410,7 +410,7 @@ impl Task {
             if whole && ctx.with(|w| w.vm.has_room(space, index / size * size, HPAGE_PMD_ORDER)) {
                 ctx.fault_huge(space, index / size * size, advice).await;
             }
-            if ctx.touch(space, index, true).await.is_err() {
+            if ctx.touch(space, index, true, advice).await.is_err() {
                 self.failed += 1;
                 if ctx.with(|w| w.vm.is_killed(space)) {
                     ctx.end_program("a task with requests");

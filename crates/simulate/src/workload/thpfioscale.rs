@@ -340,7 +340,7 @@ fn visit(random: &mut Random) -> [u32; FILE_PAGES as usize] {
 async fn fault_heap(ctx: &Ctx<'_>, heap: u32) -> Result<(), OutOfMemory> {
     let pages = ctx.with(|w| w.vm.spaces().get(heap).len());
     for index in 0..pages {
-        ctx.fault_base(heap, index).await?;
+        ctx.fault_sized(heap, index, Advice::None).await?;
     }
     Ok(())
 }
@@ -421,7 +421,7 @@ async fn fault_all(
         let huge = ctx.fault_huge(mapping, first, advice).await;
         if !huge {
             for index in first..first + HUGE_PAGES as u32 {
-                ctx.fault_base(mapping, index).await?;
+                ctx.fault_sized(mapping, index, advice).await?;
             }
         }
         ctx.charge_accrued().await;

@@ -64,6 +64,27 @@ fn the_log_allocates_unmovable_pages_repeatedly() {
     assert!(small.1 > large.1, "pages of the log: {large:?}, {small:?}");
 }
 
+/// A workload faults its memory in the sizes that are enabled for it; what is mapped then does not fault again.
+#[test]
+fn programs_fault_in_the_enabled_sizes() {
+    let machine = machine(1, 256);
+    let faults = |settings: &str, form| {
+        let run = simulate(&machine, &format!("linux-6.12,{settings}"), form, 1);
+        let count = |name| run.counters.get(name).unwrap();
+        (count("anon_fault_alloc"), count("pgfault"))
+    };
+    let small = faults("thp_enabled=never", Form::Default);
+    let sized = faults("thp_enabled=never,hugepages_64kb=always", Form::Default);
+    assert_eq!(small.0, 0);
+    assert!(sized.0 > 500, "{sized:?}");
+    // Fifteen of sixteen faults of each block.
+    assert_eq!(small.1 - sized.1, 15 * sized.0);
+    // Only where the program asked for huge pages.
+    let madvise = "thp_enabled=never,hugepages_64kb=madvise";
+    assert_eq!(faults(madvise, Form::Default).0, 0);
+    assert!(faults(madvise, Form::Madvhugepage).0 > 500);
+}
+
 /// SLAB was removed for 6.8: no later kernel has it, whatever the machine's other kernels have.
 #[test]
 fn kernels_without_slab_have_slub() {

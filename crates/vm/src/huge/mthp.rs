@@ -32,6 +32,12 @@ fn allows(huge: &Huge, order: Order, advice: Advice) -> bool {
         }
 }
 
+/// Returns whether a fault may use any size.
+#[must_use]
+pub fn is_enabled(huge: &Huge, advice: Advice) -> bool {
+    (SMALLEST..HPAGE_PMD_ORDER).any(|order| allows(huge, order, advice))
+}
+
 /// Returns the request of a fault for such a block. Unlike a huge page, it may come from any node.
 #[must_use]
 pub fn request(huge: &Huge, advice: Advice, node: u8, order: Order) -> Request {

@@ -44,8 +44,9 @@ impl<O: Observer> Vm<'_, O> {
 
     /// Marks a page of a mapping as used by its program. Returns whether that faults: the page was read from swap
     /// with another and is not mapped yet.
-    pub fn touch(&mut self, pfn: u32, write: bool) -> bool {
-        let page = &mut self.pages[pfn];
+    pub fn touch(&mut self, space: SpaceId, index: u32, write: bool) -> bool {
+        let Some(folio) = self.folio_at(space, index) else { return false };
+        let page = &mut self.pages[folio];
         page.set(PageFlags::REFERENCED);
         let faults = !page.has(PageFlags::MAPPED);
         page.set(PageFlags::MAPPED);

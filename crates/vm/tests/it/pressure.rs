@@ -267,8 +267,9 @@ fn adjacent_pages_are_swapped_out_together() {
                 machine.vm.page_out(0, space, 0..2000);
                 let writes = machine.vm.take_swap_writes();
                 assert_eq!((writes.len(), writes.iter().map(Vec::len).max()), (16, Some(128)));
-                assert!(machine.vm.touch(writes[0][0], false), "{policy}: a fault");
-                assert!(!machine.vm.touch(writes[0][0], false));
+                let index = machine.vm.pages()[writes[0][0]].index;
+                assert!(machine.vm.touch(space, index, false), "{policy}: a fault");
+                assert!(!machine.vm.touch(space, index, false));
                 writes.into_iter().flatten().for_each(|pfn| machine.vm.end_swap_write(pfn));
                 machine.vm.remove_space(0, space);
             },

@@ -5,6 +5,7 @@ use std::rc::Rc;
 
 use pageblock::request::{Gfp, Request};
 use pageblock_vm::page::Owner;
+use pageblock_vm::thp::Advice;
 
 use super::super::app::{Read, Thread, between, ion_buffer, read_file};
 use super::{Phone, sizes};
@@ -39,7 +40,7 @@ async fn start(ctx: &Ctx<'_>, phone: &RefCell<Phone>) -> Result<(), OutOfMemory>
             read_file(ctx, framework[file as usize], u32::MAX, Read::Single).await?;
         }
         for index in part(anon) {
-            ctx.fault_base(mapping, index as u32).await?;
+            ctx.fault_sized(mapping, index as u32, Advice::None).await?;
         }
     }
     ctx.charge_accrued().await;

@@ -4,6 +4,7 @@ use std::cell::RefCell;
 
 use pageblock::frame::Order;
 use pageblock::request::{Gfp, Request};
+use pageblock_vm::thp::Advice;
 
 use super::super::app::{App, Caches, Graphics, Host, Plan, Read, between, read_file};
 use super::sizes::{self, Sizes};
@@ -72,7 +73,7 @@ pub(super) async fn launch(
         let of = |n: u64| (part * n / parts)..((part + 1) * n / parts);
         if app.built {
             for index in of(u64::from(app.anon_pages) / 4) {
-                ctx.fault_base(app.anon, 4 * index as u32).await?;
+                ctx.fault_sized(app.anon, 4 * index as u32, Advice::None).await?;
             }
         } else {
             app.grow(ctx, phone, &of).await?;

@@ -12,6 +12,7 @@ use pageblock::zone::Zone;
 use pageblock_vm::lru::Lruvec;
 use pageblock_vm::page::Owner;
 use pageblock_vm::space::SpaceId;
+use pageblock_vm::thp::Advice;
 
 use super::super::app::{Read, Thread, read_file};
 use super::Device;
@@ -47,7 +48,7 @@ async fn start(ctx: &Ctx<'_>, device: &RefCell<Device>) -> Result<(), OutOfMemor
             read_file(ctx, shared[file as usize], u32::MAX, Read::Ahead).await?;
         }
         for index in part(sizes.part(spec.system_anon)) {
-            ctx.fault_base(mapping, index as u32).await?;
+            ctx.fault_sized(mapping, index as u32, Advice::None).await?;
         }
     }
     ctx.charge_accrued().await;
@@ -103,7 +104,7 @@ async fn work(
     for _ in 0..sizes.part(sizes::SYSTEM_TOUCHES) {
         // The lower its index, the more often a page is used.
         let index = random.below(pages) * random.below(pages) / pages;
-        ctx.touch(mapping, index as u32, true).await?;
+        ctx.touch(mapping, index as u32, true, Advice::None).await?;
     }
     for _ in 0..sizes.part(sizes::SYSTEM_OBJECTS) {
         objects.push_back(ctx.object(caches.small, Gfp::GFP_KERNEL).await?);

@@ -4,6 +4,7 @@ use std::cell::RefCell;
 
 use pageblock::request::{Gfp, Request};
 use pageblock_vm::process;
+use pageblock_vm::thp::Advice;
 
 use super::super::app::{App, Caches, Graphics, Host, Plan, Read, read_file};
 use super::Device;
@@ -76,7 +77,8 @@ pub(super) async fn launch(
         if warm {
             let first = device.borrow_mut().random.below(spec.warm_part);
             for index in of(u64::from(app.anon_pages) / spec.warm_part) {
-                ctx.touch(app.anon, (spec.warm_part * index + first) as u32, true).await?;
+                ctx.touch(app.anon, (spec.warm_part * index + first) as u32, true, Advice::None)
+                    .await?;
             }
         } else {
             app.grow(ctx, device, &of).await?;

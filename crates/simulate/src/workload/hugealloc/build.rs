@@ -10,6 +10,7 @@ use pageblock_vm::Vm;
 use pageblock_vm::inode::InodeId;
 use pageblock_vm::page::Owner;
 use pageblock_vm::space::SpaceId;
+use pageblock_vm::thp::Advice;
 
 use super::Sizes;
 use crate::sim::machine_file::Scale;
@@ -165,7 +166,7 @@ async fn compile_in(
             let table = Request::new(0, Gfp::GFP_KERNEL_ACCOUNT | Gfp::ZERO);
             tables.push(ctx.kernel_block(table, Owner::PageTable).await?);
         }
-        ctx.fault_base(space, index).await?;
+        ctx.fault_sized(space, index, Advice::None).await?;
         if index % RUN == RUN - 1 {
             think(ctx, time).await;
         }

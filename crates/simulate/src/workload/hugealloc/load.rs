@@ -63,7 +63,7 @@ async fn serve(
     stop: &Cell<bool>,
 ) -> Result<(), OutOfMemory> {
     for index in 0..sizes.cache as u32 {
-        ctx.fault_base(space, index).await?;
+        ctx.fault_sized(space, index, Advice::None).await?;
     }
     while !stop.get() {
         network.turn(ctx).await?;
@@ -73,8 +73,8 @@ async fn serve(
             let swapped = ctx.with(|w| {
                 w.pending += w.costs.read_page;
                 match w.vm.spaces().slot(space, index as u32) {
-                    Slot::Page(pfn) => {
-                        if w.vm.touch(pfn, false) {
+                    Slot::Page(_) => {
+                        if w.vm.touch(space, index as u32, false) {
                             w.pending += w.costs.fault_base;
                             w.vm.stat.pgfault += 1;
                         }
@@ -84,7 +84,7 @@ async fn serve(
                 }
             });
             if swapped {
-                ctx.fault_base(space, index as u32).await?;
+                ctx.fault_sized(space, index as u32, Advice::None).await?;
             }
         }
         ctx.sleep(TURN).await;
@@ -166,7 +166,7 @@ async fn fault_batch(
     for region in 0..batch as u32 {
         let first = region * HUGE_PAGES;
         if !ctx.fault_huge(space, first, Advice::HugePages).await {
-            ctx.fault_base(space, first).await?;
+            ctx.fault_sized(space, first, Advice::HugePages).await?;
         }
         // A huge page deposits a page table for when it is split.
         let table = Request::new(0, Gfp::GFP_KERNEL_ACCOUNT | Gfp::ZERO);

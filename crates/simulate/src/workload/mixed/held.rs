@@ -7,6 +7,7 @@ use pageblock_vm::Vm;
 use pageblock_vm::page::Owner;
 use pageblock_vm::slab::{CacheId, CacheSpec};
 use pageblock_vm::space::SpaceId;
+use pageblock_vm::thp::Advice;
 
 use crate::sim::task::{Ctx, OutOfMemory};
 use crate::sim::world::Random;
@@ -116,7 +117,7 @@ impl Piece {
         self.space = Some(space);
         for at in 0..TABLES {
             self.blocks.push(table(ctx).await?);
-            ctx.fault_base(space, (at * TABLE_PAGES) as u32).await?;
+            ctx.fault_sized(space, (at * TABLE_PAGES) as u32, Advice::None).await?;
         }
         Ok(())
     }

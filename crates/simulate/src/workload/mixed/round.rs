@@ -189,7 +189,7 @@ async fn touch(
         if of.is_none() {
             *of = Some(table(ctx).await?);
         }
-        ctx.touch(space, index as u32, true).await?;
+        ctx.touch(space, index as u32, true, Advice::None).await?;
         ctx.yield_if_ahead().await;
     }
     Ok(())
@@ -224,7 +224,7 @@ async fn fault(
     tables.push(table(ctx).await?);
     let huge = ctx.fault_huge(space, first, Advice::HugePages).await;
     if !huge {
-        ctx.fault_base(space, first).await?;
+        ctx.fault_sized(space, first, Advice::HugePages).await?;
     }
     ctx.charge_accrued().await;
     let time = ctx.now() - start;
