@@ -211,6 +211,8 @@ fn policy_examples(text: &str) -> Vec<(String, Vec<String>)> {
             // Redirected output and files of the reader's are not looked at.
             let arguments = command.strip_prefix("pageblock ").filter(|a| a.starts_with("policy "));
             let arguments = arguments.filter(|a| !a.contains('>') && !a.contains(".toml"));
+            // It makes a folder; own.rs tries it in one of its own.
+            let arguments = arguments.filter(|a| !a.starts_with("policy new "));
             within = arguments.is_some();
             examples.extend(arguments.map(|arguments| (arguments.to_owned(), Vec::new())));
         } else if let Some(shown) = line.strip_prefix("    ").filter(|_| within)
