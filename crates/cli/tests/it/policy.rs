@@ -175,3 +175,22 @@ fn unknown_names_are_answered_with_existing_ones() {
     let expect = format!("error: {path}: line 2: switch 'boost' has no value 'on'; ");
     refuses(&format!("policy show {path}"), &expect);
 }
+
+/// A file of `examples/policies` says in its first lines what it does and who proposed it.
+#[test]
+fn proposals_are_policies_with_a_source() {
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/policies");
+    let page = include_str!("../../../../docs/policies.md");
+    let mut count = 0;
+    for entry in std::fs::read_dir(folder).expect(folder) {
+        let path = entry.unwrap().path();
+        let text = std::fs::read_to_string(&path).unwrap();
+        assert!(text.starts_with("# ") && text.contains("\n# Source: "), "{}", path.display());
+        let shown = prints(&format!("policy diff linux-7.3 {}", path.display()));
+        assert!(shown.starts_with("allocator: "), "{shown}");
+        let name = path.file_name().unwrap().to_str().unwrap();
+        assert!(page.contains(&format!("`{name}`")), "docs/policies.md has no {name}");
+        count += 1;
+    }
+    assert!(count >= 3);
+}

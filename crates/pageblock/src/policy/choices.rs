@@ -132,8 +132,7 @@ switches! {
         // The remainder is the rest of the block that it splits.
         /// What a fallback does with the pageblock and the remainder.
         claim_rule: ClaimRule {
-            /// 3.10: free pages of the block move; the rest goes to the requested type. The event prints
-            /// the type after the operation.
+            /// 3.10: free pages of the block move; the rest goes to the requested type. The event prints the new type.
             RestTakenEventAfter = "rest_taken_event_after",
             /// 3.12: the rest always goes to the requested type.
             RestTaken = "rest_taken",
@@ -143,8 +142,7 @@ switches! {
             RestFollows = "rest_follows",
             /// 4.0 to 4.11: the rest always goes to the requested type.
             RestTakenByBlock = "rest_taken_by_block",
-            /// 4.12 to 6.9: compatible allocated pages count towards the half; moved pages are then
-            /// allocated from smallest first.
+            /// 4.12 to 6.9: compatible allocated pages count towards the half; moved pages are then split smallest first.
             CompatibleCounts = "compatible_counts",
             /// From 6.10: the type of a list is always the type of its blocks; nothing moves without a claim.
             TypesAgree = "types_agree",
@@ -428,16 +426,24 @@ switches! {
         defrag_blocks: DefragBlocks {
             /// Up to 7.2.
             Off = "off",
-            /// From 7.3 and in 7.2.13.
+            /// From 7.3 and in 7.2.13: of requests that are not movable.
             On = "on",
+            /// No Linux: of all requests (Weiner, 26 June 2026).
+            All = "all",
         } = DefragBlocks::Off,
+        /// What a request does under vm.defrag_mode that found no whole pageblock.
+        defrag_last: DefragLast {
+            /// From 6.15: it splits blocks of other types.
+            Splits = "splits",
+            /// Announced in e3aa7df331bc as vm.defrag_mode=2: it fails, or calls the OOM killer.
+            Fails = "fails",
+        } = DefragLast::Splits,
         // Of `defrag_blocks`.
         /// Retries of requests that work for whole pageblocks.
         defrag_retries: DefragRetries {
             /// In 7.2.13 (and 7.3-rc7): those of the requested order.
             Request = "request",
-            /// From 7.3: no progress counts, order 0 compacts again, and where compaction was skipped others are allowed,
-            /// for which the counts start over.
+            /// From 7.3: no progress counts, order 0 compacts again, and skipped compaction allows others, with new counts.
             Block = "block",
         } = DefragRetries::Request,
     }

@@ -85,7 +85,8 @@ impl SlowPath<'_> {
         if !self.has(Gfp::DIRECT_RECLAIM) {
             // Up to 7.1 such a request fails though it could still split a block of another type.
             let kswapd = AllocFlags::NOFRAGMENT.with(AllocFlags::KSWAPD);
-            let drops = self.is_third_generation() && self.flags.has(kswapd);
+            let drops =
+                self.is_third_generation() && self.flags.has(kswapd) && !self.never_splits();
             return if drops { self.drop_nofragment() } else { self.nopage() };
         }
         if self.caller.pf_memalloc {
@@ -206,7 +207,8 @@ impl SlowPath<'_> {
     }
 
     pub(super) fn drop_nofragment_or_oom(&mut self) -> Step {
-        if self.flags.has(AllocFlags::NOFRAGMENT) { self.drop_nofragment() } else { self.oom() }
+        let drops = self.flags.has(AllocFlags::NOFRAGMENT) && !self.never_splits();
+        if drops { self.drop_nofragment() } else { self.oom() }
     }
 
     fn drop_nofragment(&mut self) -> Step {

@@ -59,8 +59,8 @@ use crate::base::frame::{COSTLY_ORDER, Order};
 use crate::base::mobility::Migratetype;
 use crate::base::request::Gfp;
 use crate::policy::{
-    DefragBlocks, NofailKills, NofailReserve, Nofragment, OomSparesMayfail, OomWithoutFs, Policy,
-    Reserve, Slowpath,
+    DefragBlocks, DefragLast, NofailKills, NofailReserve, Nofragment, OomSparesMayfail,
+    OomWithoutFs, Policy, Reserve, Slowpath,
 };
 
 /// Orders above it are costly: their requests retry only briefly and never call the OOM killer
@@ -279,14 +279,21 @@ impl SlowPath<'_> {
     /// Returns the order that reclaim and compaction work for. With `defrag_blocks` it is a whole pageblock while blocks
     /// of other types must not be split: nothing smaller would serve a kernel request.
     fn effort_order(&self) -> Order {
-        let promoted = self.policy.defrag_blocks == DefragBlocks::On
-            && self.flags.has(AllocFlags::NOFRAGMENT)
-            && self.demand.migratetype != Migratetype::Movable;
-        if promoted {
+        let promotes = match self.policy.defrag_blocks {
+            DefragBlocks::Off => false,
+            DefragBlocks::On => self.demand.migratetype != Migratetype::Movable,
+            DefragBlocks::All => true,
+        };
+        if promotes && self.flags.has(AllocFlags::NOFRAGMENT) {
             self.demand.order.max(self.demand.pageblock_order)
         } else {
             self.demand.order
         }
+    }
+
+    /// Returns whether the request must not split blocks of other types to the end.
+    fn never_splits(&self) -> bool {
+        self.policy.defrag_last == DefragLast::Fails && self.flags.has(AllocFlags::NOFRAGMENT)
     }
 
     /// Compacts directly (`__alloc_pages_direct_compact`).
@@ -350,7 +357,10 @@ impl SlowPath<'_> {
     /// Calls the OOM killer (`__alloc_pages_may_oom`), after one attempt at the high watermark, which succeeds only if
     /// another task has just freed much memory.
     fn oom(&mut self) -> Step {
-        let flags = AllocFlags::WMARK_HIGH.with(AllocFlags::CPUSET);
+        let mut flags = AllocFlags::WMARK_HIGH.with(AllocFlags::CPUSET);
+        if self.never_splits() {
+            flags = flags.with(AllocFlags::NOFRAGMENT);
+        }
         self.go(At::OomTry, Step::TryAlloc { flags, nodes: self.nodes })
     }
 

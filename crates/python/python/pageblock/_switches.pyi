@@ -49,7 +49,8 @@ class Switches(TypedDict, total=False):
     force_unreserve: bool
     oom_reserve: Literal["all", "half"]
     highatomic_high: Literal["all", "with_high"]
-    defrag_blocks: bool
+    defrag_blocks: bool | Literal["off", "on", "all"]
+    defrag_last: Literal["splits", "fails"]
     defrag_retries: Literal["request", "block"]
     hybrid_threshold: int
     min_free_kbytes: int
@@ -338,8 +339,11 @@ class SwitchAttributes:
     def highatomic_high(self) -> Literal["all", "with_high"]:
         """Which requests may use the highatomic reserve in the slow path."""
     @property
-    def defrag_blocks(self) -> bool:
+    def defrag_blocks(self) -> Literal["off", "on", "all"]:
         """Whole pageblocks as the aim of reclaim under vm.defrag_mode."""
+    @property
+    def defrag_last(self) -> Literal["splits", "fails"]:
+        """What a request does under vm.defrag_mode that found no whole pageblock."""
     @property
     def defrag_retries(self) -> Literal["request", "block"]:
         """Retries of requests that work for whole pageblocks."""

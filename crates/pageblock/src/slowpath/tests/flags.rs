@@ -299,6 +299,50 @@ fn requests_that_may_fail_do_when_nothing_helps() {
     }
 }
 
+/// `defrag_last=fails`: no attempt splits blocks of other types, and the request ends nevertheless.
+#[test]
+fn defrag_mode_without_a_last_fallback() {
+    for base in ["linux-6.15", "linux-7.3", "linux-7.3,defrag_blocks=all"] {
+        for gfp in [Gfp::GFP_KERNEL, Gfp::GFP_ATOMIC, Gfp::GFP_HIGHUSER_MOVABLE] {
+            for (last, splits) in [("splits", true), ("fails", false)] {
+                let text = std::format!("{base},nofragment=defrag_mode,defrag_last={last}");
+                let policy = Policy::parse(&text).unwrap();
+                let mut path = SlowPath::new(&policy, demand(gfp, 2), Caller::default());
+                let mut steps: std::vec::Vec<_> =
+                    (0..200).map(|_| path.next(Outcome::No)).collect();
+                let end = steps.iter().position(|step| *step == Step::Fail).expect("it ends");
+                steps.truncate(end);
+                let kills = steps.contains(&Step::Oom);
+                assert_eq!(kills, gfp != Gfp::GFP_ATOMIC, "{text} {gfp}");
+                let drops = steps.contains(&Step::DropNofragment);
+                // Up to 7.1 what cannot wait does not get there.
+                let may = base != "linux-6.15" || gfp != Gfp::GFP_ATOMIC;
+                assert_eq!(drops, splits && may, "{text} {gfp}: {steps:?}");
+                let fragments = steps.iter().any(|step| {
+                    matches!(step, Step::TryAlloc { flags, .. } if !flags.has(AllocFlags::NOFRAGMENT))
+                });
+                assert_eq!(fragments, splits && may, "{text} {gfp}: {steps:?}");
+            }
+        }
+    }
+}
+
+/// `defrag_blocks=all`: movable requests work for whole pageblocks too.
+#[test]
+fn all_requests_make_blocks() {
+    for (blocks, expect) in [("off", 1), ("on", 1), ("all", 9)] {
+        let text = std::format!("linux-7.3,nofragment=defrag_mode,defrag_blocks={blocks}");
+        let policy = Policy::parse(&text).unwrap();
+        let movable = demand(Gfp::GFP_HIGHUSER_MOVABLE, 1);
+        let mut path = SlowPath::new(&policy, movable, Caller::default());
+        let reclaims = (0..40).find_map(|_| match path.next(Outcome::No) {
+            Step::DirectReclaim { order } => Some(order),
+            _ => None,
+        });
+        assert_eq!(reclaims, Some(expect), "{text}");
+    }
+}
+
 #[test]
 fn too_large_orders_fail_at_once() {
     check("linux-6.12", Gfp::GFP_KERNEL, 11, "Fail\n Fail");
