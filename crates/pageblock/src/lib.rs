@@ -13,7 +13,7 @@
 //!
 //! `replay` enables imposed state, for laboratories that rebuild a known state or follow a
 //! recorded kernel. It bypasses policy; embedders leave it off. `std` adds the locks of `std`
-//! ([`locks::Std`]). `rmw` is for this crate's tests, and needs `std`.
+//! (`locks::Std`). `rmw` is for this crate's tests, and needs `std`.
 #![no_std]
 #![deny(unsafe_code)]
 #![deny(missing_docs)]

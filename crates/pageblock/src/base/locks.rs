@@ -6,7 +6,7 @@ use core::ops::DerefMut;
 pub use crate::base::std_locks::Std;
 
 /// The mutexes that the embedder brings, named by a type that stands for them: any that excludes, of a crate of any
-/// version, of `std` ([`Std`], with the feature of that name), or the kernel's own.
+/// version, of `std` (`Std`, with the feature of that name), or the kernel's own.
 ///
 /// A zone's lock is held for a batch, without waiting for anything, and no CPU holds two.
 pub trait Locks: 'static {
