@@ -225,3 +225,12 @@ fn every_source_file_that_a_document_names_exists() {
     }
     assert!(wrong.is_empty() && named > 50, "{named} named; gone:\n{}", wrong.join("\n"));
 }
+
+#[test]
+fn the_first_page_is_a_screen() {
+    let Some(any) = folder("cli") else { return };
+    let text = fs::read_to_string(any.join("../../README.md")).unwrap();
+    assert!(text.lines().count() <= 80, "README.md has {} lines", text.lines().count());
+    let long: Vec<_> = text.lines().filter(|line| line.chars().count() > 110).collect();
+    assert!(long.is_empty(), "README.md has lines of more than 110 characters: {long:#?}");
+}
