@@ -2,10 +2,11 @@
 
 use std::env;
 use std::fs;
+use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, bail};
-use pageblock_files::{Access, NewFolder};
+use pageblock_files::{Access, NewFolder, part, part_folder};
 use pageblock_report::text::in_line;
 
 use crate::args::PolicyNewArgs;
@@ -32,9 +33,12 @@ pub(super) fn run(args: &PolicyNewArgs) -> anyhow::Result<()> {
     let folder = NewFolder::create_new(Path::new(name), Access::Shared)
         .with_context(|| format!("{name} cannot be made"))?;
     let put = |path: &str, text: &str| {
-        fs::write(folder.path().join(path), text).with_context(|| format!("{name}/{path}"))
+        part(&folder.path().join(path), Access::Shared)
+            .and_then(|mut file| file.write_all(text.as_bytes()))
+            .with_context(|| format!("{name}/{path}"))
     };
-    fs::create_dir(folder.path().join("src")).with_context(|| format!("{name}/src"))?;
+    part_folder(&folder.path().join("src"), Access::Shared)
+        .with_context(|| format!("{name}/src"))?;
     put("Cargo.toml", &manifest)?;
     put("src/main.rs", MAIN)?;
     put("src/idea.rs", IDEA)?;

@@ -5,7 +5,7 @@ use std::fs::File;
 use std::io::{self, Read};
 use std::path::{Component, Path, PathBuf};
 
-use pageblock_files::ScratchFolder;
+use pageblock_files::{Access, ScratchFolder, part, part_folder};
 use pageblock_recording::decompressed;
 
 use crate::error::{Result, bail};
@@ -76,10 +76,10 @@ fn files(path: &Path) -> io::Result<(ScratchFolder, usize, usize)> {
         }
         let to = folder.path().join(wanted);
         if let Some(parent) = to.parent() {
-            std::fs::create_dir_all(parent)?;
+            part_folder(parent, Access::Private)?;
         }
         // A name that came before is kept: a later one of an archive that was appended to is not the machine's start.
-        let Ok(mut file) = File::create_new(&to) else { continue };
+        let Ok(mut file) = part(&to, Access::Private) else { continue };
         left -= io::copy(&mut (&mut entry).take(FILE_BYTES), &mut file)?.min(left);
         files += 1;
     }

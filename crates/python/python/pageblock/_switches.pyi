@@ -2,8 +2,8 @@
 from typing import Literal, TypedDict
 
 class Switches(TypedDict, total=False):
-    reserve: Literal["migrate_reserve", "highatomic", "highatomic_rounded", "highatomic_first", "highatomic_below_low"]
-    wmark_gap: Literal["quarter", "scale"]
+    reserve: Literal["migrate_reserve", "highatomic", "highatomic_rounded", "highatomic_first", "highatomic_below_low", "off"]
+    wmark_gap: Literal["quarter", "scale", "none"]
     wmark_check: Literal["halve_per_order", "list_exists", "flags_combine", "free_highatomic"]
     wmark_fast: Literal["off", "cma", "unusable"]
     movable_wmark: Literal["shared", "small"]
@@ -198,10 +198,10 @@ class Switches(TypedDict, total=False):
 
 class SwitchAttributes:
     @property
-    def reserve(self) -> Literal["migrate_reserve", "highatomic", "highatomic_rounded", "highatomic_first", "highatomic_below_low"]:
+    def reserve(self) -> Literal["migrate_reserve", "highatomic", "highatomic_rounded", "highatomic_first", "highatomic_below_low", "off"]:
         """What is kept back for requests that must not fail."""
     @property
-    def wmark_gap(self) -> Literal["quarter", "scale"]:
+    def wmark_gap(self) -> Literal["quarter", "scale", "none"]:
         """Distance between the watermarks."""
     @property
     def wmark_check(self) -> Literal["halve_per_order", "list_exists", "flags_combine", "free_highatomic"]:
