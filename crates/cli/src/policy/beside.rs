@@ -6,6 +6,7 @@ use anyhow::bail;
 use pageblock_kernel::Named;
 use pageblock_measure::Run;
 use pageblock_measure::catalogue::deciding;
+use pageblock_measure::certificate::note::Note;
 use pageblock_measure::statistics::stats::Direction;
 use pageblock_measure::value::names;
 use pageblock_plan::NamedPolicy;
@@ -46,6 +47,44 @@ struct Row {
     seeds: [usize; 2],
 }
 
+/// What was found under all workloads.
+#[derive(Default)]
+struct Found {
+    rows: Vec<Row>,
+    /// Workloads whose events are the same in every seed.
+    same: Vec<&'static str>,
+    /// Workloads whose events differ, and no measure does.
+    alike: Vec<&'static str>,
+    /// What the policy's runs note of themselves, and the base's do not, such as refused answers.
+    notes: Vec<String>,
+    left_out: Vec<String>,
+}
+
+impl Found {
+    fn is_empty(&self) -> bool {
+        self.rows.is_empty() && self.same.is_empty() && self.alike.is_empty()
+    }
+
+    fn take(&mut self, workload: &'static str, pairs: &[[Run; 2]]) {
+        if let Some([base, policy]) = pairs.first() {
+            let own = policy.notes.iter().filter(|note| !base.notes.contains(note));
+            let words = own.filter_map(|note| match note {
+                Note::Words(words) => Some(format!("{workload}, seed 1: {words}")),
+                Note::Of(_) | Note::Gap(_) => None,
+            });
+            self.notes.extend(words);
+        }
+        if pairs.iter().all(|[a, b]| a.event_hash == b.event_hash) {
+            return self.same.push(workload);
+        }
+        let rows = measured(workload, pairs);
+        if rows.is_empty() {
+            self.alike.push(workload);
+        }
+        self.rows.extend(rows);
+    }
+}
+
 pub(super) fn run(args: &PolicyTryArgs) -> anyhow::Result<Verdict> {
     let policy = NamedPolicy::parse(&args.policy)?;
     let base = match &args.base {
@@ -61,22 +100,21 @@ pub(super) fn run(args: &PolicyTryArgs) -> anyhow::Result<Verdict> {
     }
     let asked = |name: &&str| args.workloads.is_empty() || args.workloads.iter().any(|w| w == name);
     interrupt::watch();
-    let (mut rows, mut same, mut left_out) = (Vec::new(), Vec::new(), Vec::new());
+    let mut found = Found::default();
     for name in all.into_iter().filter(asked) {
         match of_workload(name, [&base, &policy], args) {
             Ok(pairs) if pairs.is_empty() => break,
-            Ok(pairs) if pairs.iter().all(|[a, b]| a.event_hash == b.event_hash) => same.push(name),
-            Ok(pairs) => rows.extend(measured(name, &pairs)),
-            Err(error) => left_out.push(format!("{name}: {error}")),
+            Ok(pairs) => found.take(name, &pairs),
+            Err(error) => found.left_out.push(format!("{name}: {error}")),
         }
     }
-    if rows.is_empty() && same.is_empty() && !interrupt::requested() {
-        bail!("no workload could be run: {}", left_out.join("; "));
+    if found.is_empty() && !interrupt::requested() {
+        bail!("no workload could be run: {}", found.left_out.join("; "));
     }
     output::print(&if args.json {
-        json(&rows, &same, &left_out, [&base, &policy])
+        json(&found, [&base, &policy])
     } else {
-        text(&rows, &same, &left_out, [&base, &policy], args.seeds)
+        text(&found, [&base, &policy], args.seeds)
     })?;
     Ok(if interrupt::requested() { Verdict::Interrupted } else { Verdict::Yes })
 }
@@ -133,13 +171,8 @@ fn row(
     (differ > 0).then_some(Row { label, workload, means, seeds: [better, differ - better] })
 }
 
-fn text(
-    rows: &[Row],
-    same: &[&str],
-    left_out: &[String],
-    [base, policy]: [&NamedPolicy; 2],
-    seeds: u64,
-) -> String {
+fn text(found: &Found, [base, policy]: [&NamedPolicy; 2], seeds: u64) -> String {
+    let Found { rows, same, alike, notes, left_out } = found;
     let mut table = Table::new().text("workload").text("mean of a run");
     table = table.number("base").number("policy").number("change");
     table = table.number("seeds better").number("worse");
@@ -164,6 +197,12 @@ fn text(
     if !same.is_empty() {
         text += &format!("The same events in every seed: {}.\n", same.join(", "));
     }
+    if !alike.is_empty() {
+        text += &format!("Other events, and no measure differs: {}.\n", alike.join(", "));
+    }
+    for note in notes {
+        text += &format!("{note}\n");
+    }
     for reason in left_out {
         text += &format!("Left out: {reason}.\n");
     }
@@ -178,12 +217,7 @@ fn number(value: f64) -> String {
     }
 }
 
-fn json(
-    rows: &[Row],
-    same: &[&str],
-    left_out: &[String],
-    [base, policy]: [&NamedPolicy; 2],
-) -> String {
+fn json(found: &Found, [base, policy]: [&NamedPolicy; 2]) -> String {
     let row = |row: &Row| {
         json!({
             "workload": row.workload,
@@ -197,8 +231,33 @@ fn json(
     to_json(&json!({
         "base": base.name,
         "policy": policy.name,
-        "rows": rows.iter().map(row).collect::<Vec<_>>(),
-        "same": same,
-        "left_out": left_out,
+        "rows": found.rows.iter().map(row).collect::<Vec<_>>(),
+        "same": found.same,
+        "alike": found.alike,
+        "notes": found.notes,
+        "left_out": found.left_out,
     }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A policy whose answers are all refused changes no measure, and says so.
+    #[test]
+    fn nothing_that_was_run_is_left_unsaid() {
+        let note = "hugealloc-short, seed 1: mine: 7 answers were not possible".to_owned();
+        let found =
+            Found { alike: vec!["hugealloc-short"], notes: vec![note.clone()], ..Found::default() };
+        assert!(!found.is_empty());
+        let policies = ["linux-7.3", "linux-7.3,claim_share=75"];
+        let [base, policy] = policies.map(|text| NamedPolicy::parse(text).unwrap());
+        let printed = text(&found, [&base, &policy], 2);
+        assert!(
+            printed.contains("Other events, and no measure differs: hugealloc-short.\n"),
+            "{printed}"
+        );
+        assert!(printed.contains(&note), "{printed}");
+        assert!(json(&found, [&base, &policy]).contains(&note));
+    }
 }
