@@ -30,6 +30,11 @@ fn known_words(known: &Known) -> String {
         Known::Interrupted { done, wanted } => {
             format!("Interrupted: {done} of {wanted} replays are done.")
         }
+        Known::Refused { policy, answers } => {
+            format!(
+                "{policy}: {answers} answers were not possible; Linux's counted in their place."
+            )
+        }
         Known::UnitsDiffer => NOTE_ACROSS_6_10.to_owned(),
         Known::Differs { what, first, other } => {
             format!("The runs differ in their {what}: {first} and {other}.")

@@ -6,12 +6,13 @@ use anyhow::bail;
 use pageblock_kernel::Named;
 use pageblock_measure::Run;
 use pageblock_measure::catalogue::deciding;
-use pageblock_measure::certificate::note::Note;
+use pageblock_measure::certificate::note::{Known, Note};
 use pageblock_measure::statistics::stats::Direction;
 use pageblock_measure::value::names;
 use pageblock_plan::NamedPolicy;
 use pageblock_plan::run::{RunPlan, RunRequest, Seeds};
 use pageblock_report::json::to_json;
+use pageblock_report::note::words;
 use pageblock_report::table::Table;
 use pageblock_simulate::workload;
 use serde_json::json;
@@ -55,7 +56,7 @@ struct Found {
     same: Vec<&'static str>,
     /// Workloads whose events differ, and no measure does.
     alike: Vec<&'static str>,
-    /// What the policy's runs note of themselves, and the base's do not, such as refused answers.
+    /// How many answers of the policy were refused.
     notes: Vec<String>,
     left_out: Vec<String>,
 }
@@ -66,14 +67,9 @@ impl Found {
     }
 
     fn take(&mut self, workload: &'static str, pairs: &[[Run; 2]]) {
-        if let Some([base, policy]) = pairs.first() {
-            let own = policy.notes.iter().filter(|note| !base.notes.contains(note));
-            let words = own.filter_map(|note| match note {
-                Note::Words(words) => Some(format!("{workload}, seed 1: {words}")),
-                Note::Of(_) | Note::Gap(_) => None,
-            });
-            self.notes.extend(words);
-        }
+        let notes = pairs.first().map_or(&[][..], |[_, policy]| &policy.notes);
+        let refused = notes.iter().filter(|n| matches!(n, Note::Of(Known::Refused { .. })));
+        self.notes.extend(refused.map(|note| format!("{workload}, seed 1: {}", words(note))));
         if pairs.iter().all(|[a, b]| a.event_hash == b.event_hash) {
             return self.same.push(workload);
         }

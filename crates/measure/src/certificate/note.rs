@@ -35,6 +35,13 @@ pub enum Known {
     },
     /// Fallbacks are counted in another unit under some of the policies.
     UnitsDiffer,
+    /// Linux's decisions counted in place of impossible answers of a policy of one's own.
+    Refused {
+        /// The policy.
+        policy: String,
+        /// The number of answers.
+        answers: u64,
+    },
     /// The runs differ in something besides the policy.
     Differs {
         /// In what: `workload` or `machine`.

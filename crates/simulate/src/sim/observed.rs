@@ -12,6 +12,7 @@ use pageblock::frame::Pfn;
 use pageblock::mobility::Migratetype;
 use pageblock_kernel::own::Own;
 use pageblock_measure::Tally;
+use pageblock_measure::certificate::note::Known;
 
 /// A tally, and who decides.
 #[derive(Debug)]
@@ -29,17 +30,11 @@ impl Observed {
         Self { tally: Tally::new(), decider }
     }
 
-    /// Returns a sentence about answers that were refused; `None` if there are none.
+    /// Returns a note about answers that were refused; `None` if there are none.
     #[must_use]
-    pub fn refusals(&self) -> Option<String> {
-        let Decider { own, refused, .. } = self.decider.as_ref()?;
-        let sentence = || {
-            format!(
-                "{}: {refused} answers were not possible; Linux's counted in their place.",
-                own.name
-            )
-        };
-        (*refused > 0).then(sentence)
+    pub fn refusals(&self) -> Option<Known> {
+        let Decider { own, refused: answers, .. } = self.decider.as_ref()?;
+        (*answers > 0).then(|| Known::Refused { policy: own.name.to_owned(), answers: *answers })
     }
 }
 
