@@ -90,7 +90,8 @@ impl<'m, Z: Access<'m>> Local<'_, 'm, Z> {
         let flags = flags.unwrap_or_else(|| self.fast_flags(preferred, attempt));
         let taken = self.get_page_from_freelist(attempt, preferred, flags, observer);
         // Where nothing has to stay free, what this CPU holds back itself is no reason to refuse.
-        if taken.is_none() && self.machine.spends_all() && self.caches.hold_pages() {
+        let drains = self.machine.spends_all() && self.caches.hold_enough_for(attempt.order);
+        if taken.is_none() && drains {
             self.drain(observer);
             let again = self.get_page_from_freelist(attempt, preferred, flags, observer);
             return again.ok_or(AllocError::NoMemory);

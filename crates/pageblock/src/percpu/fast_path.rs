@@ -6,7 +6,7 @@
 //! nothing has changed yet, and the [full paths](crate::access::local) decide.
 
 use crate::base::event::{Event, Observer};
-use crate::base::frame::{ORDER_LIMIT, Order, Pfn};
+use crate::base::frame::{ORDER_LIMIT, Order, Pfn, pages};
 use crate::base::ids::{ListIndex, ZoneIndex};
 use crate::base::mobility::Migratetype;
 use crate::base::request::{Gfp, Request};
@@ -96,12 +96,14 @@ impl CpuCaches<'_> {
                 || machine.snapshots.iter().all(|zone| {
                     zone.kind > highest || zone.refuses(order, highest)
                 }))
-            && !(machine.spends_all() && (gfp.has(Gfp::HIGH) || self.hold_pages()))
+            && !(machine.spends_all() && (gfp.has(Gfp::HIGH) || self.hold_enough_for(order)))
     }
 
-    /// Returns whether a page lies on some list.
-    pub(crate) fn hold_pages(&self) -> bool {
-        self.zones.iter().any(|zone| zone.cache.count() > 0)
+    /// Returns whether as many pages lie on lists as a block of an order has. Fewer are not worth a drain: requests for
+    /// huge blocks that try their luck would empty the lists each time.
+    pub(crate) fn hold_enough_for(&self, order: Order) -> bool {
+        let held: u64 = self.zones.iter().map(|zone| u64::from(zone.cache.count())).sum();
+        held >= pages(order)
     }
 
     /// Moves blocks of the list that a request tries first to its stack, where [`alloc_fast`](Self::alloc_fast)

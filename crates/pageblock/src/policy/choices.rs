@@ -26,7 +26,7 @@ switches! {
             Quarter = "quarter",
             /// From 4.6: at least `watermark_scale_factor` of the zone.
             Scale = "scale",
-            /// None, and `min_free_kbytes` is what it says, 0 too; before a request fails, the CPU drains its own lists.
+            /// None, and `min_free_kbytes` is what it says, 0 too. Before a request fails, the CPU drains its own lists if they hold as many pages.
             /// For embedders, who reclaim nothing ([`Policy::default`]).
             None = "none",
         } = WmarkGap::Quarter,

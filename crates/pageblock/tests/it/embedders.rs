@@ -55,6 +55,29 @@ fn every_page_can_be_had() {
     });
 }
 
+/// Requests for huge blocks that try their luck do not empty the lists of a CPU.
+#[test]
+fn a_huge_block_that_is_not_there_costs_no_drain() {
+    with(zone(), |mut allocator| {
+        let mut small = Vec::new();
+        while let Ok(pfn) = allocator.alloc(CpuId(0), &Request::movable(5), &mut ()) {
+            small.push(pfn);
+        }
+        // Half of a pageblock, and pages for the lists.
+        for pfn in small.drain(..8) {
+            allocator.free(CpuId(0), pfn, 5, &mut ()).unwrap();
+        }
+        let page = allocator.alloc(CpuId(0), &Request::movable(0), &mut ()).unwrap();
+        let count =
+            |allocator: &Allocator<'_>| allocator.cache(ZoneIndex(0), CpuId(0)).unwrap().count();
+        let held = count(&allocator);
+        assert!(held > 0 && held < 512, "{held}");
+        assert!(allocator.alloc(CpuId(0), &Request::movable(9), &mut ()).is_err());
+        assert_eq!(count(&allocator), held);
+        allocator.free(CpuId(0), page, 0, &mut ()).unwrap();
+    });
+}
+
 #[test]
 fn what_the_caller_reserves_is_kept_for_those_who_cannot_wait() {
     let mut policy = Policy::default();

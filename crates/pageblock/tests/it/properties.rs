@@ -194,11 +194,7 @@ impl Pair<'_, '_> {
         let lists: Vec<Vec<u64>> = ListIndex::up_to(real.nr_lists()).map(blocks).collect();
         assert_eq!(lists, model.lists);
         let zone = &self.model.zones[at];
-        let leaving = model.leaving.iter().map(|pfn| match zone.blocks[pfn] {
-            Block::Cached { order, .. } => 1 << order,
-            block => panic!("{block:?}"),
-        });
-        let leaving: i64 = leaving.sum();
+        let leaving = model.leaving_pages(zone);
         let numbers =
             (real.high().into(), i64::from(real.count()), u32::from(real.state().alloc_factor));
         assert_eq!(numbers, (model.high, model.pages() + leaving, model.alloc_factor));

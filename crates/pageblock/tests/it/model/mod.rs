@@ -103,6 +103,14 @@ impl Model {
         }
     }
 
+    /// The pages that a CPU has on lists, and those that it collected.
+    pub(crate) fn held(&self, cpu: usize) -> i64 {
+        let of_zone = |(zone, caches): (&ModelZone, &Vec<Cache>)| {
+            caches[cpu].pages() + caches[cpu].leaving_pages(zone)
+        };
+        self.zones.iter().zip(&self.caches).map(of_zone).sum()
+    }
+
     pub(crate) fn drain_cpu(&mut self, cpu: usize) {
         for (zone, caches) in self.zones.iter_mut().zip(&mut self.caches) {
             caches[cpu].drain_all(zone, &mut self.out);

@@ -101,6 +101,15 @@ impl Cache {
         self.lists.iter().enumerate().map(pages).sum()
     }
 
+    /// The pages that were collected.
+    pub(crate) fn leaving_pages(&self, zone: &ModelZone) -> i64 {
+        let pages = |pfn: &u64| match zone.blocks[pfn] {
+            Block::Cached { order, .. } => 1 << order,
+            block => panic!("{block:?}"),
+        };
+        self.leaving.iter().map(pages).sum()
+    }
+
     pub(crate) fn alloc(
         &mut self,
         zone: &mut ModelZone,

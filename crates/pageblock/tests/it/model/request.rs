@@ -13,7 +13,7 @@ use pageblock::policy::{
 use pageblock::request::{Gfp, Request};
 
 use super::zone::{Block, ModelZone};
-use super::{Cache, Model, Out};
+use super::{Model, Out};
 
 impl ModelZone {
     fn mark(&self, mark: Watermark) -> i64 {
@@ -255,10 +255,8 @@ impl Model {
         let flags = flags.unwrap_or_else(|| self.fast_flags(&zones, want));
         let mut out = std::mem::take(&mut self.out);
         let mut pfn = self.walk(&zones, want, flags, &mut out);
-        let holds =
-            |caches: &Vec<Cache>| caches[cpu].count() > 0 || !caches[cpu].leaving.is_empty();
         let spends_all = self.policy.wmark_gap == WmarkGap::None && !zones.is_empty();
-        if pfn.is_none() && spends_all && self.caches.iter().any(holds) {
+        if pfn.is_none() && spends_all && self.held(cpu) >= 1 << order {
             self.out = out;
             self.drain_cpu(cpu);
             out = std::mem::take(&mut self.out);
