@@ -28,7 +28,7 @@ use crate::base::ids::{CpuId, ListIndex};
 use crate::base::mobility::{MIGRATE_PCPTYPES, MIGRATETYPES, Migratetype};
 use crate::percpu::cache::rings::Rings;
 use crate::percpu::list::CpuList;
-use crate::percpu::tuning::{KeepRule, Refills};
+use crate::percpu::tuning::{KeepRule, shares_refills};
 use crate::policy::{PcpOrders, PcpThpLists, Policy, Reserve};
 use crate::table::chain::Tag;
 use crate::table::map::{FrameState, Index, NIL, PageMap};
@@ -107,7 +107,8 @@ pub struct CpuCache<'m> {
     rings: Rings<'m>,
     /// Blocks of larger orders count as one block of this order towards [`high`](Self::high).
     weight_order: Order,
-    pub(super) refills: Refills,
+    /// See [`shares_refills`].
+    pub(super) shares_refills: bool,
 }
 
 const _: () = {
@@ -155,7 +156,7 @@ impl CpuCache<'_> {
             pgfree: 0,
             rings: Rings::default(),
             weight_order: ORDER_LIMIT,
-            refills: Refills::of(policy),
+            shares_refills: shares_refills(policy),
         }
     }
 

@@ -91,28 +91,15 @@ impl CpuCache<'_> {
     /// a list. Under packed placement the number is doubled, because fewer blocks come back to the list, if twice a
     /// batch is at most an eighth of `high_max`.
     pub fn refill_count(&mut self, policy: &Policy, order: Order, below_high: bool) -> u32 {
-        match self.refills {
-            Refills::Plain => self.linux_refill::<false>(policy, order, below_high),
-            Refills::Doubled => self.linux_refill::<true>(policy, order, below_high),
-            Refills::Shared => {
-                let n = if self.has_rings() {
-                    self.linux_refill::<true>(policy, order, below_high)
-                } else {
-                    self.linux_refill::<false>(policy, order, below_high)
-                };
-                let share = u64::from(n) * u64::from(refill_share(policy, order)) / 100;
-                if n > 1 { u32::try_from(share).unwrap_or(u32::MAX).max(1) } else { n }
-            }
+        let n = self.linux_refill(policy, order, below_high);
+        if !self.shares_refills || n <= 1 {
+            return n;
         }
+        let share = u64::from(n) * u64::from(refill_share(policy, order)) / 100;
+        u32::try_from(share).unwrap_or(u32::MAX).max(1)
     }
 
-    #[inline(always)]
-    fn linux_refill<const RINGS: bool>(
-        &mut self,
-        policy: &Policy,
-        order: Order,
-        below_high: bool,
-    ) -> u32 {
+    fn linux_refill(&mut self, policy: &Policy, order: Order, below_high: bool) -> u32 {
         let order = order.min(ORDER_LIMIT);
         let CacheLimits { batch: base, high_min, high_max } = self.limits;
         let of_order = |batch: u32| match (batch, order) {
@@ -120,7 +107,7 @@ impl CpuCache<'_> {
             _ => (batch >> order).max(2),
         };
         let eighth = high_max / 8 / self.weight(order);
-        let doubles = RINGS && (4..=eighth).contains(&(2 * of_order(base)));
+        let doubles = self.has_rings() && (4..=eighth).contains(&(2 * of_order(base)));
         let scaled = |batch: u32| of_order(batch) << u32::from(doubles && order > 0);
         match policy.pcp_high {
             PcpHigh::SixBatch => base,
@@ -334,24 +321,9 @@ impl CpuCache<'_> {
     }
 }
 
-/// How the number of blocks that a refill takes is decided. One value, so that no refill asks for more than this.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Refills {
-    /// As in Linux.
-    Plain,
-    /// Doubled, as packed placement has it.
-    Doubled,
-    /// By the policy's shares.
-    Shared,
-}
-
-impl Refills {
-    /// Returns what holds for a cache that has no rings yet.
-    pub(super) fn of(policy: &Policy) -> Self {
-        let mut orders = 0..=COSTLY_ORDER + 1;
-        let shared = orders.any(|order| refill_share(policy, order) != 100);
-        if shared { Self::Shared } else { Self::Plain }
-    }
+/// Returns whether refills of some order take another share than Linux's.
+pub(super) fn shares_refills(policy: &Policy) -> bool {
+    (0..=COSTLY_ORDER + 1).any(|order| refill_share(policy, order) != 100)
 }
 
 /// Returns how many blocks a refill of an order takes, in percent of Linux's number.

@@ -8,7 +8,6 @@ use crate::base::geometry::Geometry;
 use crate::base::ids::ListIndex;
 use crate::base::mobility::{MIGRATE_PCPTYPES, Migratetype};
 use crate::percpu::list::{CpuList, Rest, RestRef};
-use crate::percpu::tuning::Refills;
 use crate::table::map::{FrameState, Index, PageMap};
 use crate::zone::Zone;
 
@@ -92,9 +91,6 @@ impl<'m> CpuCache<'m> {
     /// Gives an empty cache rings for its lists.
     pub(crate) fn set_rings(&mut self, rings: Rings<'m>) {
         self.rings = rings;
-        if self.refills == Refills::Plain && self.has_rings() {
-            self.refills = Refills::Doubled;
-        }
     }
 
     #[inline]
