@@ -41,9 +41,8 @@ use core::fmt;
 use crate::api::proc::state::{CpuNumbers, Numbers};
 use crate::base::frame::Order;
 use crate::base::ids::{CpuId, NodeId, ZoneIndex};
-use crate::base::layout::ZoneKind;
+use crate::base::layout::{MAX_NR_ZONES, ZoneKind};
 use crate::base::mobility::{MIGRATETYPES, Migratetype, Numbering};
-use crate::zone::ZoneCounters;
 
 /// From 5.4 on counting a list stops here, as it is walked with interrupts off.
 const COUNT_LIMIT: u64 = 100_000;
@@ -177,16 +176,22 @@ pub struct ZoneInfo<'a, S> {
 
 impl<S: State> fmt::Display for ZoneInfo<'_, S> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for at in ZoneIndex::up_to(self.allocator.nr_zones()) {
-            self.zone(f, at)?;
+        let has_highmem = zones(self.allocator).any(|(_, zone)| zone.kind == ZoneKind::HighMem);
+        for (at, zone) in zones(self.allocator) {
+            self.zone(f, at, &zone, has_highmem)?;
         }
         Ok(())
     }
 }
 
 impl<S: State> ZoneInfo<'_, S> {
-    fn zone(&self, f: &mut fmt::Formatter<'_>, at: ZoneIndex) -> fmt::Result {
-        let Some(zone) = &self.allocator.numbers(at) else { return Ok(()) };
+    fn zone(
+        &self,
+        f: &mut fmt::Formatter<'_>,
+        at: ZoneIndex,
+        zone: &Numbers,
+        has_highmem: bool,
+    ) -> fmt::Result {
         let kernel = self.kernel;
         writeln!(f, "Node {}, zone {:>8}", zone.node, zone.kind.name())?;
         writeln!(f, "  pages free     {}", zone.free_pages)?;
@@ -205,7 +210,7 @@ impl<S: State> ZoneInfo<'_, S> {
         line((0, 0), "managed", zone.managed)?;
         let cma = self.allocator.pageblock_types(at)[Migratetype::Cma as usize];
         line((5, 14), "cma", cma * self.allocator.geometry().pageblock_pages())?;
-        self.protection(f, zone)?;
+        self.protection(f, zone, has_highmem)?;
         if zone.present == 0 {
             return Ok(());
         }
@@ -233,10 +238,15 @@ impl<S: State> ZoneInfo<'_, S> {
 
     /// Writes the columns, one for each zone that the kernel was built with: `HighMem` is missing in 64-bit
     /// ones, `Device` (nothing is kept back for it) is present from 4.5 on.
-    fn protection(&self, f: &mut fmt::Formatter<'_>, zone: &Numbers) -> fmt::Result {
+    fn protection(
+        &self,
+        f: &mut fmt::Formatter<'_>,
+        zone: &Numbers,
+        has_highmem: bool,
+    ) -> fmt::Result {
         let mut separator = "        protection: (";
         for (kind, pages) in ZoneKind::ALL.into_iter().zip(zone.lowmem_reserve) {
-            if kind == ZoneKind::HighMem && !self.has(ZoneKind::HighMem) {
+            if kind == ZoneKind::HighMem && !has_highmem {
                 continue;
             }
             write!(f, "{separator}{pages}")?;
@@ -246,10 +256,6 @@ impl<S: State> ZoneInfo<'_, S> {
             write!(f, ", {}", zone.lowmem_reserve[ZoneKind::Movable as usize])?;
         }
         f.write_str(")\n")
-    }
-
-    fn has(&self, kind: ZoneKind) -> bool {
-        zones(self.allocator).any(|(_, zone)| zone.kind == kind)
     }
 
     fn pageset(&self, f: &mut fmt::Formatter<'_>, cache: &CpuNumbers) -> fmt::Result {
@@ -274,11 +280,14 @@ impl<S: State> ZoneInfo<'_, S> {
     }
 }
 
-/// Returns the zone counters (`enum zone_stat_item`) that an allocator has.
+/// The most lines of [`zone_counters`].
+const ZONE_COUNTERS: usize = 4;
+
+/// Gives the zone counters (`enum zone_stat_item`) that an allocator has, the same ones for each zone.
 fn zone_counters(
     kernel: KernelFormat,
     zone: &Numbers,
-    mut line: impl FnMut(&str, u64) -> fmt::Result,
+    mut line: impl FnMut(&'static str, u64) -> fmt::Result,
 ) -> fmt::Result {
     line("nr_free_pages", zone.free_pages)?;
     if kernel.from(6, 17) {
@@ -302,39 +311,41 @@ pub struct VmStat<'a, S> {
 
 impl<S: State> fmt::Display for VmStat<'_, S> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // Every zone has the same lines, so the sums are printed in the order of the first zone's.
-        if let Some(first) = self.allocator.numbers(ZoneIndex(0)) {
-            zone_counters(self.kernel, &first, |name, _| {
-                let mut sum = 0;
-                for (_, zone) in zones(self.allocator) {
-                    zone_counters(self.kernel, &zone, |other, value| {
-                        sum += if other == name { value } else { 0 };
-                        Ok(())
-                    })?;
-                }
-                writeln!(f, "{name} {sum}")
-            })?;
-        }
+        let mut lines = [("", 0); ZONE_COUNTERS];
+        let mut pgalloc = [None; MAX_NR_ZONES];
+        let mut pgfree = 0;
         // What was allocated and freed is not known while a CPU keeps its count to itself.
-        let cpus = || CpuId::up_to(self.allocator.nr_cpus());
-        if cpus().any(|cpu| self.allocator.of_cpu(ZoneIndex(0), cpu).is_none()) {
+        let mut is_known = true;
+        // Each zone is read once, so that all lines are of the same instant.
+        for (at, zone) in zones(self.allocator) {
+            let mut places = lines.iter_mut();
+            zone_counters(self.kernel, &zone, |name, value| {
+                places.next().into_iter().for_each(|line| *line = (name, line.1 + value));
+                Ok(())
+            })?;
+            let mut counters = zone.counters;
+            for cpu in CpuId::up_to(self.allocator.nr_cpus()) {
+                match self.allocator.of_cpu(at, cpu) {
+                    Some(of_cpu) => counters = counters.and(&of_cpu.counters),
+                    None => is_known = false,
+                }
+            }
+            *pgalloc[zone.kind as usize].get_or_insert(0) += counters.pgalloc;
+            pgfree += counters.pgfree;
+        }
+        for (name, value) in lines.iter().filter(|(name, _)| !name.is_empty()) {
+            writeln!(f, "{name} {value}")?;
+        }
+        if !is_known {
             return Ok(());
         }
-        let counters = || {
-            zones(self.allocator).map(|(at, zone)| {
-                let of_cpus = cpus().filter_map(|cpu| self.allocator.of_cpu(at, cpu));
-                (zone.kind, of_cpus.fold(zone.counters, |sum, cpu| sum.and(&cpu.counters)))
-            })
-        };
         for (kind, name) in PGALLOC {
-            let of_kind = || counters().filter(|&(of, _)| of == kind);
-            if kind == ZoneKind::HighMem && of_kind().next().is_none() {
-                continue;
+            match (kind, pgalloc[kind as usize]) {
+                (ZoneKind::HighMem, None) => {}
+                (_, pages) => writeln!(f, "{name} {}", pages.unwrap_or(0u64))?,
             }
-            let pgalloc = |(_, counters): (_, ZoneCounters)| counters.pgalloc;
-            writeln!(f, "{name} {}", of_kind().map(pgalloc).sum::<u64>())?;
         }
-        writeln!(f, "pgfree {}", counters().map(|(_, counters)| counters.pgfree).sum::<u64>())
+        writeln!(f, "pgfree {pgfree}")
     }
 }
 
