@@ -48,6 +48,13 @@ struct Row {
     seeds: [usize; 2],
 }
 
+impl Row {
+    /// Tells whether the policy is better in all of so many seeds, or worse in all.
+    fn is_alike(&self, seeds: u64) -> bool {
+        self.seeds.iter().any(|&of| of as u64 == seeds)
+    }
+}
+
 /// What was found under all workloads.
 #[derive(Default)]
 struct Found {
@@ -186,10 +193,7 @@ fn text(found: &Found, [base, policy]: [&NamedPolicy; 2], seeds: u64) -> String 
     if !rows.is_empty() {
         text += &format!("\n{}", table.print());
     }
-    text += &format!(
-        "\n{seeds} seeds each. Chance makes all of them alike in one measure of {}.\n",
-        2f64.powi(i32::try_from(seeds).unwrap_or(i32::MAX) - 1)
-    );
+    text += &format!("\n{seeds} seeds each. {}\n", beside_chance(rows, seeds));
     if !same.is_empty() {
         text += &format!("The same events in every seed: {}.\n", same.join(", "));
     }
@@ -203,6 +207,23 @@ fn text(found: &Found, [base, policy]: [&NamedPolicy; 2], seeds: u64) -> String 
         text += &format!("Left out: {reason}.\n");
     }
     text
+}
+
+/// Says how many effects are alike in all seeds, and how many chance alone makes. Costs are counted apart: they
+/// follow from what the policy does.
+fn beside_chance(rows: &[Row], seeds: u64) -> String {
+    // Without an effect each seed falls to either side by a toss, whatever the measure's distribution is.
+    let one_in = 2f64.powi(i32::try_from(seeds).unwrap_or(i32::MAX) - 1);
+    let is_cost = |row: &&Row| STEPS.iter().any(|(label, _)| *label == row.label);
+    let effects: Vec<_> = rows.iter().filter(|row| !is_cost(row)).collect();
+    let alike = effects.iter().filter(|row| row.is_alike(seeds)).count();
+    match effects.len() {
+        0 => format!("By chance one measure of {one_in} goes one way in all."),
+        n => format!(
+            "{alike} of {n} measures besides costs go one way in all; chance alone makes about {:.1}.",
+            n as f64 / one_in
+        ),
+    }
 }
 
 fn number(value: f64) -> String {
