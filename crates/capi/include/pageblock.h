@@ -531,8 +531,8 @@ typedef struct pb_setup {
      */
     size_t distance_count;
     /**
-     * `NAME,switch=value,...`, such as "linux-6.12"; NULL means "default": the smaller tables,
-     * and no frame kept free but `min_free_kbytes` ("default,min_free_kbytes=1024"), of which PB_GFP_ATOMIC may take half.
+     * `NAME,switch=value,...`, such as "linux-6.12"; NULL means "default", which has the smaller tables and keeps
+     * only `min_free_kbytes` free ("default,min_free_kbytes=1024"). PB_GFP_ATOMIC may take half of these.
      */
     const char *policy;
     /**
@@ -1033,7 +1033,8 @@ enum pb_status pb_cpu_free_contig(struct pb_cpu *cpu, uint64_t start, uint64_t e
 
 /**
  * Allocates `pages` pages by a CPU: one range where some block holds them all, or else blocks, the largest first.
- * `ranges` has room for `room` of them, of which at most 256 are used; `count` says how many it holds then. Free each with `pb_cpu_free_contig`.
+ * `ranges` has room for `room` of them; the first 256 are used at most. `count` says how many were written. Free each
+ * with `pb_cpu_free_contig`.
  * `PB_STATUS_NOT_FOUND` if so many are not free, `PB_STATUS_SPACE` if they are in more ranges than there is room for;
  * nothing is allocated then.
  *

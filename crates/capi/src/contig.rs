@@ -165,7 +165,8 @@ pub extern "C" fn pb_cpu_free_contig(cpu: Option<&mut Cpu>, start: u64, end: u64
 }
 
 /// Allocates `pages` pages by a CPU: one range where some block holds them all, or else blocks, the largest first.
-/// `ranges` has room for `room` of them, of which at most 256 are used; `count` says how many it holds then. Free each with `pb_cpu_free_contig`.
+/// `ranges` has room for `room` of them; the first 256 are used at most. `count` says how many were written. Free each
+/// with `pb_cpu_free_contig`.
 /// `PB_STATUS_NOT_FOUND` if so many are not free, `PB_STATUS_SPACE` if they are in more ranges than there is room for;
 /// nothing is allocated then.
 ///

@@ -73,8 +73,8 @@ pub struct Setup {
     distances: *const u8,
     /// The number of distances: the number of nodes squared, or 0.
     distance_count: usize,
-    /// `NAME,switch=value,...`, such as "linux-6.12"; NULL means "default": the smaller tables,
-    /// and no frame kept free but `min_free_kbytes` ("default,min_free_kbytes=1024"), of which PB_GFP_ATOMIC may take half.
+    /// `NAME,switch=value,...`, such as "linux-6.12"; NULL means "default", which has the smaller tables and keeps
+    /// only `min_free_kbytes` free ("default,min_free_kbytes=1024"). PB_GFP_ATOMIC may take half of these.
     policy: *const c_char,
     /// The order of a pageblock; 0 means 9, which is 2 MiB in pages of 4 KiB.
     pageblock_order: u32,

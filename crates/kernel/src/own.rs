@@ -16,7 +16,7 @@ pub struct Own {
     pub name: &'static str,
     /// What it decides, in a line.
     pub summary: &'static str,
-    /// Makes one for a machine: its state begins anew with each run.
+    /// Makes one for a machine. Each run starts with a new one.
     pub make: fn() -> Box<dyn Decide>,
 }
 

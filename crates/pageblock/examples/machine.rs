@@ -99,7 +99,7 @@ fn retry<T>(mut act: impl FnMut() -> Result<T, ContigError>) -> Result<T, Contig
     act()
 }
 
-/// A block in use: whose it is, of which order, and whether it can be moved.
+/// A block in use: its owner, its order, and whether it can be moved.
 #[derive(Clone, Copy)]
 struct User {
     thread: usize,

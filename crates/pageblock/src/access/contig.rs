@@ -61,6 +61,7 @@ pub(crate) trait RangeWorker<'m> {
 
     fn node(&self) -> NodeId;
 
+    /// Splits an allocated block.
     fn split(&mut self, pfn: Pfn, order: Order, into: Order) -> Result<(), FrameError>;
 
     /// Makes every CPU drain its caches.

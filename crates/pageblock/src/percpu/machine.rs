@@ -103,7 +103,7 @@ impl<'m> Machine<'m> {
             && (!self.skips_active() || !self.kswapd_running.iter().any(|r| r.load(Relaxed)))
     }
 
-    /// Returns whether every page beyond the caller's reserve can be had ([`WmarkGap::None`]).
+    /// Returns whether requests get every page beyond the caller's reserve ([`WmarkGap::None`]).
     pub(crate) fn spends_all(&self) -> bool {
         self.policy.wmark_gap == WmarkGap::None
     }

@@ -306,7 +306,7 @@ impl Policy {
 }
 
 /// For embedders who imitate no kernel: the mechanisms of a Linux with long support, on tables without links in frames
-/// ([`Placement::Packed`]), and without what waits for reclaim: every page can be had but the `min_free_kbytes` of the
+/// ([`Placement::Packed`]), and without what waits for reclaim: requests get every page but the `min_free_kbytes` of the
 /// caller, which are kept for [`Gfp::HIGH`](crate::request::Gfp::HIGH) and the like. It is no preset; those keep Linux's
 /// tables and watermarks.
 impl Default for Policy {

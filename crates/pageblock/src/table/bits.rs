@@ -81,7 +81,7 @@ pub(crate) struct FrameBits<'m> {
     /// One byte per pageblock. [`RETURNED`] in a pageblock whose frames have states of their own means that its
     /// reserved frames are known to be memory.
     kinds: &'m [AtomicU8],
-    /// The words of pageblocks, of which this module uses the upper bytes.
+    /// The words of pageblocks. This module uses their upper bytes.
     blocks: &'m [AtomicU16],
     /// The bits of each page of a cell. A table in this struct takes fewer registers than shifts or another
     /// address.

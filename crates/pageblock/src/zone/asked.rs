@@ -202,7 +202,7 @@ impl Zone<'_> {
             && self.movable_range(i).is_some()
     }
 
-    /// Asks what becomes of a pageblock of which Linux would make `linux`.
+    /// Asks what becomes of a pageblock. `linux` is what Linux would do.
     pub(super) fn asked_outcome(
         &self,
         want: Want,

@@ -16,7 +16,7 @@ impl Zone<'_> {
     /// Serves a request as [`find_fallback`](Self::find_fallback) decided.
     ///
     /// Returns the block's first frame, and the type that a CPU list remembers for it (up to 6.9). The caller
-    /// reports failed claims, each of which boosts the watermark.
+    /// reports failed claims. Each boosts the watermark.
     pub(crate) fn take_fallback(
         &mut self,
         order: Order,

@@ -183,7 +183,7 @@ impl Cache {
         Some(first)
     }
 
-    /// Returns whether a CPU takes another of its node's slabs, of which it took some beside the first.
+    /// Returns whether a CPU takes another of its node's slabs after the first and `taken` more.
     fn takes_more(&self, cpu: usize, taken: u32) -> bool {
         match self.cpu_partial_slabs {
             Some(most) => taken <= most / 2,

@@ -347,7 +347,7 @@ mod tests {
     }
 
     /// The same with sheaves (7.0): the other CPU fills its two and the ten of the barn, which the first takes whole; the
-    /// rest goes back to slabs, of which the node keeps some that are empty. Sheaves pin the slabs of their objects.
+    /// rest goes back to slabs. The node keeps some empty ones. Sheaves pin the slabs of their objects.
     #[test]
     fn sheaves_that_another_cpu_fills_come_back_through_the_barn() {
         let mut pages = PageTable::new(1024);

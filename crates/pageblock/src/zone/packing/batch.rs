@@ -11,8 +11,8 @@ use crate::table::map::{Index, NIL, PageMap};
 /// A row for every value of three bits.
 const TYPES: usize = MIGRATETYPES.next_power_of_two();
 
-/// Blocks that were freed and are not yet in the zone's counts, none of which completed a whole pageblock. At most
-/// as many as a CPU [collects](crate::zone::retune::ring_pages).
+/// Blocks that were freed and are not yet in the zone's counts. None completed a whole pageblock. There are at most as
+/// many as a CPU [collects](crate::zone::retune::ring_pages).
 #[derive(Default)]
 pub(crate) struct Batch {
     by_type: [OfType; TYPES],
