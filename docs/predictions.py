@@ -2,6 +2,7 @@
 """Prints how well predictions of real kernels came true, beside the null model "nothing changes".
 
     docs/predictions.py docs/predictions.json
+    docs/predictions.py docs/predictions.json --changes     # each column's changes: real, and in brackets predicted
 
 The direction of a prediction is right if a predicted change (its 95 % interval is on one side of 1) has the sign of the real one, or if none was
 predicted and the real interval has 1 in it; that of the null model is right in the latter case. skill = (score - null) / (1 - null). Where just one
@@ -88,11 +89,45 @@ def confusion(of: "list[Prediction]") -> None:
     print(f"{f'{len(of) - real} without a change':24}{counts['false']:9}{'-':>21}{counts['none']:15}")
 
 
+SHOWN = {
+    "Allocation stalls": "stalls",
+    "Pages scanned by compaction": "scanned",
+    "Pages reclaimed": "reclaimed",
+    "Huge pages on fault [%]": "huge pages",
+    "Fragmenting fallbacks, movable": "movable",
+    "Fragmenting fallbacks, unmovable": "unmovable",
+}
+
+
+def percent(of: "dict[str, float]") -> str:
+    """Returns a change in percent, with a star if its interval is on one side of nothing."""
+    return f"{100 * of['ratio'] - 100:+.0f}" + "*" * is_change(of)
+
+
+def changes(series: "dict[str, list[Prediction]]") -> None:
+    """Prints what each column changed: on the real kernel, and in brackets as predicted."""
+    rows = [["workload", "kernel", "setting, or the kernel before", *SHOWN.values()]]
+    for name, of in series.items():
+        for column, against in dict.fromkeys((one["column"], one["against"]) for one in sorted(of, key=lambda one: one["column"])):
+            cells = {one["measure"]: one for one in of if (one["column"], one["against"]) == (column, against)}
+            kernel, _, setting = column.removeprefix("real-").partition(",")
+            setting = setting.removeprefix("/sys/kernel/mm/").removeprefix("vm.") or "after " + against.removeprefix("real-")
+            shown = (cells.get(measure) for measure in SHOWN)
+            texts = [f"{percent(one['real'])} ({percent(one['predicted'])})" if one else "" for one in shown]
+            rows.append([name.split(",")[0], kernel, setting, *texts])
+    widths = [max(len(row[at]) for row in rows) for at in range(len(rows[0]))]
+    for row in rows:
+        print("  ".join(text.ljust(width) for text, width in zip(row, widths, strict=True)).rstrip())
+
+
 def main() -> None:
     """Reads the file that is named, and prints its tables."""
-    if len(sys.argv) != 2:
+    if sys.argv[2:] not in ([], ["--changes"]) or len(sys.argv) < 2:
         sys.exit(__doc__)
     series = {name: of["predictions"] for name, of in json.loads(Path(sys.argv[1]).read_text()).items()}
+    if sys.argv[2:]:
+        changes(series)
+        return
     every = [one for of in series.values() for one in of]
     table("series", [*series.items(), ("all", every)])
     print()

@@ -3,8 +3,9 @@
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
-use crate::prints;
+use crate::{file, prints, ran};
 
 /// Folders whose text cites documents, in addition to those at the top of the repository.
 const FOLDERS: &[&str] = &["crates", "docs", "examples", "machines", "published"];
@@ -157,6 +158,33 @@ fn every_switch_is_in_the_index_of_the_reference() {
     let missing: Vec<_> =
         switches.iter().filter(|name| !index.contains(&format!("`{name}`"))).collect();
     assert!(missing.is_empty(), "{missing:?}");
+}
+
+/// Runs `docs/figures.py --sources` on files, or on all documents.
+fn figures(files: &[&Path]) -> crate::Ran {
+    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/figures.py");
+    ran(Command::new("python3").arg(script).arg("--sources").args(files))
+}
+
+#[test]
+fn every_figure_of_the_documents_says_where_it_is_from() {
+    let all = figures(&[]);
+    assert_eq!((all.status, all.stderr.as_str()), (0, ""), "{}", all.stdout);
+
+    let page = "# A page\n\n<!-- figures in figures-source.txt -->\n\nIt took 4.4 ns, 1,234 times, in 2 MiB of 6.12.\n\n\
+                | what | how many |\n|---|---|\n| frees | 99.98 |\n\n# Another\n\nIt took 17 % longer.\n";
+    let page = file("figures-page.md", page);
+    file("figures-source.txt", "4.41 ns 1234 99.989\n");
+    let good = figures(&[&page]);
+    let unmarked = "figures-page.md:13: no marker says where 17 is from";
+    assert_eq!(good.status, 1, "{}", good.stdout);
+    assert!(good.stdout.contains(unmarked) && good.stdout.lines().count() == 2, "{}", good.stdout);
+    file("figures-source.txt", "4.51 ns 1234 99.97\n");
+    let wrong = figures(&[&page]).stdout;
+    let lines: Vec<_> =
+        wrong.lines().filter(|line| line.ends_with("is not in figures-source.txt")).collect();
+    assert_eq!(lines.len(), 2, "{wrong}");
+    assert!(lines[0].contains(":5: 4.4 ") && lines[1].contains(":9: 99.98 "), "{wrong}");
 }
 
 #[test]
