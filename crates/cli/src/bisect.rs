@@ -9,7 +9,7 @@ use pageblock_picture::page::{Page, PageBisection};
 use pageblock_picture::plot::{self, Format};
 use pageblock_plan::NamedPolicy;
 use pageblock_plan::bisect::{Asked, of_recording, of_workload};
-use pageblock_plan::own::is_file;
+use pageblock_plan::own::{Loads, is_file};
 use pageblock_report::bisect::print;
 use pageblock_report::json::to_json;
 
@@ -73,6 +73,7 @@ pub(crate) fn run(args: &BisectArgs) -> anyhow::Result<Verdict> {
         }
         let asked = Asked {
             workload: name.into_owned(),
+            loads: Loads::default(),
             machine: args.machine.clone(),
             scale: args.scale.clone().unwrap_or_else(|| "1".to_owned()),
             seeds: args.seeds,

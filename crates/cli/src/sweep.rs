@@ -2,7 +2,6 @@
 
 use std::path::{Path, PathBuf};
 
-use pageblock_plan::own::Loads;
 use pageblock_plan::sweep::{Grid, Journal, run as run_all};
 use pageblock_plan::{jobs, text};
 
@@ -16,14 +15,15 @@ const FILE_BYTES: u64 = 1 << 20;
 pub(crate) fn run(args: &SweepArgs) -> anyhow::Result<Verdict> {
     let at_a_time = jobs::at_a_time(args.jobs)?;
     let name = output::in_line(&args.file.display().to_string());
-    let grid = Grid::from_toml(&text::read_text(&args.file, "a grid", FILE_BYTES)?, &name)?;
-    let cells = grid.cells(&Loads::default())?;
+    let mut grid = Grid::from_toml(&text::read_text(&args.file, "a grid", FILE_BYTES)?, &name)?;
+    let loads = grid.read_files()?;
+    let cells = grid.cells(&loads)?;
     if args.count {
         output::print(&format!("{}\n", cells.len()))?;
         return Ok(Verdict::Yes);
     }
     let folder = args.out.clone().unwrap_or_else(|| beside(&args.file));
-    let mut journal = Journal::open(&folder, &grid, cells, Loads::default())?;
+    let mut journal = Journal::open(&folder, &grid, cells, loads)?;
     let before = journal.done();
     interrupt::watch_quietly();
     let whole = run_all(&mut journal, at_a_time, terminal().as_ref())?;

@@ -1,5 +1,6 @@
 //! Machines by name, from a user's file, or from `/proc`.
 
+use std::borrow::Cow;
 use std::path::Path;
 
 use pageblock_recording::ProcFiles;
@@ -39,12 +40,18 @@ pub fn names() -> impl Iterator<Item = &'static str> {
 /// # Errors
 /// If there is no such machine, or the file is wrong.
 pub fn load(argument: &str, scale: Scale) -> Result<MachineSpec> {
-    if argument.ends_with(".toml") || argument.contains('/') {
-        let path = Path::new(argument);
-        let text = read_text(path, "a machine file", FILE_BYTES)?;
-        return machine_file::parse(&text, scale).at(|| path.display());
+    machine_file::parse(&text(argument)?, scale).at(|| argument)
+}
+
+/// Returns the TOML of a machine argument, as [`load`] reads it.
+///
+/// # Errors
+/// If there is no such machine, or the file cannot be read.
+pub fn text(argument: &str) -> Result<Cow<'static, str>> {
+    match argument.ends_with(".toml") || argument.contains('/') {
+        true => read_text(Path::new(argument), "a machine file", FILE_BYTES).map(Cow::Owned),
+        false => known(argument).map(Cow::Borrowed),
     }
-    machine_file::parse(known(argument)?, scale).at(|| argument)
 }
 
 /// Returns the TOML of a machine included in the program.

@@ -49,6 +49,23 @@ impl Loads {
         crate::run::find_workload(name).map(Load::Known)
     }
 
+    /// Returns the workload with this name, or that of a file (`NAME.toml`). What is kept by a workload's name
+    /// must not take a file, which may change.
+    ///
+    /// # Errors
+    /// As [`find`](Self::find); if the file cannot be read, or describes no workload.
+    pub fn named_or_file(&self, name: &str) -> Result<Load> {
+        match is_file(name) {
+            true => of_text(&file_text(Path::new(name))?, name).map(|of| Load::Own(Arc::new(of))),
+            false => self.find(name),
+        }
+    }
+
+    /// Returns the text of the file that describes a workload; empty for others.
+    pub(crate) fn text(&self, name: &str) -> &str {
+        self.own.iter().find(|own| own.name == name).map_or("", |own| &own.text)
+    }
+
     /// Returns the tables of a workload.
     ///
     /// # Errors
@@ -58,32 +75,30 @@ impl Loads {
     }
 }
 
-/// Returns the included workload with this name, or that of a file (`NAME.toml`). What is kept by a workload's name, as
-/// sweeps do, must not take a file, which may change.
-///
-/// # Errors
-/// If there is none, with a list of those that there are; if the file cannot be read, or describes no workload.
-pub fn named_or_file(name: &str) -> Result<Load> {
-    match is_file(name) {
-        true => of_file(Path::new(name)).map(|of| Load::Own(Arc::new(of))),
-        false => Loads::default().find(name),
-    }
-}
-
 /// Reports whether a workload's name is that of a file.
 #[must_use]
 pub fn is_file(name: &str) -> bool {
     name.ends_with(".toml")
 }
 
-/// Reads the workload of a file.
-fn of_file(path: &Path) -> Result<Requests> {
-    let text = read_text(path, "a workload file", FILE_BYTES)?;
-    let stated = stated::parse(&text).map_err(|error| Error::Asked(error.to_string()));
-    let requests = stated.at(|| path.display())?;
+/// Returns the text of a workload file.
+///
+/// # Errors
+/// If it cannot be read, or is longer than 1 MiB.
+pub fn file_text(path: &Path) -> Result<String> {
+    read_text(path, "a workload file", FILE_BYTES)
+}
+
+/// Returns the workload that the text of the file `name` describes.
+///
+/// # Errors
+/// If it describes none, or its name is that of an included one.
+pub fn of_text(text: &str, file: &str) -> Result<Requests> {
+    let stated = stated::parse(text).map_err(|error| Error::Asked(error.to_string()));
+    let requests = stated.at(|| file)?;
     let name = &requests.name;
     if workload::find(name).is_some() {
-        bail!("{}: workload '{name}' exists already; choose another name", path.display());
+        bail!("{file}: workload '{name}' exists already; choose another name");
     }
     Ok(requests)
 }

@@ -13,7 +13,7 @@ use pageblock_simulate::workload::{self, Workload};
 
 use crate::error::{Place, Result, bail};
 use crate::jobs::{self, Job, Jobs, Load};
-use crate::own;
+use crate::own::Loads;
 use crate::policy::{NamedPolicy, given_once};
 use crate::{machines, published};
 
@@ -144,7 +144,7 @@ impl RunPlan {
     /// # Errors
     /// Says what is wrong, and what is allowed.
     pub fn new(asked: RunRequest) -> Result<Self> {
-        Self::of(&own::named_or_file(&asked.workload)?, asked)
+        Self::of(&Loads::default().named_or_file(&asked.workload)?, asked)
     }
 
     /// Checks what was asked for, but the workload, which is given.

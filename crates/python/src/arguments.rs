@@ -4,13 +4,14 @@
 
 use std::path::PathBuf;
 
+use pageblock_plan::own::is_file;
 use pageblock_plan::run;
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyDict, PyFloat, PyInt, PyString};
 
 use crate::error::asked;
 use crate::kernel::{Kernel, KernelArgument, KernelArguments};
-use crate::workload::Workload;
+use crate::workload::{Workload, of_file};
 
 type Given<'a, 'py> = &'a Bound<'py, PyAny>;
 
@@ -327,6 +328,9 @@ pub(crate) fn workload<'py>(value: Given<'_, 'py>) -> PyResult<WorkloadArgument<
         return Ok(WorkloadArgument::Own(own.clone()));
     }
     let name = workload_name(value)?;
+    if is_file(&name) {
+        return of_file(value.py(), &name).map(WorkloadArgument::Own);
+    }
     match name.contains(':') {
         true => imported(value.py(), &name).map(WorkloadArgument::Own),
         false => Ok(WorkloadArgument::Name(name)),
@@ -347,7 +351,7 @@ fn imported<'py>(py: Python<'py>, name: &str) -> PyResult<Bound<'py, Workload>> 
     }
 }
 
-/// Returns one's own workload: itself, or what `module:name` means; None for one that is included.
+/// Returns one's own workload: itself, or what a file or `module:name` means; None for one that is included.
 #[pyfunction]
 #[pyo3(signature = (workload, /))]
 pub(crate) fn own_workload<'py>(
@@ -361,5 +365,9 @@ pub(crate) fn own_workload<'py>(
 
 /// Reads `workload` where it must be one that is included.
 pub(crate) fn workload_name(value: Given<'_, '_>) -> PyResult<String> {
-    text_of("workload", value, "a name of workloads(), 'module:name' of a Workload, or a Workload")
+    text_of(
+        "workload",
+        value,
+        "a name of workloads(), a workload file, 'module:name' of a Workload, or a Workload",
+    )
 }

@@ -12,8 +12,10 @@ use pyo3::prelude::*;
 use crate::arguments;
 use crate::error::{asked, failed};
 use crate::report::Report;
+use crate::sweep::loads;
 use crate::table::{Columns, Table};
 use crate::work::{watcher, work};
+use crate::workload::Workload;
 
 /// The kernels of a bisection as JSON, their texts, and the label and the column of each measure.
 type Plan = (String, Vec<String>, Vec<(String, String)>);
@@ -21,13 +23,17 @@ type Plan = (String, Vec<String>, Vec<(String, String)>);
 /// Returns the kernels of a bisection as JSON, their texts, and the label and the column of each measure.
 #[pyfunction]
 pub(crate) fn bisect_kernels(
-    workload: String,
+    py: Python<'_>,
+    workload: (String, Option<Bound<'_, Workload>>),
     kernels: (Bound<'_, PyAny>, Bound<'_, PyAny>),
     machine: Option<String>,
     scale: String,
     measures: Vec<String>,
 ) -> PyResult<Plan> {
-    let of = Asked { workload, machine, scale, seeds: 2, first_seed: 1, jobs: None, measures };
+    let (workload, own) = workload;
+    let (loads, _) = loads(py, own.as_slice())?;
+    let of =
+        Asked { workload, loads, machine, scale, seeds: 2, first_seed: 1, jobs: None, measures };
     let (from, to) = (kernel("a", &kernels.0)?, kernel("b", &kernels.1)?);
     let kernels = of.kernels(&from, &to).map_err(failed)?;
     let measures = of.measures(&kernels).map_err(failed)?;

@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 use pageblock_doctor::Explanation;
 use pageblock_doctor::checkup::checkup;
 use pageblock_doctor::flight::When;
+use pageblock_doctor::group::grouped;
 use pageblock_picture::page::Page;
 use pageblock_plan::doctor::{DoctorRequest, interval as parse_interval, samples};
 use pageblock_plan::subjects::{self, Sources};
@@ -52,8 +53,7 @@ pub(crate) fn explain(py: Python<'_>, log: &Bound<'_, PyAny>) -> PyResult<Report
 }
 
 fn explained(py: Python<'_>, found: &[Explanation], lines: usize) -> PyResult<Report> {
-    let json = to_json(found);
-    let rows = rows(&json)?;
+    let rows = rows(&to_json(found))?;
     let text = |path: &'static str| rows.iter().map(move |row| words(row, path));
     let number = |path: &'static str| rows.iter().map(move |row| row.pointer(path)?.as_i64());
     let table = Columns::default()
@@ -65,7 +65,7 @@ fn explained(py: Python<'_>, found: &[Explanation], lines: usize) -> PyResult<Re
         .text("confidence", text("/confidence"))
         .text("helps", text("/helps/0/what"))
         .table()?;
-    Report::new(py, print_explain::print(found, lines), json, table)
+    Report::new(py, print_explain::print(found, lines), to_json(&grouped(found)), table)
 }
 
 /// Examines a machine from its /proc and /sys, as `pageblock doctor` does; nothing is changed.

@@ -45,7 +45,7 @@ pub(crate) fn run(
 ) -> PyResult<Runs> {
     let (name, own, raised) = match workload {
         WorkloadArgument::Own(workload) => {
-            let (requests, raised) = requests(py, workload.get());
+            let (requests, raised) = requests(py, workload.get())?;
             let source = Arc::new(Checked::new(Arc::clone(&requests.source)));
             let checked = Requests { source, ..requests };
             (checked.name.clone(), Some(Arc::new(checked)), Some(raised))

@@ -27,10 +27,10 @@ impl Sweep {
 }
 
 /// Returns what names of workloads mean with users' own, and where exceptions of their generators will be.
-fn loads(py: Python<'_>, own: &[Bound<'_, Workload>]) -> PyResult<(Loads, Vec<Raised>)> {
+pub(crate) fn loads(py: Python<'_>, own: &[Bound<'_, Workload>]) -> PyResult<(Loads, Vec<Raised>)> {
     let (mut all, mut raised) = (Vec::new(), Vec::new());
     for workload in own {
-        let (requests, of) = requests(py, workload.get());
+        let (requests, of) = requests(py, workload.get())?;
         all.push(Arc::new(requests));
         raised.push(of);
     }

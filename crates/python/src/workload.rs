@@ -1,15 +1,17 @@
 //! A user's own workload: a generator of batches of requests.
 
 use std::fmt;
+use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use pageblock_plan::own;
 use pageblock_simulate::workload::requests::{Ask, Operation, Requests, Source, Stream};
 use pyo3::prelude::*;
 use pyo3::types::{PyIterator, PyTuple, PyType};
 
 use crate::arguments;
 use crate::batch;
-use crate::error::asked;
+use crate::error::{asked, failed};
 
 /// A workload whose requests come from a generator.
 ///
@@ -37,7 +39,15 @@ pub(crate) struct Workload {
     tasks: u32,
     #[pyo3(get)]
     latency: bool,
-    generate: Py<PyAny>,
+    made: Made,
+}
+
+/// What makes the requests of a workload.
+enum Made {
+    /// A function that returns batches.
+    By(Py<PyAny>),
+    /// A workload file, by its text and its path.
+    From(String, String),
 }
 
 #[pymethods]
@@ -64,7 +74,7 @@ impl Workload {
                 "'{name}' is a workload that is included; choose another name"
             )));
         }
-        Ok(Self { name, machine, tasks, latency, generate: generate.unbind() })
+        Ok(Self { name, machine, tasks, latency, made: Made::By(generate.unbind()) })
     }
 
     fn __repr__(&self) -> String {
@@ -73,8 +83,22 @@ impl Workload {
 
     fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyTuple>> {
         let of = slf.get();
-        let kept = (&of.name, of.generate.bind(slf.py()), of.tasks, &of.machine, of.latency);
+        let generate = match &of.made {
+            Made::By(generate) => generate.bind(slf.py()),
+            Made::From(text, file) => {
+                return (slf.getattr("_from_text")?, (text, file)).into_pyobject(slf.py());
+            }
+        };
+        let kept = (&of.name, generate, of.tasks, &of.machine, of.latency);
         (slf.getattr("_from_kept")?, kept).into_pyobject(slf.py())
+    }
+
+    /// Makes a workload of the text of a file.
+    #[staticmethod]
+    fn _from_text(text: String, file: String) -> PyResult<Self> {
+        let of = own::of_text(&text, &file).map_err(failed)?;
+        let (name, machine, tasks, latency) = (of.name, of.machine, of.tasks, of.latency);
+        Ok(Self { name, machine, tasks, latency, made: Made::From(text, file) })
     }
 
     /// Makes a workload again of what a pickle keeps: the function travels as pickles send functions.
@@ -101,9 +125,15 @@ pub(crate) fn operations() -> Vec<&'static str> {
 pub(crate) type Raised = Arc<Mutex<Option<PyErr>>>;
 
 /// The workload as the simulation takes it, and where an exception of its generator will be.
-pub(crate) fn requests(py: Python<'_>, workload: &Workload) -> (Requests, Raised) {
+///
+/// # Errors
+/// If the text of its file is not understood: that of another version.
+pub(crate) fn requests(py: Python<'_>, workload: &Workload) -> PyResult<(Requests, Raised)> {
     let raised = Raised::default();
-    let generate = workload.generate.clone_ref(py);
+    let generate = match &workload.made {
+        Made::By(generate) => generate.clone_ref(py),
+        Made::From(text, file) => return Ok((own::of_text(text, file).map_err(failed)?, raised)),
+    };
     let source = Generator { generate, raised: Arc::clone(&raised) };
     let requests = Requests {
         name: workload.name.clone(),
@@ -111,9 +141,16 @@ pub(crate) fn requests(py: Python<'_>, workload: &Workload) -> (Requests, Raised
         tasks: workload.tasks,
         tables: String::new(),
         latency: workload.latency,
+        text: String::new(),
         source: Arc::new(source),
     };
-    (requests, raised)
+    Ok((requests, raised))
+}
+
+/// Reads a workload file.
+pub(crate) fn of_file<'py>(py: Python<'py>, file: &str) -> PyResult<Bound<'py, Workload>> {
+    let text = own::file_text(Path::new(file)).map_err(failed)?;
+    Bound::new(py, Workload::_from_text(text, file.to_owned())?)
 }
 
 /// Takes what the generator raised.

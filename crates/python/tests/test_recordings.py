@@ -1,5 +1,7 @@
 """Recordings, logs and machines."""
 
+import json
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -7,6 +9,7 @@ import pytest
 import pageblock
 
 from .conftest import ROOT
+from .test_runs import program
 
 
 def test_the_shipped_recording_is_verified(recording: pageblock.Recording) -> None:
@@ -55,6 +58,12 @@ def test_a_log_is_explained_from_a_file_and_from_text() -> None:
     assert explained.to_dicts()[0]["kind"] == "oom"
     assert "Only CMA is free" in explained.text
     assert pageblock.explain(file.read_text(encoding="utf-8")).to_json() == explained.to_json()
+    # A row a report, and the program's JSON, an answer a group of equal reports.
+    twice = pageblock.explain(2 * file.read_bytes())
+    assert (len(twice.to_dicts()), len(twice.data)) == (2, 1)
+    printed = subprocess.run([str(program()), "explain", "--json", str(file)], check=True, capture_output=True, text=True).stdout
+    (mine,), (its,) = explained.data, json.loads(printed)
+    assert {**mine, "file": None} == {**its, "file": None}
     assert pageblock.explain(b"nothing\n").to_dicts() == []
     with pytest.raises(pageblock.Error, match="nowhere.txt: cannot read: No such file or directory"):
         pageblock.explain("nowhere.txt")

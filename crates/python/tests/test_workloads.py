@@ -3,6 +3,7 @@
 import array
 import traceback
 from collections.abc import Iterator
+from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ import pageblock
 from pageblock import Workload
 
 from .libraries import polars, pyarrow
+from .conftest import ROOT
 
 Batch = dict[str, Any]
 
@@ -222,3 +224,37 @@ def test_requests_have_flags_times_and_parts_of_mappings() -> None:
     assert failed[0] > failed[1] > 0 and stalls[0] == 0 < stalls[1]
     with pytest.raises(pageblock.Error, match="flags: only blocks and objects have them"):
         pageblock.run(one({"time_ns": [0], "op": ["map"], "id": [0], "amount": [1], "flags": ["GFP_ATOMIC"]}), "linux-6.12", scale="1/8")
+
+
+def test_a_workload_file_is_a_workload_everywhere(tmp_path: Path) -> None:
+    file = tmp_path / "mine.toml"
+    file.write_text((ROOT / "examples/workloads/swing.toml").read_text(encoding="utf-8"), encoding="utf-8")
+    kernels = ["linux-6.9", "linux-6.10"]
+    expected = [row["event_hash"] for row in pageblock.run(file.as_posix(), kernels, scale="1/64").to_dicts()]
+    grid: dict[str, Any] = {"workloads": [file.as_posix()], "kernels": kernels, "scales": "1/64", "seeds": 1}
+    threads = pageblock.sweep(grid, tmp_path / "threads").to_dicts()
+    assert [row["event_hash"] for row in threads] == expected
+    with ProcessPoolExecutor(2) as executor:
+        assert pageblock.sweep(grid, tmp_path / "processes", executor=executor).to_dicts() == threads
+    single = {"runs": [{"workload": file.as_posix(), "kernel": "linux-6.9", "scale": "1/64"}]}
+    assert pageblock.sweep(single, tmp_path / "single").to_dicts()[0]["event_hash"] == expected[0]
+    # The sweep is of this content: another one is another sweep.
+    file.write_text(file.read_text(encoding="utf-8") + "\n# changed\n", encoding="utf-8")
+    with pytest.raises(pageblock.Error, match="the folder has another sweep"):
+        pageblock.sweep(grid, tmp_path / "threads")
+    subjects: "list[Path | str]" = [file, file.as_posix()]
+    for of in subjects:
+        found = pageblock.bisect(of, *kernels, scale="1/64", seeds=2)
+        assert {row["switch"] for row in found.to_dicts()} >= {"claim_rule=types_agree"}
+
+
+def test_an_own_workload_is_bisected() -> None:
+    own = Workload("own", mixed, tasks=2, machine="guest-640m")
+    with pytest.raises(pageblock.Error, match="measures is missing: own names no primary measures"):
+        pageblock.bisect(own, "linux-6.9", "linux-6.10", seeds=2)
+    found = pageblock.bisect(own, "linux-6.9", "linux-6.10", measures="huge-pages-on-fault", seeds=2)
+    threads = [row for row in found.to_dicts()]
+    assert {row["measure"] for row in threads} == {"Huge pages on fault [%]"}
+    with ProcessPoolExecutor(2) as executor:
+        again = pageblock.bisect(own, "linux-6.9", "linux-6.10", measures="huge-pages-on-fault", seeds=2, executor=executor)
+    assert again.to_dicts() == threads

@@ -55,6 +55,54 @@ fn each_workload_of_a_sweep_is_compared() {
     assert_eq!(runs.as_array().map(Vec::len), Some(8));
 }
 
+/// A workload and a machine that files describe are part of a sweep by their content: under the same names, other files are
+/// another sweep, and answers of the old ones are not taken for theirs.
+#[test]
+fn files_of_a_grid_are_bound_by_content() {
+    const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
+    let read = |name: &str| std::fs::read_to_string(format!("{ROOT}/{name}")).unwrap();
+    let workload = read("examples/workloads/swing.toml");
+    let machine = read("crates/plan/machines/small-1g.toml");
+    let (load, place) = (file("mine.toml", &workload), file("place.toml", &machine));
+    let text = format!(
+        "workloads = [{:?}]\nmachines = [{:?}]\nkernels = [\"linux-6.9\", \"linux-6.10\"]\nscales = [\"1/32\", \"1/16\"]\n",
+        load.display().to_string(),
+        place.display().to_string()
+    );
+    let grid = file("files.toml", &text);
+    let out = grid.with_extension("sweep");
+    let _ = std::fs::remove_dir_all(&out);
+    let command = format!("sweep {}", grid.display());
+    let ran = pageblock(&command);
+    assert!(ran.stdout.ends_with("runs.parquet: 4 runs\n"), "{}{}", ran.stdout, ran.stderr);
+    let hashes = |json: &str| -> Vec<String> {
+        let runs: serde_json::Value = serde_json::from_str(json).unwrap();
+        let of = |run: &serde_json::Value| run["event_hash"].to_string();
+        runs.as_array().unwrap().iter().map(of).collect()
+    };
+    let swept = hashes(&prints(&format!("compare --json=runs {}", out.display())));
+    let alone = format!(
+        "run {} --machine {} --policy linux-6.9 --policy linux-6.10 --scale 1/32 --seeds 1 --json=runs",
+        load.display(),
+        place.display()
+    );
+    assert_eq!(swept[..2], hashes(&prints(&alone)), "a sweep runs what `run` runs");
+
+    let another = "line 1: the folder has another sweep, or that of another version";
+    let refused = || {
+        let said = pageblock(&command);
+        assert_eq!(said.status, 2, "{}", said.stdout);
+        assert!(said.stderr.contains(another), "{}", said.stderr);
+    };
+    file("mine.toml", &format!("{workload}\n# changed\n"));
+    refused();
+    file("mine.toml", &workload);
+    file("place.toml", &format!("{machine}\n# changed\n"));
+    refused();
+    file("place.toml", &machine);
+    assert!(pageblock(&command).stdout.ends_with("4 runs, 4 of them done before\n"));
+}
+
 #[test]
 fn mistakes_in_a_grid_are_named() {
     let huge = file("huge.toml", &GRID.replace("seeds = 2", "seeds = 500000000"));

@@ -19,9 +19,15 @@ const LIMITS: Limits = Limits { time: Duration::from_secs(600), mib: 512 };
 
 #[track_caller]
 fn ends(name: &str, workload: &str, policy: &str, scale: &str) -> Ending {
+    ends_with(name, workload, policy, scale, &[])
+}
+
+#[track_caller]
+fn ends_with(name: &str, workload: &str, policy: &str, scale: &str, more: &[&str]) -> Ending {
     let scratch = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(name);
     let program = Path::new(env!("CARGO_BIN_EXE_pageblock"));
-    let arguments = runs::arguments(workload, policy, scale);
+    let mut arguments = runs::arguments(workload, policy, scale);
+    arguments.extend(more.iter().map(|&argument| argument.to_owned()));
     let ran = runs::run(program, &arguments, &scratch, LIMITS).expect("the program was built");
     assert!(!matches!(ran.ending, Ending::Failed(_)), "{}: {arguments:?}", ran.ending);
     assert!(ran.mib <= LIMITS.mib && ran.time <= LIMITS.time, "{ran:?}");
@@ -36,6 +42,20 @@ fn workloads_end_under_random_policies() {
         }
     }
     ends("sweep", "thpfioscale", &policy(3, 2), "1/128");
+}
+
+/// Two random kernels on two random machines that took minutes to hours: compaction walked all pageblocks for each request.
+#[test]
+fn runs_that_looked_endless_end() {
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/long");
+    for (number, workload, scale, seed) in
+        [(92, "thpfioscale-defrag", "1/4", "2"), (96, "hugealloc-short", "1/64", "6")]
+    {
+        let policy = format!("{folder}/policy-{number}.toml");
+        let machine = format!("{folder}/machine-{number}.toml");
+        let more = ["--seeds", "1", "--first-seed", seed, "--machine", &machine];
+        assert_eq!(ends_with("long", workload, &policy, scale, &more), Ending::Done);
+    }
 }
 
 #[test]

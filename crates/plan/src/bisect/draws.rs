@@ -19,7 +19,7 @@ use super::{Draw, Kernels, Measured, PROBE, answer, comparable, same_as};
 use crate::error::{Place, Result, bail};
 use crate::jobs::{self, Job, Jobs, Load};
 use crate::machines;
-use crate::own;
+use crate::own::Loads;
 use crate::policy::NamedPolicy;
 use crate::replays::{self, Wanted};
 use crate::run::seeds;
@@ -31,6 +31,8 @@ use crate::watch::Watch;
 pub struct Asked {
     /// The workload.
     pub workload: String,
+    /// The workloads that it can name.
+    pub loads: Loads,
     /// The machine; by default the workload's.
     pub machine: Option<String>,
     /// The scale of both.
@@ -53,7 +55,7 @@ struct Subject {
 
 impl Asked {
     fn subject(&self) -> Result<Subject> {
-        let load = own::named_or_file(&self.workload)?;
+        let load = self.loads.named_or_file(&self.workload)?;
         let workload = load.get();
         let scale = Scale::parse(&self.scale).at(|| "--scale")?;
         let machine = machines::load(self.machine.as_deref().unwrap_or(workload.machine()), scale)?;

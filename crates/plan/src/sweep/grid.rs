@@ -1,14 +1,17 @@
 //! Grids: every combination of kernels, switches, machines, workloads, scales and seeds.
 
 use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::Arc;
 
 use pageblock_kernel::Named;
+use pageblock_simulate::workload::requests::Requests;
 use serde::de::IntoDeserializer;
 use serde::{Deserialize, Serialize};
 
 use super::{Cell, to_json};
 use crate::error::{Place, Result, bail};
-use crate::own::Loads;
+use crate::own::{self, Loads};
 use crate::policy::NamedPolicy;
 
 /// The most runs of a sweep.
@@ -132,6 +135,23 @@ impl Grid {
             plain.seeds = Some(Seeds::Count(seeds.len() as u64));
         }
         to_json(&plain)
+    }
+
+    /// Reads the workload files that it names, puts their workloads' names in their places, and returns what these mean.
+    ///
+    /// # Errors
+    /// If a file cannot be read or describes no workload, or two have the same name.
+    pub fn read_files(&mut self) -> Result<Loads> {
+        let mut files: BTreeMap<String, Arc<Requests>> = BTreeMap::new();
+        let named = self.runs.iter_mut().map(|run| &mut run.workload);
+        for name in self.workloads.iter_mut().chain(named).filter(|name| own::is_file(name)) {
+            if !files.contains_key(name.as_str()) {
+                let read = own::of_text(&own::file_text(Path::new(&*name))?, name)?;
+                files.insert(name.clone(), Arc::new(read));
+            }
+            files[name.as_str()].name.clone_into(name);
+        }
+        Loads::with(files.into_values().collect())
     }
 
     fn numbers(&self) -> Vec<u64> {

@@ -8,9 +8,11 @@ use std::path::{Path, PathBuf};
 use pageblock_files::Access;
 use pageblock_kernel::Named;
 use serde::{Deserialize, Serialize};
+use xxhash_rust::xxh3::Xxh3;
 
 use super::{Cell, Grid, Row, table, to_json};
 use crate::error::{Place, Result, bail};
+use crate::machines;
 use crate::own::Loads;
 use crate::program::build;
 
@@ -23,7 +25,7 @@ pub(super) const JOURNAL: &str = "runs.jsonl";
 struct Head {
     program: String,
     runs: usize,
-    /// A hash of all runs.
+    /// A hash of all runs, and of the files that describe their machines and workloads.
     grid: String,
 }
 
@@ -48,16 +50,17 @@ struct Done {
     counters: BTreeSet<String>,
     /// The bytes of the whole lines.
     bytes: u64,
-    /// The hash of the requests that came from outside, and the kernel that had them first, by workload and seed.
-    requests: BTreeMap<(String, u64), (u64, String)>,
+    /// The hash of the requests that came from outside, and the kernel that had them first, by workload, seed, machine and scale.
+    requests: BTreeMap<(String, u64, String, String), (u64, String)>,
 }
 
 impl Done {
     /// Checks that the requests of a run are those of the other kernels. What ended early has not asked for all.
     fn check(&mut self, row: &Row) -> Result<()> {
         let Some(hash) = row.requests.filter(|_| row.ended.is_none()) else { return Ok(()) };
-        let Cell { workload, kernel, seed, .. } = &row.cell;
-        let first = self.requests.entry((workload.clone(), *seed));
+        let Cell { workload, kernel, machine, scale, seed } = &row.cell;
+        let of = (workload.clone(), *seed, machine.clone(), scale.clone());
+        let first = self.requests.entry(of);
         let (expected, other) = first.or_insert_with(|| (hash, kernel.clone()));
         if *expected != hash {
             let (kernel, other) = (Named::brief(kernel), Named::brief(other));
@@ -89,7 +92,7 @@ impl Journal {
     pub fn open(folder: &Path, grid: &Grid, cells: Vec<Cell>, loads: Loads) -> Result<Self> {
         fs::create_dir_all(folder).at(|| folder.display())?;
         let path = folder.join(JOURNAL);
-        let head = Head { program: build(), runs: cells.len(), grid: hash(&cells) };
+        let head = Head { program: build(), runs: cells.len(), grid: hash(&cells, &loads)? };
         let done = match path.exists() {
             true => read(&head, &cells, &path)?,
             false => Done::default(),
@@ -250,11 +253,15 @@ fn read(head: &Head, cells: &[Cell], path: &Path) -> Result<Done> {
     Ok(done)
 }
 
-/// Returns a hash of the runs.
-fn hash(cells: &[Cell]) -> String {
-    let mut text = String::new();
+/// Returns a hash of the runs, and of what their machines and workloads are: a name is not bound to the content of a file.
+fn hash(cells: &[Cell], loads: &Loads) -> Result<String> {
+    let (mut hash, mut described) = (Xxh3::new(), BTreeSet::new());
     for Cell { workload, kernel, machine, scale, seed } in cells {
-        text += &format!("{workload}\t{kernel}\t{machine}\t{scale}\t{seed}\n");
+        hash.update(format!("{workload}\t{kernel}\t{machine}\t{scale}\t{seed}\n").as_bytes());
+        if described.insert((machine, workload)) {
+            hash.update(machines::text(machine)?.as_bytes());
+            hash.update(loads.text(workload).as_bytes());
+        }
     }
-    format!("{:016x}", xxhash_rust::xxh3::xxh3_64(text.as_bytes()))
+    Ok(format!("{:016x}", hash.digest()))
 }

@@ -4,9 +4,9 @@ import os
 from collections.abc import Iterable, Mapping, Sized
 from typing import Any, SupportsIndex, cast
 
-from ._pageblock import Error, Kernel, machine_text, own_workload, scale_text, seed_list
+from ._pageblock import Error, Kernel, Workload, machine_text, own_workload, scale_text, seed_list
 
-__all__ = ["count", "jobs", "listed", "path", "plain_grid", "seeds", "texts", "workload_name", "wrong"]
+__all__ = ["count", "jobs", "listed", "named", "path", "plain_grid", "seeds", "texts", "workload_name", "wrong"]
 
 
 def wrong(name: str, value: object, allowed: str) -> Error:
@@ -133,6 +133,14 @@ def workload_name(value: object) -> str:
     """Returns the name of a workload: that of an own one, too."""
     own = own_workload(value)
     return str(value) if own is None else own.name
+
+
+def named(of: object) -> "tuple[str, Workload | None]":
+    """Returns the name of a workload or the path of a recording, and the workload if it is the user's own."""
+    of = os.fspath(of) if isinstance(of, os.PathLike) else of
+    is_recording = isinstance(of, str) and not of.endswith(".toml") and os.path.exists(of)
+    own = None if is_recording else own_workload(of)
+    return (path("of", of) if own is None else own.name), own
 
 
 KEYS = ("workloads", "kernels", "machines", "scales", "seeds", "switches", "runs")

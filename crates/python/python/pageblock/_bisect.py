@@ -10,10 +10,10 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from ._arguments import jobs as jobs_of
-from ._arguments import path, texts, workload_name
+from ._arguments import named, path, texts
 from ._arguments import seeds as seeds_of
 from ._engines import Engine, engine
-from ._pageblock import Error, Kernel, Report, bisect_answer, bisect_kernels, bisect_left, bisect_recording, machine_text, scale_text
+from ._pageblock import Error, Kernel, Report, Workload, bisect_answer, bisect_kernels, bisect_left, bisect_recording, machine_text, scale_text
 from ._trials import Simulations
 
 __all__ = ["bisect"]
@@ -23,7 +23,7 @@ PROBES = 2
 
 
 def bisect(
-    of: "str | os.PathLike[str]",
+    of: "str | os.PathLike[str] | Workload",
     a: "Kernel | str",
     b: "Kernel | str",
     *,
@@ -36,6 +36,8 @@ def bisect(
     jobs: "int | None" = None,
 ) -> Report:
     """Finds which of the switches in which `a` and `b` differ makes a difference, under a workload or in a recording.
+
+    `of` is a name of `workloads()`, a `Workload` of your own, `module:name` of one, a workload file, or the path of a recording.
 
     Each switch is tried in the order of versions, alone on `a`, and left out of `b`. Kernels with the same events under two seeds count
     as one and take no more; the others have `seeds` each. `measures` are by default the workload's primary ones; `executor` and `jobs`
@@ -51,19 +53,19 @@ def bisect(
         raise Error(f"seeds {seeds}: one draw cannot tell an effect from chance; at least 2 are needed")
     if out is not None:
         path("out", out)
-    name = workload_name(of) if isinstance(of, str) else path("of", of)
-    if os.path.exists(name):
+    name, own = named(of)
+    if own is None and os.path.exists(name):
         if chosen != list(range(1, len(chosen) + 1)):
             raise Error(f"seeds {seeds}: replays have the seeds 0, 1, 2 and so on; say how many")
         if machine is not None or scale != 1 or executor is not None or jobs is not None or out is not None:
             raise Error("machine, scale, executor, jobs and out are for workloads: a recording is replayed as it is")
         return bisect_recording(name, (a, b), wanted, len(chosen))
     place = None if machine is None else machine_text(machine)
-    plan, kernels, measured = bisect_kernels(name, (a, b), place, scale_text(scale), wanted)
+    plan, kernels, measured = bisect_kernels((name, own), (a, b), place, scale_text(scale), wanted)
     cell = {"workload": name, "scale": scale_text(scale), **({} if place is None else {"machine": place})}
     labels, columns = [label for label, _ in measured], [column for _, column in measured]
     with engine(executor, at_a_time) as found, _kept(out) as folder:
-        runner = Simulations(cell, Path(folder), (chosen, []), found, at_a_time)
+        runner = Simulations(cell, Path(folder), (chosen, []), found, at_a_time, own)
         probed = runner.search_seeds[:PROBES]
         probes = _draws(runner.run(kernels, probed), kernels, range(len(kernels)), probed, columns)
         left = bisect_left(plan, json.dumps(probes))

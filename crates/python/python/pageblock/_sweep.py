@@ -32,7 +32,7 @@ def sweep(
     `grid` has `workloads`, `kernels`, `machines`, `scales` (lists, or one), `seeds` (how many, or which), `switches` (a dict of lists, sysctls
     too: every combination is set on every kernel), and `runs` (a list of dicts with `workload`, `kernel`, `machine`, `scale`, `seed`:
     single runs); or it is the path of a TOML file with these keys. Arguments are said as in `run`; a workload may be a `Workload` of your own,
-    or `module:name` of one. All of it is checked before anything runs, and a grid of more than a million runs is refused with its number.
+    `module:name` of one, or a workload file. All of it is checked before anything runs, and a grid of more than a million runs is refused with its number.
 
     `out` is a folder. Each finished run is there at once (`runs.jsonl`), and a sweep of the same grid goes on after it. At the end
     `runs.parquet` is written, which depends on the grid alone: not on the executor, the number of workers or the order.
@@ -100,7 +100,7 @@ def own_of(grid: "Mapping[str, Any]") -> "dict[str, Workload]":
     given += [one["workload"] for one in runs if isinstance(one, Mapping) and "workload" in one]
     own: "dict[str, Workload]" = {}
     for one in given:
-        if isinstance(one, Workload) or (isinstance(one, str) and ":" in one):
+        if isinstance(one, (Workload, str)):
             workload = own_workload(one)
             if workload is not None and own.setdefault(workload.name, workload) is not workload and isinstance(one, Workload):
                 raise Error(f"workload '{workload.name}' is given twice")

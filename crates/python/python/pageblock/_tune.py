@@ -13,13 +13,13 @@ from typing import Any
 
 from . import _progress
 from ._answer import Trial, Tuned, disagreements
-from ._arguments import count, path, texts
+from ._arguments import count, named, path, texts
 from ._arguments import jobs as jobs_of
 from ._arguments import seeds as seeds_of
 from ._engines import Engine, engine
 from ._knobs import DEFAULT, MIN_FREE_PART, Knob, space, with_switches
 from ._objectives import FEW, MEASURES, Change, Measure, changes, measures
-from ._pageblock import Error, Kernel, Sweep, Workload, build, machine_text, memory_kib, own_workload, scale_text, workloads, write_text
+from ._pageblock import Error, Kernel, Sweep, Workload, build, machine_text, memory_kib, scale_text, workloads, write_text
 from ._progress import Progress, Stop
 from ._recordings import opened
 from ._trials import Replays, Runner, Simulations, recorded_kernel
@@ -58,7 +58,7 @@ def tune(
 ) -> Tuned:
     """Searches for the settings of a kernel under which a workload does best, and returns what it found.
 
-    `of` is a name of `workloads()`, a `Workload` of your own or `module:name` of one, or the path of a recording, which is replayed; `kernel`
+    `of` is a name of `workloads()`, a `Workload` of your own, `module:name` of one, a workload file, or the path of a recording, which is replayed; `kernel`
     the kernel, for a recording by default the recorded one; `objectives` one or several of `huge-pages`, `stalls`, `work`, `spread`,
     `unmovable`, `small-blocks`: with several the answer is from the Pareto front, the best in the first objective that is not worse than
     the default in another, or trial `pick`.
@@ -283,10 +283,9 @@ def _two_sets(seeds: "int | Iterable[int]", held_out: "int | Iterable[int]") -> 
 
 def _subject(of: "str | os.PathLike[str] | Workload") -> "tuple[str, Workload | None, bool]":
     """Returns the name of a workload or the path of a recording, the workload if it is the user's own, and whether it is a recording."""
-    own = own_workload(of) if isinstance(of, Workload) or (isinstance(of, str) and not os.path.exists(of)) else None
+    name, own = named(of)
     if own is not None:
-        return own.name, own, False
-    name = path("of", of)
+        return name, own, False
     names = [str(row["workload"]) for row in workloads().to_dicts()]
     if name not in names and not Path(name).exists():
         raise Error(f"there is no workload and no recording '{name}'; there are {', '.join(names)}")

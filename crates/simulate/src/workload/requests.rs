@@ -130,6 +130,8 @@ pub struct Requests {
     pub tables: String,
     /// Whether the time of each request is kept: samples `latency-OPERATION`.
     pub latency: bool,
+    /// The text of the file that describes it; empty where the requests come from outside.
+    pub text: String,
     /// Where the requests come from.
     pub source: Arc<dyn Source>,
 }

@@ -31,6 +31,7 @@ pub fn parse(text: &str) -> Result<Requests, WorkloadFileError> {
         tasks: count,
         tables,
         latency,
+        text: text.to_owned(),
         source: Arc::new(Stated { tasks }),
     })
 }
