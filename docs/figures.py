@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Runs the commands whose output README and docs/ quote, and compares or rewrites what they quote. Holds the figures of their text to a source.
 
-A marker stands above each quoted block of a command line that runs `pageblock` or a script of docs/, or of a session of Python (`>>>`):
+A marker stands above each quoted block of a command line that runs `pageblock`, an example or a script of docs/, or of a session of Python (`>>>`):
 
     <!-- run -->                  its output is compared by CI
     <!-- run before a release --> it takes more than 30 seconds of CPU time
@@ -56,7 +56,7 @@ VERSION = re.compile(r"[1-7]\.\d{1,2}")
 # What the tables of data frames are drawn with.
 BOX = set("┌─┬┐│┆╞═╪╡└┴┘")
 # A quoted command line that runs the program; others, such as `cat`, may stand beside it.
-COMMAND = re.compile(r"^\$ (.*\| *)?(pageblock|python3 docs/\w+\.py) |^>>> ")
+COMMAND = re.compile(r"^\$ (.*\| *)?(pageblock|python3 docs/\w+\.py) |^\$ .*(cargo run|\./pool)\b|^>>> ")
 # Runs the statements of a session and prints what each printed, as JSON.
 SESSION = """
 import contextlib, doctest, io, json, sys, traceback
@@ -270,6 +270,9 @@ def run(command: str, folder: Path, program: Path) -> "list[str]":
         "PATH": f"{folder / '.bin'}:{os.environ['PATH']}",
         "HOME": str(folder),
         "PAGEBLOCK_CACHE": os.environ.get("PAGEBLOCK_CACHE") or str(folder / ".cache"),
+        "CARGO_HOME": os.environ.get("CARGO_HOME") or str(Path.home() / ".cargo"),
+        "CARGO_TARGET_DIR": os.environ.get("CARGO_TARGET_DIR") or str(ROOT / "target"),
+        "RUSTUP_HOME": os.environ.get("RUSTUP_HOME") or str(Path.home() / ".rustup"),
         "LC_ALL": "C.UTF-8",
         "TZ": "UTC",
     }
@@ -387,15 +390,13 @@ def main() -> int:
     for path in files:
         if ROOT / "docs/linux" not in path.parents:
             bad += check_figures(path, program, options.all)
-        if not program:
-            continue
         # From the end, so that rewriting moves no block that is still to come.
         for block in reversed(blocks(path)):
             place = f"{path.relative_to(ROOT)}:{block.first + 1}"
             if block.marker is None:
                 print(f"{place}: no marker stands above this block; allowed: <!-- run -->, <!-- run before a release -->, <!-- not run: REASON -->")
                 bad += 1
-            elif block.marker.startswith("not run") or (block.marker != "run" and not options.all) or (block.is_session and not options.python):
+            elif not program or block.marker.startswith("not run") or (block.marker != "run" and not options.all) or (block.is_session and not options.python):
                 skipped += 1
             else:
                 before = resource.getrusage(resource.RUSAGE_CHILDREN)
