@@ -56,7 +56,7 @@ VERSION = re.compile(r"[1-7]\.\d{1,2}")
 # What the tables of data frames are drawn with.
 BOX = set("┌─┬┐│┆╞═╪╡└┴┘")
 # A quoted command line that runs the program; others, such as `cat`, may stand beside it.
-COMMAND = re.compile(r"^\$ (.*\| *)?(pageblock|python3 docs/\w+\.py) |^\$ .*(cargo run|\./pool)\b|^>>> ")
+COMMAND = re.compile(r"^\$ (.*(\||&&) *)?(pageblock|python3 docs/\w+\.py) |^\$ .*(cargo run|\./pool)\b|^>>> ")
 # Runs the statements of a session and prints what each printed, as JSON.
 SESSION = """
 import contextlib, doctest, io, json, sys, traceback
