@@ -20,8 +20,8 @@ the end of its section (a page is the section of its title):
     <!-- figures not run: REASON -->           they need a real kernel or another machine, or are limits and no measurements
 
 A figure is a number with a separator of thousands, a decimal that cannot be a kernel's version, a number before `%`, `ns`, `us`, `ms`, `s` or
-`points`, and in a table a cell of numbers only. What stands in backticks, or in the address of a link, is none, nor is the 95 % of
-an interval. docs/linux is not looked at: its figures are constants of the kernel.
+`points`, and in a table a cell of numbers only. What stands in backticks or in the address of a link does not
+count, nor does the 95 % of an interval. docs/linux is not looked at: its figures are constants of the kernel.
 
     docs/figures.py --program target/release/pageblock [--python PYTHON] [--all] [--write] [FILE...]
     docs/figures.py --sources [FILE...]        # without any command: markers, and the files that they name
