@@ -6,6 +6,8 @@ pub(crate) mod doctor;
 #[cfg(feature = "full")]
 pub(crate) mod fleet;
 #[cfg(feature = "full")]
+pub(crate) mod fragment;
+#[cfg(feature = "full")]
 pub(crate) mod guest;
 mod policy;
 pub(crate) mod recording;
@@ -133,6 +135,10 @@ pub(crate) enum Command {
     /// Tell how many large blocks compaction could make, and what holds the others; needs root on a live machine
     #[command(after_help = FORECAST_HELP)]
     Forecast(ForecastArgs),
+    /// Bring the memory of this machine to a stated degree of fragmentation, for tests of what it does to others; needs root
+    #[cfg(feature = "full")]
+    #[command(after_help = fragment::FRAGMENT_HELP)]
+    Fragment(fragment::FragmentArgs),
     /// Examine many machines at once: a summary on one screen, and a table with a row a host
     #[cfg(feature = "full")]
     #[command(after_help = fleet::FLEET_HELP)]

@@ -83,7 +83,7 @@ fn try_pages(args: &ForecastArgs, before: &Forecast, order: u8) -> anyhow::Resul
 }
 
 /// Makes the forecast, with a progress bar; `None` if it was interrupted.
-fn take(root: &Path) -> anyhow::Result<Option<Forecast>> {
+pub(crate) fn take(root: &Path) -> anyhow::Result<Option<Forecast>> {
     let progress = Progress::new("frames", 0, "frames");
     let read = Cell::new(0);
     let watch = |frames: u64| {

@@ -18,6 +18,7 @@ mod args;
 mod bench;
 #[cfg(feature = "full")]
 mod bisect;
+mod child;
 mod compare;
 #[cfg(feature = "full")]
 mod demo;
@@ -27,6 +28,8 @@ mod explain;
 mod fleet;
 mod flight;
 mod forecast;
+#[cfg(feature = "full")]
+mod fragment;
 #[cfg(feature = "full")]
 mod guest;
 mod interrupt;
@@ -121,6 +124,8 @@ fn run(args: Args) -> anyhow::Result<Verdict> {
         Command::Doctor(args) => doctor::run(&args),
         Command::Flight(args) => flight::run(&args),
         Command::Forecast(args) => forecast::run(&args),
+        #[cfg(feature = "full")]
+        Command::Fragment(args) => fragment::run(&args),
         Command::Metrics(args) => metrics::run(&args),
         #[cfg(feature = "full")]
         Command::Watch(args) => watch::run(&args),

@@ -1,8 +1,7 @@
 //! `pageblock record`: records the machine that it runs on.
 
-use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, ExitStatus};
+use std::process::ExitStatus;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
@@ -14,6 +13,7 @@ use pageblock_recording::Recording;
 use pageblock_replay::call_sites::CallSiteFinder;
 
 use crate::args::RecordArgs;
+use crate::child::{exit_status, start};
 use crate::progress::Progress;
 use crate::{Verdict, interrupt, output};
 
@@ -199,22 +199,6 @@ fn keep_ring(session: &mut Session, save: &AtomicBool) -> Result<(), Error> {
         output::note(&describe(&summary, "saved; the recording goes on"));
     }
     Ok(())
-}
-
-fn start(command: &[String]) -> anyhow::Result<Option<Child>> {
-    let Some((program, arguments)) = command.split_first() else { return Ok(None) };
-    match Command::new(program).args(arguments).spawn() {
-        Ok(child) => Ok(Some(child)),
-        Err(error) if error.kind() == ErrorKind::NotFound => bail!("{program}: no such command"),
-        Err(error) => Err(error).with_context(|| program.clone()),
-    }
-}
-
-fn exit_status(status: ExitStatus) -> u8 {
-    use std::os::unix::process::ExitStatusExt;
-
-    let signal = || status.signal().map_or(1, |signal| 128 + signal);
-    u8::try_from(status.code().unwrap_or_else(signal)).unwrap_or(1)
 }
 
 fn why(end: &End, has_command: bool) -> String {

@@ -83,6 +83,12 @@ pub enum Error {
         /// Why.
         why: String,
     },
+    /// The memory of this machine cannot be brought to a state.
+    #[error("{0}")]
+    Fragment(String),
+    /// A file of `/proc` is not understood.
+    #[error(transparent)]
+    Proc(#[from] pageblock_recording::Error),
     /// The caller stopped it.
     #[error("stopped")]
     Stopped,

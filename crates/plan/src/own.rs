@@ -62,6 +62,7 @@ impl Loads {
     }
 
     /// Returns the text of the file that describes a workload; empty for others.
+    #[cfg(feature = "full")]
     pub(crate) fn text(&self, name: &str) -> &str {
         self.own.iter().find(|own| own.name == name).map_or("", |own| &own.text)
     }

@@ -10,6 +10,7 @@ mod explain;
 mod files;
 mod fleet;
 mod flight;
+mod fragment;
 mod gaps;
 mod grid;
 mod guest;

@@ -9,6 +9,7 @@ use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::path::Path;
 use std::ptr::null_mut;
 
+use rustix::io_uring::{IoringRegisterOp, io_uring_params, io_uring_register, io_uring_setup};
 use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap_anonymous, munmap};
 
 /// The bytes of a page and of a huge page.
@@ -86,6 +87,17 @@ impl Mapping {
         self.advise(0, self.pages(), Advice::LinuxNoHugepage)
     }
 
+    /// Asks for no huge pages in a part.
+    pub(crate) fn want_small_at(&self, page: usize, pages: usize) -> io::Result<()> {
+        self.advise(page, pages, Advice::LinuxNoHugepage)
+    }
+
+    /// Makes small pages of the huge page that starts at a page, where they are: advice about a part of a huge page splits it
+    /// (`madvise_cold_or_pageout_pte_range`, 5.4 and later).
+    pub(crate) fn split(&self, page: usize) -> io::Result<()> {
+        self.advise(page, 1, Advice::LinuxCold)
+    }
+
     /// Returns the address of the first page.
     pub(crate) fn address(&self) -> u64 {
         self.start as u64
@@ -118,6 +130,27 @@ impl Drop for Mapping {
     fn drop(&mut self) {
         // SAFETY: nothing else has an address of this map. A failure leaves it mapped.
         let _ = unsafe { munmap(self.map, self.map_len) };
+    }
+}
+
+/// Pages that stay where they are, as buffers of an `io_uring` (5.1 and later), until this goes.
+pub(crate) struct Pins {
+    _ring: OwnedFd,
+}
+
+impl Pins {
+    /// Pins pages of a mapping.
+    pub(crate) fn new(map: &Mapping, pages: &[usize]) -> io::Result<Self> {
+        let buffer = |&page: &usize| libc::iovec { iov_base: map.at(page).cast(), iov_len: PAGE };
+        let buffers: Vec<libc::iovec> = pages.iter().map(buffer).collect();
+        let mut parameters = io_uring_params::default();
+        // SAFETY: the parameters are all zeros, which asks for nothing but a ring; no memory of it is mapped.
+        let ring = unsafe { io_uring_setup(1, &mut parameters) }?;
+        let (first, count) = (buffers.as_ptr().cast(), buffers.len() as u32);
+        // SAFETY: the buffers are whole pages of the map, and no request ever reads or writes them. The kernel holds the
+        // pages themselves: they may be unmapped while it does.
+        unsafe { io_uring_register(&ring, IoringRegisterOp::RegisterBuffers, first, count) }?;
+        Ok(Self { _ring: ring })
     }
 }
 
