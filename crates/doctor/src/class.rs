@@ -106,7 +106,16 @@ pub fn classify(
     if any(Verdict::Fits) {
         return (Class::Changed, Confidence::Medium);
     }
-    if any(Verdict::OtherBlocks) {
+    // Where no watermark was printed, the lists tell; other zones may have more blocks.
+    let blocks = |verdict, of: fn(&Check) -> u64| -> u64 {
+        checks.iter().filter(|check| check.verdict == verdict).map(of).sum()
+    };
+    let others = blocks(Verdict::OtherBlocks, |check| check.other_blocks);
+    let unknown = blocks(Verdict::Unknown, |check| check.blocks.unwrap_or(0));
+    if others > 0 && unknown > others {
+        return (Class::Unknown, Confidence::Low);
+    }
+    if others > 0 {
         let cma = checks.iter().any(|check| check.other_is_cma);
         return (if cma { Class::OnlyCma } else { Class::OnlyHighatomic }, sure);
     }
@@ -144,12 +153,26 @@ pub fn classify(
 /// Returns the likeliest class of a request whose state of memory is not in the log: the request itself tells most.
 #[must_use]
 pub fn likely(report: &Report, flags: Option<Gfp>) -> Option<Class> {
-    let is_alone = report.kind == Kind::Failure && report.memory.zones.is_empty();
-    match (report.order?, flags?) {
-        _ if !is_alone => None,
-        (order, _) if order > COSTLY_ORDER => Some(Class::Fragmentation),
-        (0, flags) if !flags.has(Gfp::DIRECT_RECLAIM) => Some(Class::Burst),
-        (_, flags) if !flags.has(Gfp::DIRECT_RECLAIM) => Some(Class::Fragmentation),
+    if !report.memory.zones.is_empty() {
+        return None;
+    }
+    // Neither the stack nor the line of the kill has a memory cgroup.
+    if report.kind == Kind::Oom && report.of_machine && report.order.unwrap_or(0) == 0 {
+        let is_low = flags.is_some_and(|flags| flags.highest_zone() < ZoneKind::Normal);
+        return Some(if is_low { Class::ZoneMask } else { Class::Shortage });
+    }
+    let (order, flags) = (report.order?, flags?);
+    let may_wait = flags.has(Gfp::DIRECT_RECLAIM);
+    match report.kind {
+        Kind::Stall if order <= COSTLY_ORDER => Some(Class::SlowReclaim),
+        Kind::Failure if order > COSTLY_ORDER => Some(Class::Fragmentation),
+        Kind::Failure if may_wait && flags.highest_zone() < ZoneKind::Normal => {
+            Some(Class::ZoneMask)
+        }
+        Kind::Failure if may_wait && order == 0 => Some(Class::SlowReclaim),
+        Kind::Failure if may_wait => None,
+        Kind::Failure if order == 0 => Some(Class::Burst),
+        Kind::Failure => Some(Class::Fragmentation),
         _ => None,
     }
 }

@@ -133,6 +133,7 @@ fn explain_report(report: Report) -> Explanation {
         is_high_memory_free: is_high_memory_free(memory, flags),
         has_state: !memory.zones.is_empty(),
         has_request: !matches!(report.kind, Kind::State),
+        has_filled: report.is_oom() && !is_mostly_boost(class, &zones),
     };
     let likely = class::likely(&report, flags).filter(|_| class == Class::Unknown);
     let helps = match &report.notice {
@@ -194,8 +195,15 @@ fn min_free_kb(memory: &MemInfo) -> Option<u64> {
 }
 
 fn boosted(class: Class, zones: &[Check]) -> Option<&Check> {
-    let decides = matches!(class, Class::Shortage | Class::SlowReclaim | Class::Burst);
+    let decides =
+        matches!(class, Class::Shortage | Class::SlowReclaim | Class::Burst | Class::NoRequest);
     zones.iter().find(|zone| decides && zone.fits_without_boost)
+}
+
+/// Returns whether at least half of what must stay free is the boost.
+fn is_mostly_boost(class: Class, zones: &[Check]) -> bool {
+    let both = boosted(class, zones).and_then(|zone| zone.boost.zip(zone.needed()));
+    both.is_some_and(|(boost, needed)| boost.saturating_mul(2) >= needed)
 }
 
 /// Returns whether a list of nodes, such as `0-1,3`, has a node.
@@ -213,12 +221,16 @@ fn in_mask(mask: &str, node: u32) -> bool {
 fn missing(report: &Report, zones: &[Check]) -> Vec<&'static str> {
     let memory = &report.memory;
     let mut missing = Vec::new();
-    let is_of_addresses = report.vmalloc.is_some_and(|vmalloc| vmalloc.lack != Lack::Pages);
+    let is_of_addresses =
+        report.vmalloc.is_some_and(|vmalloc| !matches!(vmalloc.lack, Lack::Pages | Lack::Blocks));
     if matches!(report.kind, Kind::MemcgOom | Kind::Notice) || is_of_addresses {
         // What the machine has does not matter to it.
         return missing;
     }
-    if memory.zones.is_empty() && !memory.is_whole {
+    let has_part = memory.file_pages.is_some() && !memory.is_whole;
+    if memory.zones.is_empty() && (has_part || report.kind == Kind::State) {
+        missing.push("the zones with their watermarks and free lists");
+    } else if memory.zones.is_empty() && !memory.is_whole {
         missing.push("the state of memory (from Mem-Info on)");
         return missing;
     }

@@ -76,6 +76,12 @@ pub const fn is_optional(flags: Gfp, order: u32) -> bool {
         && (flags.has(Gfp::NORETRY) || flags.has(Gfp::GFP_TRANSHUGE_LIGHT))
 }
 
+/// Tells whether the caller may wait until memory is reclaimed.
+#[must_use]
+pub const fn may_wait(flags: Gfp) -> bool {
+    flags.has(Gfp::DIRECT_RECLAIM)
+}
+
 /// Returns the request in the words of the kernel's documentation.
 #[must_use]
 pub const fn kind(flags: Gfp) -> &'static str {

@@ -116,8 +116,11 @@ pub fn groups(found: &[Explanation]) -> Vec<Group> {
         }
     }
     for group in &mut groups {
-        let says = |at: &usize| (found[*at].zones.len(), found[*at].report.version.is_some());
-        // The first of those that say most.
+        let says = |at: &usize| {
+            let of = &found[*at];
+            (of.zones.len(), of.report.stall_ms, of.report.version.is_some())
+        };
+        // The first of those that say most; of stalls the longest.
         let best = group.members.iter().rev().max_by_key(|at| says(at));
         group.shown = best.copied().unwrap_or(group.shown);
     }

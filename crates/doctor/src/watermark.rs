@@ -190,6 +190,7 @@ impl<'p> Request<'p> {
     fn judge(&self, zone: &Zone, check: &Check, mark: Option<u64>, page: u64) -> Verdict {
         let (Some(free), Some(mark)) = (check.free, mark) else {
             return match check.blocks {
+                Some(0) if check.other_blocks > 0 => Verdict::OtherBlocks,
                 Some(0) if self.order > 0 => Verdict::NoBlock,
                 _ => Verdict::Unknown,
             };

@@ -56,6 +56,9 @@ pub struct Case<'v> {
     pub has_state: bool,
     /// Whether the request is in the log.
     pub has_request: bool,
+    /// Whether memory is full by itself, the boost or not: reclaim failed again and again before the OOM killer was called,
+    /// and most of what must stay free is no boost.
+    pub has_filled: bool,
 }
 
 impl Case<'_> {
@@ -89,7 +92,9 @@ pub fn helps(class: Class, case: Case<'_>) -> Vec<Advice> {
     let has = |name: &str| has_sysctl(version, name);
     let mut all = Vec::new();
     let is_of_request = matches!(class, Class::Burst | Class::Fragmentation | Class::OnlyCma);
-    if !case.has_state && is_of_request {
+    let is_likely =
+        is_of_request || matches!(class, Class::Shortage | Class::SlowReclaim | Class::ZoneMask);
+    if !case.has_state && case.has_request && is_likely {
         all.extend(collect(Class::Unknown, &case));
     }
     if case.is_at_boot && is_of_request {
@@ -109,11 +114,15 @@ pub fn helps(class: Class, case: Case<'_>) -> Vec<Advice> {
              memory, the more of that its tables take",
         ));
     }
-    if is_boosted {
-        all.push(advice(
+    let boost = || {
+        advice(
             "sysctl vm.watermark_boost_factor=0",
             "fragmentation raised the watermark; kswapd lowers it again when it has reclaimed as much",
-        ));
+        )
+    };
+    let is_filled = case.has_filled && class == Class::Shortage;
+    if is_boosted && !is_filled {
+        all.push(boost());
     }
     match class {
         Class::Burst => all.extend(of_burst(&case, &has)),
@@ -132,7 +141,21 @@ pub fn helps(class: Class, case: Case<'_>) -> Vec<Advice> {
             "other nodes have memory that this request may not use",
         )),
         Class::Cgroup => all.extend(of_cgroup(case.cgroup)),
-        Class::Shortage => all.push(of_holder(holding)),
+        Class::Shortage => {
+            all.push(of_holder(holding));
+            all.extend((is_boosted && is_filled).then(boost));
+        }
+        Class::SlowReclaim if matches!(case.purpose, Some(Purpose::SwapOut)) => all.extend([
+            nothing_if_rare(case.purpose),
+            advice(
+                "more memory, or less load: memory was used up to the reserves as pages were swapped out",
+                "swapping a page out takes a little memory itself",
+            ),
+        ]),
+        Class::SlowReclaim if !case.has_state => all.push(advice(
+            "look at it as it happens: vmstat 1, iostat -x 1, grep -e Dirty -e Writeback -e Swap /proc/meminfo",
+            "memory is used up, or what could be freed waits: for a disk, for swap, or for a task",
+        )),
         Class::SlowReclaim => all.push(advice(
             "find what holds reclaim up: iostat -x 1, vmstat 1, and dirty pages and writeback in the report",
             "memory that could be reclaimed was there and was not freed in time: a slow disk or swap, or a burst",
@@ -309,6 +332,10 @@ fn of_vmalloc(lack: Lack, purpose: Option<Purpose>) -> Advice {
         Lack::Addresses => advice(
             "find who maps so much: /proc/vmallocinfo; on 32 bits a larger vmalloc= on the command line",
             "the range of addresses for vmalloc is full, whatever memory is free",
+        ),
+        Lack::Blocks => advice(
+            "nothing, if no line of order 0 follows: vmalloc goes on with single pages",
+            "large blocks only make the mapping faster; from 6.4 on the kernel does not report that there are none",
         ),
         Lack::Pages => advice(
             "with __GFP_ACCOUNT, the limit of the task's memory cgroup; else more free memory",

@@ -10,7 +10,7 @@ pub(crate) fn of_notice(about: &About, is_at_boot: bool) -> Vec<Advice> {
             "a smaller hugepages= on the kernel's command line, by node where there are several (hugepages=0:N,1:N)",
             "at boot nothing is fragmented yet: the machine, or one of its nodes, has no room for more",
         ),
-        About::Compaction(_) | About::Reclaim(_) => waits(about),
+        About::Compaction(_) | About::Reclaim(_) | About::Isolation(_) => waits(about),
         About::Swiotlb(_) | About::AtomicPool(_) | About::Cma(..) | About::ContigRange => {
             of_dma(about)
         }
@@ -29,6 +29,21 @@ fn of_part(about: &About) -> Words {
         About::Xfs(_) => (
             "xfs_fsr, or a copy of the files with very many extents",
             "XFS keeps lists of extents in one piece, and waits until it gets one: fragmentation",
+        ),
+        About::XfsObject => (
+            "the limit of the kernel's memory of the task's memory cgroup (memory.kmem.limit_in_bytes; cgroup.memory=nokmem on \
+             the command line of kernels before 4.19, which leak such caches), or more free memory",
+            "less than a page was asked for, of a slab cache: fragmentation is not what it waits for",
+        ),
+        About::ZfsLarge(_) => (
+            "nothing, if nothing else fails; spl_kmem_alloc_warn sets the size from which it warns",
+            "ZFS warns of large pieces because they may be hard to get; it got this one",
+        ),
+        About::Words(_) => (
+            "journalctl -k, for what the kernel says at that time: `page allocation failure`, `invoked oom-killer`, `killed as \
+             a result of limit`",
+            "these words tell neither how much was free nor what was asked for; without a line of the kernel it is a limit: \
+             ulimit -a, memory.max, vm.overcommit_memory, vm.max_map_count",
         ),
         About::Zfs(_) => (
             "free memory: a smaller ARC (zfs_arc_max), or more memory; an order above 0 also needs compaction",
@@ -71,6 +86,11 @@ fn of_part(about: &About) -> Words {
         About::Zram(_) => (
             "a smaller zram (zramctl), or a limit (mem_limit) below what the machine can spare",
             "compressed swap needs free pages to take a page out of memory",
+        ),
+        About::SwapWrite(_) => (
+            "if the device is zram (major 252 to 254: zramctl, cat /proc/devices): more free memory, or a larger mem_limit; else \
+             look at the disk's errors",
+            "zram refuses a page when it gets no memory for it, or is at its own limit",
         ),
         About::ExecMem => (
             "fewer modules and BPF programs (net.core.bpf_jit_limit limits the latter)",
@@ -147,6 +167,11 @@ fn waits(about: &About) -> Words {
         About::Compaction(_) => (
             "look at the stack for what it waits for: a page that is being read or written holds compaction up",
             "a task that asked for several pages side by side moves others' pages first",
+        ),
+        About::Isolation(_) => (
+            "look at the stack for what it waits for: work on every CPU (a CPU that never sleeps holds it up), or a page that is \
+             pinned or written",
+            "a device wants a range of CMA: pages in it are moved out first, and the lists of each CPU emptied",
         ),
         _ => (
             "look for a slow disk or swap: what is reclaimed is written first",

@@ -1,6 +1,7 @@
 //! Real reports, explained.
 
 mod edited;
+mod excerpts;
 mod flight;
 mod forecast;
 mod fuzzed;

@@ -214,17 +214,17 @@ fn names_of_tasks_are_whole() {
 #[test]
 fn failures_of_vmalloc_are_of_addresses_or_of_pages() {
     for (name, bytes, had_bytes, lack, flags) in [
-        ("vmalloc-error.log", 4096, None, Lack::Addresses, "GFP_KERNEL|__GFP_ZERO"),
+        ("vmalloc-error.log", Some(4096), None, Lack::Addresses, "GFP_KERNEL|__GFP_ZERO"),
         (
             "vmalloc-4.19-memcg.log",
-            20_480,
+            Some(20_480),
             Some(8192),
             Lack::Pages,
             "GFP_KERNEL_ACCOUNT|__GFP_ZERO",
         ),
         (
             "vmalloc-line-only.log",
-            20_480,
+            Some(20_480),
             Some(12_288),
             Lack::Pages,
             "GFP_KERNEL_ACCOUNT|__GFP_ZERO",

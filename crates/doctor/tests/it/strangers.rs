@@ -152,7 +152,7 @@ fn lines_about_one_failure_are_one_report() {
          [ 7.1] CPU: 1 PID: 4211 Comm: insmod Tainted: G           O 3.14.1-1-ARCH #1\n",
     );
     assert_eq!((found.len(), found[0].report.kind), (1, Kind::Vmalloc));
-    assert_eq!(found[0].report.vmalloc.unwrap().bytes, 37_798_136);
+    assert_eq!(found[0].report.vmalloc.unwrap().bytes, Some(37_798_136));
     assert_eq!(found[0].report.task.as_deref(), Some("insmod"));
     let request = ": page allocation failure: order:0, mode:0x800(GFP_NOWAIT), nodemask=(null)";
     let log = format!(

@@ -75,13 +75,16 @@ fn place(of: &Explanation) -> String {
 
 /// Returns who asked for what.
 fn request(of: &Explanation) -> String {
-    let Report { kind, task, order, version, flags, mode, .. } = &of.report;
+    let Report { kind, task, stall_ms, order, version, flags, mode, .. } = &of.report;
     let task = task.as_deref().unwrap_or("a task");
     let on = version.as_ref().map_or(String::new(), |version| format!(" on {version}"));
     let what = match kind {
         Kind::Dump | Kind::State => return format!("the state of memory, without a request{on}"),
         Kind::Failure => "got no memory",
-        Kind::Stall => "waits long for memory",
+        Kind::Stall => &match stall_ms {
+            Some(ms) if *ms >= 10_000 => format!("waits for memory, {} s so far", ms / 1000),
+            _ => "waits long for memory".to_owned(),
+        },
         Kind::Oom => "invoked the OOM killer",
         Kind::MemcgOom => "invoked the OOM killer of its memory cgroup",
         Kind::Notice => return notice::notice(of),

@@ -1,5 +1,6 @@
 //! What decides beside the class: how often, when, who asked, who has the memory, who was killed.
 
+use pageblock_doctor::class::Class;
 use pageblock_doctor::gfp::is_optional;
 use pageblock_doctor::group::Group;
 use pageblock_doctor::holders::Holder;
@@ -132,20 +133,23 @@ fn boost(of: &Explanation) -> String {
     let Some(zone) = of.boosted() else { return String::new() };
     let (Some(needed), Some(boost)) = (zone.needed(), zone.boost) else { return String::new() };
     let name = format!("node {} {}", zone.node, zone.kind.name());
+    let passes = match of.class {
+        Class::NoRequest => "such a page is had",
+        _ => "the request passes",
+    };
     if zone.is_boost_inferred {
         return format!(
             "Boost: at least {boost} kB of the min watermark of {name} are a boost, which this kernel does not print and its \
-             other marks tell; without it the request passes.\n"
+             other marks tell; without it {passes}.\n"
         );
     }
     // The mark that holds for the request may be a part of the watermark.
     match boost <= needed {
         true => format!(
-            "Boost: of {needed} kB that must stay free in {name}, {boost} kB are a boost of the watermark; without it the \
-             request passes.\n"
+            "Boost: of {needed} kB that must stay free in {name}, {boost} kB are a boost of the watermark; without it {passes}.\n"
         ),
         false => format!(
-            "Boost: {boost} kB of the min watermark of {name} are a boost; without it the request passes.\n"
+            "Boost: {boost} kB of the min watermark of {name} are a boost; without it {passes}.\n"
         ),
     }
 }
@@ -159,7 +163,7 @@ fn matters(of: &Explanation) -> String {
     if let Some(caller) = report.caller.as_ref().filter(|_| !is_charge) {
         let module = caller.module.as_ref().map_or(String::new(), |module| format!(" [{module}]"));
         text += &format!("Asked by: {}{module}", caller.function);
-        text += caller.purpose.map_or("", purpose);
+        text += caller.purpose.map_or("", |of| purpose(of, report.kind));
         text.push('\n');
     }
     let is_huge = report.caller.as_ref().is_some_and(|c| c.purpose == Some(Purpose::HugePage));
@@ -172,8 +176,9 @@ fn matters(of: &Explanation) -> String {
     text
 }
 
-const fn purpose(purpose: Purpose) -> &'static str {
+const fn purpose(purpose: Purpose, kind: Kind) -> &'static str {
     match purpose {
+        Purpose::Fork if matches!(kind, Kind::Stall | Kind::Oom) => ", for a new task",
         Purpose::Packet => {
             ", for a network packet: one is lost, and is sent again; it matters if it is frequent"
         }
@@ -188,6 +193,9 @@ const fn purpose(purpose: Purpose) -> &'static str {
         Purpose::Fork => ", for a new task: fork or clone failed with ENOMEM",
         Purpose::Module => {
             ", for the code of a module or of a BPF program, which has a range of addresses of its own"
+        }
+        Purpose::DmaPool => {
+            ", for the pool of DMA memory that drivers take from when they cannot wait: the kernel goes on without it"
         }
         Purpose::NoMmu => ", for a process on a machine without an MMU: a mapping is one block",
     }
@@ -249,8 +257,10 @@ fn held(of: &Explanation) -> String {
     }
     let page_kb = report.memory.page_kb();
     let process = |process: &pageblock_doctor::log::Process| {
-        let kb = process.rss_pages.saturating_mul(page_kb);
-        format!("{} (process {}) {}", process.task, process.pid, size(kb))
+        let kb = |pages: u64| size(pages.saturating_mul(page_kb));
+        let swap = process.swap_pages.filter(|pages| *pages > 0);
+        let swap = swap.map_or(String::new(), |pages| format!(" and {} in swap", kb(pages)));
+        format!("{} (process {}) {}{swap}", process.task, process.pid, kb(process.rss_pages))
     };
     let all: Vec<String> = report.processes.iter().take(3).map(process).collect();
     if !all.is_empty() {

@@ -22,6 +22,14 @@ fn what(about: &About, task: &str) -> String {
             format!("XFS waits for memory in one piece, first for {task}, up to {bytes} bytes")
         }
         About::Xfs(None) => format!("XFS waits for memory, first for {task}"),
+        About::XfsObject => format!("XFS waits for memory, less than a page, first for {task}"),
+        About::ZfsLarge(bytes) => format!("ZFS warns: it asked for {bytes} bytes in one piece"),
+        About::Words(words) => format!("a driver or a program got no memory ({words})"),
+        About::Isolation(seconds) => {
+            format!(
+                "{task} is blocked for more than {seconds} s until a range of pages is empty (CMA)"
+            )
+        }
         About::Zfs(bytes) => format!("ZFS waits for memory, first for {task}, up to {bytes} bytes"),
         About::Cma(pages, error) => format!("CMA could not allocate {pages} pages (error {error})"),
         About::ContigRange => {
@@ -57,6 +65,9 @@ fn what(about: &About, task: &str) -> String {
         About::AtomicPool(kib) => format!("a pool of {kib} KiB for DMA was not had"),
         About::Graphics(words) => format!("a graphics driver got no memory ({words})"),
         About::Zram(bytes) => format!("zram got no {bytes} bytes for a compressed page"),
+        About::SwapWrite(device) => {
+            format!("a page could not be written to the swap device {device}")
+        }
         About::Tcp => "TCP reached its own limit of memory".to_owned(),
         About::NoMmu(bytes) => format!("{task} got no block of {bytes} bytes, without an MMU"),
         About::NobodyToKill => "the OOM killer found nobody to kill".to_owned(),
@@ -77,6 +88,12 @@ fn what(about: &About, task: &str) -> String {
 pub(super) fn said(about: &About) -> String {
     match about {
         About::Xfs(_) => "Fragmentation: XFS asks again until a free block is large enough.",
+        About::XfsObject => {
+            "A slab cache got no page: memory is used up, or the limit of the task's memory cgroup; XFS asks again until it gets it."
+        }
+        About::ZfsLarge(_) => "Nothing failed: ZFS says that it asked for a large piece.",
+        About::Words(_) => "Nothing of the kernel's page allocator is in the log; these words alone do not say why.",
+        About::Isolation(_) => "CMA: the task waits until pages are moved out of the range that a device wants.",
         About::Zfs(_) => "Memory, or a free block of this size, is short: ZFS asks again until it gets it.",
         About::Cma(_, -12) => "CMA: no range of the area is free and long enough.",
         About::Cma(_, -16) => "CMA: pages in the range could not be moved out of it.",
@@ -103,6 +120,7 @@ pub(super) fn said(about: &About) -> String {
         About::AtomicPool(_) => "Low memory is short at boot: the zone that the pool comes from has too little.",
         About::Graphics(_) => "Memory for buffers of the graphics card is short; these lines alone do not say why.",
         About::Zram(_) => "Memory is used up: a page could not be swapped out, as that takes memory too.",
+        About::SwapWrite(_) => "The page stays in memory: the device refused it; zram does if memory is used up.",
         About::Tcp => "Not the machine's memory: net.ipv4.tcp_mem limits what all sockets have together.",
         About::NoMmu(_) => "Fragmentation, or a shortage: the mapping must be one block of a power of two.",
         About::NobodyToKill => "True shortage: memory is used up, and no process may be killed for it.",

@@ -2,6 +2,7 @@
 
 use pageblock_doctor::Explanation;
 use pageblock_doctor::class::{COSTLY_ORDER, Class, Confidence};
+use pageblock_doctor::gfp;
 use pageblock_doctor::log::{Kind, Lack, Purpose, Vmalloc};
 use pageblock_doctor::watermark::Verdict;
 
@@ -9,23 +10,30 @@ use super::notice::said;
 use super::zones::is_known;
 
 fn vmalloc(of: &Vmalloc, purpose: Option<Purpose>) -> String {
-    let Vmalloc { bytes, had_bytes, lack } = of;
-    match (lack, had_bytes) {
-        (Lack::Addresses, _) if purpose == Some(Purpose::Module) => format!(
-            "vmalloc: the range of addresses for modules and BPF programs has no room for {bytes} bytes; free pages do not \
+    let bytes = of.bytes.map_or("a request".to_owned(), |bytes| format!("{bytes} bytes"));
+    match (of.lack, of.had_bytes, of.bytes) {
+        (Lack::Addresses, ..) if purpose == Some(Purpose::Module) => format!(
+            "vmalloc: the range of addresses for modules and BPF programs has no room for {bytes}; free pages do not \
              matter."
         ),
-        (Lack::Addresses, _) => format!(
-            "vmalloc: no range of addresses for {bytes} bytes, or no memory to track it; free pages do not matter."
+        (Lack::Addresses, ..) => format!(
+            "vmalloc: no range of addresses for {bytes}, or no memory to track it; free pages do not matter."
         ),
-        (Lack::Machine, _) => match bytes {
-            0 => "vmalloc: 0 bytes were asked for, which is a fault of the caller.".to_owned(),
-            _ => format!("vmalloc: {bytes} bytes are more than the machine has."),
-        },
-        (Lack::Pages, Some(had)) => {
-            format!("vmalloc: {had} of {bytes} bytes were allocated, and then no further page.")
+        (Lack::Machine, _, Some(0)) => {
+            "vmalloc: 0 bytes were asked for, which is a fault of the caller.".to_owned()
         }
-        (Lack::Pages, None) => format!("vmalloc: there were not enough pages for {bytes} bytes."),
+        (Lack::Machine, ..) => format!("vmalloc: {bytes} are more than the machine has."),
+        (Lack::Blocks, ..) => {
+            "vmalloc: no large block was had; it goes on with single pages, and the request may well have passed.".to_owned()
+        }
+        (Lack::Pages, Some(0), None) => "vmalloc: not a single page was allocated.".to_owned(),
+        (Lack::Pages, Some(had), None) => {
+            format!("vmalloc: {had} bytes were allocated, and then no further page.")
+        }
+        (Lack::Pages, Some(had), Some(_)) => {
+            format!("vmalloc: {had} of {bytes} were allocated, and then no further page.")
+        }
+        (Lack::Pages, None, _) => format!("vmalloc: there were not enough pages for {bytes}."),
     }
 }
 
@@ -37,12 +45,34 @@ fn without_state(of: &Explanation) -> String {
             "Most likely fragmentation, or a burst: the caller cannot wait, and finds order {order} among what is free, or does \
              not; what was free is not in the log."
         ),
+        Some(Class::Fragmentation) if of.flags.is_some_and(|flags| !gfp::may_wait(flags)) => format!(
+            "Most likely fragmentation: the caller cannot wait, and finds no block of order {order} among what is free; what was \
+             free is not in the log."
+        ),
         Some(Class::Fragmentation) => format!(
             "Most likely fragmentation: order {order} is above 3, for which the kernel does not try hard; what was free is \
              not in the log."
         ),
         Some(Class::Burst) => "Most likely a burst that used up the reserve: the caller asks for single pages and cannot wait; what \
                          was free is not in the log."
+            .to_owned(),
+        Some(Class::SlowReclaim) => format!(
+            "Most likely memory was used up: the caller {}, and reclaim freed no page for it in time; what was free is not \
+             in the log.",
+            of.flags.map_or("may reclaim", gfp::kind)
+        ),
+        Some(Class::ZoneMask) => format!(
+            "Most likely the zone: only memory up to {} will do for the request, which is little, or none; what was free is \
+             not in the log.",
+            of.flags.map_or("Normal", |flags| flags.highest_zone().name())
+        ),
+        Some(Class::Shortage) if of.report.order.is_none() => {
+            "Only the lines of the kill are in the log: memory of the machine was used up, not the limit of a memory cgroup; \
+             they do not say who had it."
+                .to_owned()
+        }
+        Some(Class::Shortage) => "Most likely a true shortage: the page allocator, not the limit of a memory cgroup, called the \
+                                  OOM killer for a single page; what was free is not in the log."
             .to_owned(),
         _ if of.report.victim.is_some() => {
             "Only the lines of the kill are in the log; they do not say why memory was short.".to_owned()

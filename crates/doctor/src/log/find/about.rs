@@ -1,10 +1,8 @@
 //! The texts by which parts of the kernel, and programs that kill, say that memory was not had.
 
-use std::sync::LazyLock;
-
-use regex_lite::{Captures, Regex};
 use serde::Serialize;
 
+use super::texts::{PATTERNS, TEXTS};
 use crate::class::Confidence;
 
 /// The subject of such a line.
@@ -13,8 +11,12 @@ use crate::class::Confidence;
 pub enum About {
     /// XFS waits for one piece of memory of a size, in bytes; old kernels do not print the size.
     Xfs(Option<u64>),
+    /// XFS waits for an object of a slab cache, or for a page or less.
+    XfsObject,
     /// ZFS waits for one piece of memory of a size, in bytes.
     Zfs(u64),
+    /// ZFS asked for one piece of memory that it calls large, in bytes, and got it.
+    ZfsLarge(u64),
     /// CMA could not allocate a number of pages; the error.
     Cma(u64, i64),
     /// Pages of a range could not be moved out of it (`alloc_contig_range`).
@@ -25,6 +27,8 @@ pub enum About {
     Compaction(u64),
     /// A task has waited in reclaim for this many seconds.
     Reclaim(u64),
+    /// A task has waited for this many seconds until pages were moved out of a range, mostly of CMA.
+    Isolation(u64),
     /// A slab cache got no page.
     Slab {
         /// Its name.
@@ -52,6 +56,8 @@ pub enum About {
     Graphics(String),
     /// zram got no memory for a page: bytes.
     Zram(u64),
+    /// A page could not be written to swap: the device.
+    SwapWrite(String),
     /// TCP is at its own limit.
     Tcp,
     /// A process without an MMU got no block: bytes.
@@ -68,189 +74,9 @@ pub enum About {
     ExecMem,
     /// The kernel panicked instead of killing, as it was told to.
     PanicOnOom,
+    /// A line of a driver or a program that says so in its own words; only where nothing else is in the log.
+    Words(String),
 }
-
-type Make = fn(&Captures<'_>) -> Option<About>;
-
-/// A text: what a line must contain, its pattern, and what it is about. A group `task` is the task.
-struct Text {
-    mark: &'static str,
-    pattern: &'static str,
-    make: Make,
-}
-
-fn number<T: std::str::FromStr>(found: &Captures<'_>, group: usize) -> Option<T> {
-    found.get(group)?.as_str().parse().ok()
-}
-
-fn words(found: &Captures<'_>, group: usize) -> Option<String> {
-    found.get(group).map(|words| words.as_str().trim().to_owned())
-}
-
-const TEXTS: [Text; 31] = [
-    Text {
-        mark: "ossible memory allocation deadlock",
-        pattern: r"XFS: (?:(?<task>.{1,15})\(\d+\) )?possible memory allocation deadlock(?: size (\d+))?",
-        make: |found| Some(About::Xfs(number(found, 2))),
-    },
-    Text {
-        mark: "ossible memory allocation deadlock",
-        pattern: r"Possible memory allocation deadlock: size=(\d+)",
-        make: |found| Some(About::Zfs(number(found, 1)?)),
-    },
-    Text {
-        mark: "cma_alloc:",
-        pattern: r"cma_alloc: .*alloc failed, req-size: (\d+) pages, ret: (-?\d+)",
-        make: |found| Some(About::Cma(number(found, 1)?, number(found, 2)?)),
-    },
-    Text {
-        mark: "PFNs busy",
-        pattern: r"alloc_contig_(?:migrate_)?range: \[[0-9a-f]+, [0-9a-f]+\) PFNs busy",
-        make: |_| Some(About::ContigRange),
-    },
-    Text {
-        mark: "Only allocated",
-        pattern: r"allocating (\d+) of page size (.+?) failed.*Only allocated (\d+) hugepages",
-        make: |found| Some(About::Hugetlb(number(found, 1)?, number(found, 3)?, words(found, 2)?)),
-    },
-    Text {
-        mark: "mm/page_alloc.c",
-        pattern: r"at mm/page_alloc\.c:\d+.* (?:__)?alloc_(?:pages|frozen)\w*\+0x",
-        make: |_| Some(About::TooLarge),
-    },
-    Text {
-        mark: "mm/page_alloc.c",
-        pattern: r"WARNING: mm/page_alloc\.c:\d+ at (?:__)?alloc_(?:pages|frozen)\w*\+0x\S+, CPU#\d+: (?<task>.{1,15})/\d+",
-        make: |_| Some(About::TooLarge),
-    },
-    Text {
-        mark: "mm/page_alloc.c",
-        pattern: r"at mm/page_alloc\.c:\d+.* (?:rmqueue|get_page_from_freelist)\w*\+0x",
-        make: |_| Some(About::NoFail),
-    },
-    Text {
-        mark: "Out of puff",
-        pattern: r"Out of puff! Can't get (\d+) pages",
-        make: |found| Some(About::Balloon(number(found, 1)?)),
-    },
-    Text {
-        mark: ": allocation failed, size=",
-        pattern: r"(?i)percpu: allocation failed, size=(\d+)",
-        make: |found| Some(About::PerCpu(number(found, 1)?)),
-    },
-    Text {
-        mark: "swiotlb buffer is full",
-        pattern: r"swiotlb buffer is full(?: \(sz: (\d+) bytes\))?",
-        make: |found| Some(About::Swiotlb(number(found, 1).unwrap_or(0))),
-    },
-    Text {
-        mark: "Out of SW-IOMMU space",
-        pattern: r"Out of SW-IOMMU space for (\d+) bytes",
-        make: |found| Some(About::Swiotlb(number(found, 1)?)),
-    },
-    Text {
-        mark: "pool for atomic",
-        pattern: r"failed to allocate (\d+) KiB .*pool for atomic (?:coherent )?allocation",
-        make: |found| Some(About::AtomicPool(number(found, 1)?)),
-    },
-    Text {
-        mark: "NVRM: ",
-        pattern: r"NVRM: .*(?i:out of memory|failed to allocate|no memory|insufficient)",
-        make: |found| words(found, 0).map(About::Graphics),
-    },
-    Text {
-        mark: "[TTM] ",
-        pattern: r"\[TTM\] (?:Unable to allocate|Out of|Failed to allocate|Buffer eviction failed|No memory).*",
-        make: |found| words(found, 0).map(About::Graphics),
-    },
-    Text {
-        mark: "memory for compressed page",
-        pattern: r"zram: .*memory for compressed page: \d+, size=(\d+)",
-        make: |found| Some(About::Zram(number(found, 1)?)),
-    },
-    Text {
-        mark: "TCP: out of memory",
-        pattern: r"TCP: out of memory -- consider tuning tcp_mem",
-        make: |_| Some(About::Tcp),
-    },
-    Text {
-        mark: "Allocation of length ",
-        pattern: r"Allocation of length (\d+) from process \d+ \((?<task>.*?)\) failed",
-        make: |found| Some(About::NoMmu(number(found, 1)?)),
-    },
-    Text {
-        mark: "no killable processes",
-        pattern: r"(?i)no killable processes",
-        make: |_| Some(About::NobodyToKill),
-    },
-    Text {
-        mark: "panic - not syncing",
-        pattern: r"System is deadlocked on memory",
-        make: |_| Some(About::NobodyToKill),
-    },
-    Text {
-        mark: "systemd-oomd",
-        pattern: r"(systemd-oomd)\[\d+\]: (?:Killed|Marked) (?<task>.+?) (?:due to|for killing)",
-        make: |found| words(found, 1).map(About::KilledBy),
-    },
-    Text {
-        mark: "sending SIG",
-        pattern: r"(earlyoom|nohang)?(?:\[\d+\])?:? ?sending SIG(?:TERM|KILL) to process (?:group )?\d+(?: uid \d+)? \x22(?<task>.+?)\x22",
-        make: |found| {
-            Some(About::KilledBy(words(found, 1).unwrap_or_else(|| "earlyoom".to_owned())))
-        },
-    },
-    Text {
-        mark: "lowmemorykiller",
-        pattern: r"(lowmemorykiller): ?Kill(?:ing)? '(?<task>[^']+)'",
-        make: |found| words(found, 1).map(About::KilledBy),
-    },
-    Text {
-        mark: "Kill '",
-        pattern: r"^Kill '(?<task>[^']+)' \(\d+\), uid",
-        make: |_| Some(About::KilledBy("lowmemorykiller".to_owned())),
-    },
-    Text {
-        mark: "killed by the OOM killer",
-        pattern: r"(?<task>[^ :]+): A process of this unit has been killed by the OOM killer",
-        make: |_| Some(About::Node),
-    },
-    Text {
-        mark: "result 'oom-kill'",
-        pattern: r"(?<task>[^ :]+): Failed with result 'oom-kill'",
-        make: |_| Some(About::Node),
-    },
-    Text { mark: "OOMKilled", pattern: r"OOMKilled", make: |_| Some(About::Node) },
-    Text {
-        mark: "cma: Failed to reserve",
-        pattern: r"cma: Failed to reserve (\d+) MiB",
-        make: |found| Some(About::CmaReserve(number(found, 1)?)),
-    },
-    Text {
-        mark: "execmem: unable to allocate",
-        pattern: r"execmem: unable to allocate memory",
-        make: |_| Some(About::ExecMem),
-    },
-    Text {
-        mark: "panic - not syncing",
-        pattern: r"panic - not syncing: .*panic_on_oom is enabled",
-        make: |_| Some(About::PanicOnOom),
-    },
-    Text {
-        mark: "System OOM encountered",
-        pattern: r"System OOM encountered, victim process: (?<task>[^,]+), pid: \d+",
-        make: |_| Some(About::Node),
-    },
-];
-
-/// Such a line contains at least one of these strings.
-pub(in crate::log) static MARKS: LazyLock<Vec<&'static str>> =
-    LazyLock::new(|| TEXTS.iter().map(|text| text.mark).collect());
-
-static PATTERNS: LazyLock<Vec<Regex>> = LazyLock::new(|| {
-    let compile = |text: &Text| Regex::new(text.pattern).expect("the pattern is valid");
-    TEXTS.iter().map(compile).collect()
-});
 
 impl About {
     /// Returns what a line is about, and its task.
@@ -265,11 +91,14 @@ impl About {
     /// Returns how sure it is what such a line means.
     pub(crate) const fn confidence(&self) -> Confidence {
         match self {
+            Self::Words(_) => Confidence::Low,
             Self::Slab { cgroup: None, .. }
             | Self::Graphics(_)
             | Self::Node
             | Self::Zfs(_)
             | Self::Xfs(None)
+            | Self::XfsObject
+            | Self::SwapWrite(_)
             | Self::Hugetlb(..) => Confidence::Medium,
             _ => Confidence::High,
         }
@@ -282,7 +111,8 @@ impl About {
             (Self::Hugetlb(.., size), Self::Hugetlb(.., other)) => size == other,
             (Self::Slab { .. }, Self::Slab { .. })
             | (Self::KilledBy(_), Self::KilledBy(_))
-            | (Self::Graphics(_), Self::Graphics(_)) => self == other,
+            | (Self::Graphics(_), Self::Graphics(_))
+            | (Self::Words(_), Self::Words(_)) => self == other,
             _ => std::mem::discriminant(self) == std::mem::discriminant(other),
         }
     }
@@ -292,6 +122,7 @@ impl About {
         match (self, other) {
             (Self::Xfs(size), Self::Xfs(new)) => *size = (*size).max(*new),
             (Self::Zfs(size), Self::Zfs(new))
+            | (Self::ZfsLarge(size), Self::ZfsLarge(new))
             | (Self::Cma(size, _), Self::Cma(new, _))
             | (Self::PerCpu(size), Self::PerCpu(new))
             | (Self::Swiotlb(size), Self::Swiotlb(new))
@@ -310,7 +141,7 @@ mod tests {
     #[track_caller]
     fn known(texts: &[(&str, About, Option<&str>)]) {
         for (text, about, task) in texts {
-            assert!(MARKS.iter().any(|mark| text.contains(mark)), "{text}");
+            assert!(super::super::texts::MARKS.iter().any(|mark| text.contains(mark)), "{text}");
             assert_eq!(About::find(text), Some((about.clone(), task.map(str::to_owned))), "{text}");
         }
     }
@@ -325,8 +156,13 @@ mod tests {
             ),
             (
                 "XFS: runc:[1:CHILD](3580) possible memory allocation deadlock in kmem_zone_alloc (mode:0x82d0)",
-                About::Xfs(None),
+                About::XfsObject,
                 Some("runc:[1:CHILD]"),
+            ),
+            (
+                "XFS: java(7) possible memory allocation deadlock size 144 in kmem_alloc (mode:0x2400240)",
+                About::XfsObject,
+                Some("java"),
             ),
             (
                 "XFS: possible memory allocation deadlock in kmem_alloc (mode:0x250)",
@@ -334,6 +170,11 @@ mod tests {
                 None,
             ),
             ("Possible memory allocation deadlock: size=48 lflags=0x4210", About::Zfs(48), None),
+            (
+                "Large kmem_alloc(42672, 0x1000), please file an issue at:",
+                About::ZfsLarge(42_672),
+                None,
+            ),
             (
                 "cma: cma_alloc: linux,cma: alloc failed, req-size: 62864 pages, ret: -12",
                 About::Cma(62_864, -12),
@@ -393,6 +234,16 @@ mod tests {
                 None,
             ),
             (
+                "[drm:nv_ioctl [nvidia_drm]] *ERROR* [nvidia-drm] Failed to allocate NVKMS memory for GEM object",
+                About::Graphics("Failed to allocate NVKMS memory for GEM object".into()),
+                None,
+            ),
+            (
+                "[drm:amdgpu_cs_ioctl [amdgpu]] *ERROR* Not enough memory for command submission!",
+                About::Graphics("Not enough memory for command submission".into()),
+                None,
+            ),
+            (
                 "[TTM] Buffer eviction failed",
                 About::Graphics("[TTM] Buffer eviction failed".into()),
                 None,
@@ -402,6 +253,7 @@ mod tests {
                 About::Zram(2720),
                 None,
             ),
+            ("Write-error on swap-device (254:0:94208)", About::SwapWrite("254:0".into()), None),
             ("TCP: out of memory -- consider tuning tcp_mem", About::Tcp, None),
             (
                 "nommu: Allocation of length 131072 from process 77 (nc) failed",
@@ -426,6 +278,26 @@ mod tests {
                 "systemd-oomd[612]: Killed /user.slice/app.scope due to memory pressure for /user.slice being 61.23% > 50.00%",
                 About::KilledBy("systemd-oomd".into()),
                 Some("/user.slice/app.scope"),
+            ),
+            (
+                r#"[talos] Sending SIGKILL to cgroup {"controller": "OOM", "cgroup": "/sys/fs/cgroup/pods/a"}"#,
+                About::KilledBy("talos".into()),
+                Some("/sys/fs/cgroup/pods/a"),
+            ),
+            (
+                "systemd-oomd[612]: Killed /user.slice/app-with-a-name-that-the-terminal-cu>",
+                About::KilledBy("systemd-oomd".into()),
+                Some("/user.slice/app-with-a-name-that-the-terminal-cu>"),
+            ),
+            (
+                "app.scope: systemd-oomd killed 3 process(es) in this unit.",
+                About::KilledBy("systemd-oomd".into()),
+                Some("app.scope"),
+            ),
+            (
+                "Killing 'com.example' (4563), uid 10010, adj 906",
+                About::KilledBy("lowmemorykiller".into()),
+                Some("com.example"),
             ),
             (
                 "earlyoom[700]: sending SIGTERM to process 812 uid 1000 \"firefox\": badness 801, VmRSS 2011 MiB",

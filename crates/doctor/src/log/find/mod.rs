@@ -5,6 +5,7 @@ mod notice;
 mod open;
 mod report;
 mod slab;
+mod texts;
 
 use std::sync::LazyLock;
 
@@ -20,9 +21,13 @@ use super::read::vmalloc::Vmalloc;
 use super::read::{cgroup, tasks, vmalloc};
 
 static FAILURE: LazyLock<Regex> = LazyLock::new(|| {
-    pattern(r"\S: page allocation (failure|stalls for)|^page allocation failure[:.] order:")
+    // A task's name may end with a blank; 2.4 has words of its own.
+    pattern(
+        r"\S ?: page allocation (failure|stalls for)|^page allocation (failure)[:.] order:|^__alloc_pages: \d+-order allocation (fail)",
+    )
 });
-static OOM: LazyLock<Regex> = LazyLock::new(|| pattern(r"\S invoked oom-killer"));
+static OOM: LazyLock<Regex> =
+    LazyLock::new(|| pattern(r"\S invoked oom-killer|^oom-killer: gfp_mask="));
 static SUPPRESSED: LazyLock<Regex> = LazyLock::new(|| {
     pattern(
         r"(?:warn_alloc\w*|__alloc_pages_slowpath|__alloc_pages_nodemask): (\d+) callbacks suppressed",
@@ -44,7 +49,12 @@ pub(super) fn marks() -> impl Iterator<Item = &'static str> {
         &slab::MARKS,
         &tasks::MARKS,
     ];
-    own.into_iter().flatten().copied().chain(about::MARKS.iter().copied()).chain([CALLBACKS])
+    own.into_iter()
+        .flatten()
+        .copied()
+        .chain(texts::MARKS.iter().copied())
+        .chain(texts::SAID)
+        .chain([CALLBACKS])
 }
 
 const CALLBACKS: &str = "callbacks suppressed";
@@ -133,7 +143,7 @@ impl Finder {
     fn slab(&mut self, at: usize, first: &Line, about: About) {
         let slab = Slab::of(first.number, &about);
         let open = &mut self.open[at].1;
-        if open.takes_slab(first, LINES_AFTER) {
+        if open.takes_slab(first, &about, LINES_AFTER) {
             open.slab.clone_from(&slab);
             self.taken.extend(slab);
             return;
@@ -183,9 +193,22 @@ impl Finder {
             |kind| matches!(kind, Kind::Oom | Kind::MemcgOom | Kind::FaultOom | Kind::AskedOom);
         let has_kill = self.found.iter().any(|report| is_kill(report.kind));
         let is_said = |notice: &Notice| has_kill && notice.about == About::Node;
-        let notices = self.notices.finish().into_iter();
-        let notices = notices.filter(|notice| !is_taken(notice) && !is_said(notice));
+        let (notices, words) = self.notices.finish();
+        let notices = notices.into_iter().filter(|notice| !is_taken(notice) && !is_said(notice));
         self.found.extend(notices.map(Report::of_notice));
+        // The end of a report whose beginning was cut says less than any other.
+        let is_tail = |report: &Report| {
+            report.kind == Kind::State
+                && report.memory.zones.is_empty()
+                && report.memory.file_pages.is_none()
+        };
+        if !self.found.iter().all(is_tail) {
+            self.found.retain(|report| !is_tail(report));
+        }
+        if self.found.is_empty() {
+            // Others' words say less than any report.
+            self.found.extend(words.into_iter().map(Report::of_notice));
+        }
         self.found.sort_by_key(|report| report.line);
         self.found
     }
@@ -199,7 +222,7 @@ fn is_header(text: &str) -> bool {
 /// Returns what a line begins.
 pub(crate) fn begins(text: &str) -> Option<Kind> {
     // A search for a text costs a tenth of a pattern.
-    if text.contains("page allocation")
+    if (text.contains("page allocation") || text.contains("-order allocation"))
         && let Some(found) = FAILURE.captures(text)
     {
         let stalls = found.get(1).is_some_and(|word| word.as_str() != "failure");

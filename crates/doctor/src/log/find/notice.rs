@@ -6,11 +6,12 @@ use regex_lite::Regex;
 use serde::Serialize;
 
 use super::about::About;
+use super::texts::said;
 use crate::log::read::stack::Caller;
 use crate::log::{Line, Stamp};
 
 /// A line of a task that waits contains at least one of these strings; the texts of [`About`] have their own.
-pub(in crate::log) const MARKS: [&str; 7] = [
+pub(in crate::log) const MARKS: [&str; 10] = [
     BLOCKED[0],
     BLOCKED[1],
     COMPACTS[0],
@@ -18,19 +19,33 @@ pub(in crate::log) const MARKS: [&str; 7] = [
     RECLAIMS[0],
     "shrink_",
     "throttle_direct_reclaim",
+    PAGEOUT,
+    ISOLATES[0],
+    ISOLATES[1],
 ];
 const BLOCKED: [&str; 2] = ["blocked for more than", "soft lockup"];
 /// Functions in the stack of a task that compacts, and of one that reclaims.
 const COMPACTS: [&str; 2] = ["compact_zone", "__alloc_pages_direct_compact"];
-const RECLAIMS: [&str; 5] = [
+const RECLAIMS: [&str; 8] = [
     "try_to_free_pages",
     "shrink_node",
     "shrink_lruvec",
     "shrink_inactive_list",
     "throttle_direct_reclaim",
+    "shrink_page_list",
+    "shrink_folio_list",
+    // It waits for a page that is written.
+    PAGEOUT,
 ];
+const PAGEOUT: &str = " pageout";
+/// Functions of a task that takes a range of pages for itself.
+const ISOLATES: [&str; 2] = ["alloc_contig_range", "cma_alloc+"];
 /// The kinds of lines that are kept: damage could make any number.
 const KINDS: usize = 64;
+/// The lines in which a kill is told, at most.
+const LINES_OF_KILL: usize = 20;
+/// The lines in others' words that are kept.
+const WORDS: usize = 3;
 /// The lines of a stack, at most.
 const STACK_LINES: usize = 80;
 
@@ -78,6 +93,8 @@ pub(super) struct Parser {
     blocked: Option<(Line, String, u64)>,
     /// A notice whose stack follows, and the lines of it.
     stack: Option<(usize, Vec<String>)>,
+    /// What others say in their own words.
+    words: Vec<Notice>,
 }
 
 impl Parser {
@@ -90,7 +107,17 @@ impl Parser {
     pub(super) fn push(&mut self, line: &Line) {
         if let Some((about, task)) = About::find(&line.text) {
             self.end_stack();
-            let has_stack = matches!(about, About::TooLarge | About::NoFail | About::Zfs(_));
+            // systemd says of its unit what the program said before.
+            let is_told = |known: &Notice| {
+                known.about == about && line.number - known.last_line <= LINES_OF_KILL
+            };
+            if line.text.contains("systemd-oomd killed ") && self.found.iter().any(is_told) {
+                return;
+            }
+            let has_stack = matches!(
+                about,
+                About::TooLarge | About::NoFail | About::Zfs(_) | About::ZfsLarge(_)
+            );
             let at = self.add(about, line, task);
             self.stack = at.filter(|_| has_stack).map(|at| (at, Vec::new()));
         } else if BLOCKED.iter().any(|mark| line.text.contains(mark)) {
@@ -99,6 +126,11 @@ impl Parser {
                 Some((line.clone(), task, found.get(2).or(found.get(3))?.as_str().parse().ok()?))
             });
         } else {
+            if self.words.len() < WORDS
+                && let Some(about) = said(&line.text)
+            {
+                add(&mut self.words, about, line, None);
+            }
             self.waits(line);
             self.below(line);
         }
@@ -108,6 +140,7 @@ impl Parser {
     fn waits(&mut self, line: &Line) {
         let has = |names: &[&str]| names.iter().any(|name| line.text.contains(name));
         let about: fn(u64) -> About = match () {
+            () if has(&ISOLATES) => About::Isolation,
             () if has(&COMPACTS) => About::Compaction,
             () if has(&RECLAIMS) => About::Reclaim,
             () => return,
@@ -138,37 +171,42 @@ impl Parser {
 
     /// Adds a line; returns which of the notices it is in.
     pub(super) fn add(&mut self, about: About, line: &Line, task: Option<String>) -> Option<usize> {
-        let (number, at, at_us) = (line.number, line.prefix.stamp(), line.prefix.at_us());
-        if let Some(known) = self.found.iter().position(|notice| notice.about.is_like(&about)) {
-            let notice = &mut self.found[known];
-            (notice.last_line, notice.count) = (number, notice.count + 1);
-            (notice.last_at, notice.last_at_us) = (at, at_us);
-            notice.about.enlarge(&about);
-            return Some(known);
-        }
-        if self.found.len() >= KINDS {
-            return None;
-        }
-        self.found.push(Notice {
-            about,
-            line: number,
-            last_line: number,
-            count: 1,
-            task,
-            at,
-            at_us,
-            last_at: at,
-            last_at_us: at_us,
-            caller: None,
-        });
-        Some(self.found.len() - 1)
+        add(&mut self.found, about, line, task)
     }
 
-    /// Returns the notices.
-    pub(super) fn finish(mut self) -> Vec<Notice> {
+    /// Returns the notices, and what others say in their own words.
+    pub(super) fn finish(mut self) -> (Vec<Notice>, Vec<Notice>) {
         self.end_stack();
-        self.found
+        (self.found, self.words)
     }
+}
+
+/// Adds a line to notices; returns which of them it is in.
+fn add(to: &mut Vec<Notice>, about: About, line: &Line, task: Option<String>) -> Option<usize> {
+    let (number, at, at_us) = (line.number, line.prefix.stamp(), line.prefix.at_us());
+    if let Some(known) = to.iter().position(|notice| notice.about.is_like(&about)) {
+        let notice = &mut to[known];
+        (notice.last_line, notice.count) = (number, notice.count + 1);
+        (notice.last_at, notice.last_at_us) = (at, at_us);
+        notice.about.enlarge(&about);
+        return Some(known);
+    }
+    if to.len() >= KINDS {
+        return None;
+    }
+    to.push(Notice {
+        about,
+        line: number,
+        last_line: number,
+        count: 1,
+        task,
+        at,
+        at_us,
+        last_at: at,
+        last_at_us: at_us,
+        caller: None,
+    });
+    Some(to.len() - 1)
 }
 
 #[cfg(test)]
@@ -180,7 +218,7 @@ mod tests {
         for (number, text) in (1..).zip(lines) {
             parser.push(&Line { number, text: (*text).to_owned(), ..Line::default() });
         }
-        parser.finish()
+        parser.finish().0
     }
 
     #[test]
@@ -226,5 +264,23 @@ mod tests {
             (&found[2].about, found[2].task.as_deref()),
             (&About::Reclaim(22), Some("kswapd0"))
         );
+    }
+
+    #[test]
+    fn a_task_that_waits_for_a_written_page_or_for_a_range_is_known() {
+        let found = notices(&[
+            "INFO: task python3:5604 blocked for more than 120 seconds.",
+            " [<ffffffff818205db>] bit_wait_io+0x1b/0x60",
+            " [<ffffffff8119d225>] ? pageout.isra.43+0x1a5/0x280",
+            "INFO: task swapper/0:1 blocked for more than 10 seconds.",
+            " drain_all_pages+0x1e4/0x210",
+            " alloc_contig_range+0xdc/0x37c",
+            " cma_alloc+0x190/0x2d4",
+        ]);
+        let seen: Vec<_> =
+            found.iter().map(|found| (&found.about, found.task.as_deref())).collect();
+        let expected =
+            [(&About::Reclaim(120), Some("python3")), (&About::Isolation(10), Some("swapper/0"))];
+        assert_eq!(seen, expected);
     }
 }

@@ -2,8 +2,11 @@
 
 use std::sync::LazyLock;
 
+use pageblock::request::Gfp;
+use pageblock_recording::{KernelVersion, gfp};
 use regex_lite::Regex;
 
+use super::about::About;
 use super::report::{Kind, Report};
 use super::slab::Slab;
 use super::{begins, is_header, pattern};
@@ -19,9 +22,12 @@ const MOST_ORDER: u32 = 20;
 
 static COMM: LazyLock<Regex> =
     LazyLock::new(|| pattern(r"[Cc]omm: (.{1,15}?)(?: Not [Tt]ainted| Tainted| Kdump:|\s*$)"));
-static ORDER: LazyLock<Regex> = LazyLock::new(|| pattern(r"order[:=]\s*(\d+)"));
+static ORDER: LazyLock<Regex> = LazyLock::new(|| pattern(r"order[:=]?\s*(\d+)"));
+/// As 2.4 prints it.
+static OLD_ORDER: LazyLock<Regex> = LazyLock::new(|| pattern(r"(\d+)-order"));
+static STALL: LazyLock<Regex> = LazyLock::new(|| pattern(r"stalls for (\d+)\s*ms"));
 static MODE: LazyLock<Regex> = LazyLock::new(|| {
-    pattern(r"(?:mode:|gfp_mask=)\s*0x([0-9a-fA-F]+)\s*(?:\(([A-Za-z0-9_|\s]+)\))?")
+    pattern(r"(?:mode:|gfp_mask=|gfp=)\s*0x([0-9a-fA-F]+)\s*(?:\(([A-Za-z0-9_|\s]+)\))?")
 });
 static NODEMASK: LazyLock<Regex> = LazyLock::new(|| pattern(r"nodemask=\(?(\d[0-9,\-]*\d|\d)"));
 static MEMS: LazyLock<Regex> = LazyLock::new(|| pattern(r"mems_allowed=(\d[0-9,\-]*\d|\d)"));
@@ -61,6 +67,8 @@ pub(super) struct Open {
     head: Vec<String>,
     has_header: bool,
     is_memcg: bool,
+    /// The line of the kill, or of its constraint, is that of the machine's memory.
+    is_global: bool,
     /// The nodes that the line of an OOM report's constraint allows, if it has that line.
     constraint: Option<Option<String>>,
     oom: cgroup::Parser,
@@ -82,6 +90,7 @@ impl Open {
             head: Vec::new(),
             has_header: false,
             is_memcg: false,
+            is_global: false,
             constraint: None,
             oom: cgroup::Parser::default(),
             vmalloc: None,
@@ -106,9 +115,15 @@ impl Open {
         self.has_header && self.kind != Kind::State
     }
 
-    /// Returns whether a slab cache that got no memory is the one of this failure.
-    pub(super) fn takes_slab(&self, first: &Line, lines: usize) -> bool {
-        self.kind == Kind::Failure && first.number.saturating_sub(self.last_line) <= lines
+    /// Returns whether a slab cache that got no memory is the one of this failure: near it, and of a caller that may wait
+    /// as its caller may.
+    pub(super) fn takes_slab(&self, first: &Line, about: &About, lines: usize) -> bool {
+        let About::Slab { flags, .. } = about else { return false };
+        let version = version(&self.head.join("\n"));
+        let waits = |text: &str| may_wait(text, version.as_deref());
+        let is_near = first.number.saturating_sub(self.last_line) <= lines;
+        let both = waits(&request(&self.head)).zip(waits(&format!("gfp={flags}")));
+        self.kind == Kind::Failure && is_near && both.is_none_or(|(own, its)| own == its)
     }
 
     /// Returns whether the next line matters whatever it says.
@@ -145,6 +160,7 @@ impl Open {
         if !self.has_header && self.head.len() < HEAD_LINES {
             self.head.push(text.clone());
         }
+        self.is_global |= text.contains("Out of memory: Kill") || text.contains("global_oom");
         self.is_memcg |= text.contains(MEMCG) || text.contains("CONSTRAINT_MEMCG");
         if self.constraint.is_none() && text.contains(CONSTRAINT) {
             self.constraint = Some(word(&MEMS, text, 1));
@@ -167,7 +183,9 @@ impl Open {
             at_us,
             at,
             head,
+            has_header,
             is_memcg,
+            is_global,
             constraint,
             memory,
             slab,
@@ -179,11 +197,17 @@ impl Open {
         } = self;
         let memory = memory.finish();
         let (cgroup, victim) = oom.finish();
-        let is_memcg = is_memcg || cgroup.is_some();
-        if kind == Kind::State && memory.zones.iter().all(|zone| zone.free.is_none()) {
+        let is_memcg = is_memcg
+            || cgroup.is_some()
+            || head.iter().any(|line| is_frame(line, "mem_cgroup_out_of_memory"));
+        // Of a tail alone the finder decides.
+        let has_counts = (has_header && memory.file_pages.is_some()) || memory.ram_pages.is_some();
+        if kind == Kind::State && !has_counts && memory.zones.iter().all(|zone| zone.free.is_none())
+        {
             return None;
         }
         let (request, task) = (request(&head), task(&head));
+        let of_machine = is_global || head.iter().any(|line| is_frame(line, "__alloc_pages"));
         let caller = Caller::find(head.iter().map(String::as_str));
         let head = head.join("\n");
         let flags = word(&MODE, &request, 2);
@@ -195,11 +219,15 @@ impl Open {
             Kind::Oom if mode == Some(0) => Kind::FaultOom,
             kind => kind,
         };
+        // Mail wraps the line that says how it failed.
+        let vmalloc = vmalloc.map(|line| Vmalloc::read(&request).unwrap_or(line));
         Some(Report {
             at_us,
             at,
             task,
+            stall_ms: word(&STALL, &request, 1).and_then(|ms| ms.parse().ok()),
             order: word(&ORDER, &request, 1)
+                .or_else(|| word(&OLD_ORDER, &request, 1))
                 .and_then(|order| order.parse().ok())
                 .filter(|order| *order <= MOST_ORDER),
             mode,
@@ -209,9 +237,10 @@ impl Open {
             mems_allowed: word(&MEMS, &head, 1).or(constraint.flatten()),
             version: version(&head),
             slab,
+            of_machine: of_machine && kind == Kind::Oom,
             cgroup,
             victim,
-            vmalloc,
+            vmalloc: vmalloc.map(|vmalloc| vmalloc.on(memory.managed_kb())),
             caller,
             suppressed,
             processes: lists.processes,
@@ -220,6 +249,24 @@ impl Open {
             ..Report::new(kind, line)
         })
     }
+}
+
+/// Returns whether a line is a frame of a stack, and no leftover, of a function whose name begins so.
+fn is_frame(line: &str, name: &str) -> bool {
+    line.contains("+0x") && line.find(name).is_some_and(|at| !line[..at].trim_end().ends_with('?'))
+}
+
+/// Returns whether a request may wait for reclaim, by its flags.
+fn may_wait(request: &str, version: Option<&str>) -> Option<bool> {
+    let version = version.and_then(KernelVersion::parse);
+    let flags = match word(&MODE, request, 2) {
+        Some(names) => gfp::named(&names, version.as_ref()),
+        None => gfp::numbered(
+            u64::from_str_radix(&word(&MODE, request, 1)?, 16).ok()?,
+            version.as_ref(),
+        ),
+    };
+    Some(flags.has(Gfp::DIRECT_RECLAIM))
 }
 
 /// Returns the lines that say what was asked for, as one: those before the CPU's and the stack's.

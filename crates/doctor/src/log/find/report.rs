@@ -50,6 +50,8 @@ pub struct Report {
     pub at: Option<Stamp>,
     /// The task that asked for memory.
     pub task: Option<String>,
+    /// How long it has waited, in milliseconds, where the kernel says so.
+    pub stall_ms: Option<u64>,
     /// The order that it asked for.
     pub order: Option<u32>,
     /// The flags as a number.
@@ -64,6 +66,9 @@ pub struct Report {
     pub version: Option<String>,
     /// The slab cache whose allocation failed just before.
     pub slab: Option<Slab>,
+    /// Whether an OOM report says that the machine was short, and not a memory cgroup: by its stack, or in the line of the
+    /// kill.
+    pub of_machine: bool,
     /// The memory cgroup at its limit.
     pub cgroup: Option<Cgroup>,
     /// The task that the OOM killer ended.
@@ -103,6 +108,7 @@ impl Report {
             at_us: None,
             at: None,
             task: None,
+            stall_ms: None,
             order: None,
             mode: None,
             flags: None,
@@ -110,6 +116,7 @@ impl Report {
             mems_allowed: None,
             version: None,
             slab: None,
+            of_machine: false,
             cgroup: None,
             victim: None,
             vmalloc: None,

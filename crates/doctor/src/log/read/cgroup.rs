@@ -31,6 +31,9 @@ static PATH: LazyLock<Regex> =
     LazyLock::new(|| pattern(r"(?:as a result of limit of |oom_memcg=)([^\s,]+)"));
 static STATS_OF: LazyLock<Regex> =
     LazyLock::new(|| pattern(r"emory cgroup stats for ([^\s:]+):\s*(.*)"));
+/// The line of an OOM report's constraint names the victim too, from 4.20 on.
+static CHOSEN: LazyLock<Regex> =
+    LazyLock::new(|| pattern(r"oom-kill:constraint=.*,task=(.*?),pid=(\d+)"));
 static KILL: LazyLock<Regex> = LazyLock::new(|| {
     pattern(
         r"[Kk]ill(?:ed)? process (\d+)(?:, UID \d+)?,? \((.*?)\)(?: |,|$)(?:.*?anon-rss:(\d+)kB)?",
@@ -161,10 +164,12 @@ impl Parser {
     /// Returns whether a line is of another report: what it says was said.
     pub(in crate::log) fn is_of_next(&self, text: &str) -> bool {
         let usage = USAGE.is_match(text) && self.cgroup.usage_kb.is_some();
+        // They are printed before the kill.
+        let stats = text.contains(STATS) && self.victim.is_some();
         // The line of the kill may name a child of the task that was chosen.
         let is_open = self.is_group || (self.is_chosen && text.contains(KILLED));
         let victim = self.victim.as_ref().filter(|_| !is_open);
-        usage || victim.zip(killed(text)).is_some_and(|(victim, pid)| victim.pid != pid)
+        usage || stats || victim.zip(killed(text)).is_some_and(|(victim, pid)| victim.pid != pid)
     }
 
     /// Returns whether the next line matters even if it has none of [`MARKS`].
@@ -227,6 +232,12 @@ impl Parser {
             self.broken = pairs(cgroup, &found[2]);
             self.stats = if found[2].is_empty() { STAT_LINES } else { 0 };
         }
+        if let Some(found) = CHOSEN.captures(text)
+            && let Some(pid) = number(&found, 2).and_then(|pid| pid.try_into().ok())
+        {
+            let new = Victim { line, pid, task: found[1].to_owned(), anon_kb: None };
+            self.victim.get_or_insert(new);
+        }
         if let Some(found) = KILL.captures(text)
             && let Some(pid) = number(&found, 1).and_then(|pid| pid.try_into().ok())
         {
@@ -239,6 +250,7 @@ impl Parser {
             }
             self.is_chosen = !is_final;
             let victim = self.victim.get_or_insert(new);
+            victim.line = if is_final && victim.anon_kb.is_none() { line } else { victim.line };
             victim.anon_kb = victim.anon_kb.or(number(&found, 3));
         }
     }
@@ -261,7 +273,10 @@ fn pairs(cgroup: &mut Cgroup, text: &str) -> Option<String> {
 
 /// Returns whether a line is one of an OOM report, below its first one.
 pub(in crate::log) fn is_of_oom(text: &str) -> bool {
-    USAGE.is_match(text) || text.contains("as a result of limit of") || is_kill(text)
+    USAGE.is_match(text)
+        || text.contains("as a result of limit of")
+        || text.contains(STATS)
+        || is_kill(text)
 }
 
 fn is_kill(text: &str) -> bool {

@@ -93,6 +93,9 @@ pub struct MemInfo {
     pub zones: Vec<Zone>,
     /// Page cache that can be reclaimed, in pages.
     pub file_pages: Option<u64>,
+    /// The same as the nodes print it, in kB.
+    #[serde(skip)]
+    pub(crate) file_kb: u64,
     /// Free swap in kB; 0 where the numbers around it are printed and it is not, as of a kernel without swap.
     pub free_swap_kb: Option<u64>,
     /// Who has memory, in kB.
@@ -108,11 +111,22 @@ pub struct MemInfo {
 }
 
 impl MemInfo {
-    /// Returns the size of a page in kB, which only the free lists tell.
+    /// Returns the size of a page in kB: the free lists tell it, or page cache that was printed both ways.
     #[must_use]
     pub fn page_kb(&self) -> u64 {
         let first = self.zones.iter().find_map(|zone| zone.lists.first());
-        first.map_or(4, |list| list.block_kb.clamp(1, MOST_PAGE_KB))
+        let by_list = first.map(|list| list.block_kb.clamp(1, MOST_PAGE_KB));
+        let by_cache = || {
+            let kb = self.file_kb.checked_div(self.file_pages?)?;
+            let is_exact = Some(self.file_kb) == self.file_pages.map(|pages| pages * kb);
+            (is_exact && kb.is_power_of_two() && kb <= MOST_PAGE_KB).then_some(kb)
+        };
+        by_list.or_else(by_cache).unwrap_or(4)
+    }
+
+    /// Returns the memory of the zones that were printed, in kB.
+    pub(crate) fn managed_kb(&self) -> u64 {
+        self.zones.iter().filter_map(|zone| zone.managed.or(zone.present)).sum()
     }
 
     /// Returns whether the free lists have no letters of types, which are printed from 3.8 on.

@@ -12,7 +12,7 @@ static FRAME: LazyLock<Regex> = LazyLock::new(|| {
 });
 
 /// The beginnings of the names of functions that hand a request on to the allocator, or report that it failed.
-const ALLOCATORS: [&str; 65] = [
+const ALLOCATORS: [&str; 73] = [
     "dump_",
     "show_",
     "warn_alloc",
@@ -75,12 +75,20 @@ const ALLOCATORS: [&str; 65] = [
     "virtballoon_oom",
     "swiotlb_alloc",
     "iommu_dma_alloc",
+    "alloc_kmem_pages",
+    "slob_",
+    "spl_kmem",
+    "spl_vmem",
+    "spl_kvmalloc",
+    "kasan_",
+    "__kasan",
+    "__asan",
     "mem_cgroup",
     "try_charge",
     "obj_cgroup",
 ];
 /// Further ones, whole: a longer name is another function.
-const WHOLE: [&str; 12] = [
+const WHOLE: [&str; 18] = [
     "rmqueue",
     "folio_alloc",
     "rcu_core",
@@ -93,12 +101,23 @@ const WHOLE: [&str; 12] = [
     "__page_cache_alloc",
     "policy_alloc_pages",
     "ret_from_fork",
+    // The stack of a task that waits, mixed with the lines of one that asks.
+    "schedule",
+    "__schedule",
+    "schedule_timeout",
+    "kthread",
+    "worker_thread",
+    "process_one_work",
 ];
 /// The frames from the caller on that may tell what it is for.
 const FRAMES: usize = 12;
 /// Parts of the names of functions below which the stack is that of what was interrupted.
 const INTERRUPTS: [&str; 6] =
     ["irq_exit", "do_softirq", "_interrupt", "ret_from_intr", "irq_svc", "el1_irq"];
+
+/// Beginnings of the names of functions of an idle CPU, which asks for nothing.
+const IDLE: [&str; 6] =
+    ["cpuidle_", "cpu_idle", "do_idle", "default_idle", "cpu_startup_entry", "start_secondary"];
 
 /// The function that asked for memory, outside of the allocator.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
@@ -129,12 +148,15 @@ pub enum Purpose {
     Fork,
     /// The code of a module or of a BPF program.
     Module,
+    /// The kernel's pool for DMA of drivers that cannot wait.
+    DmaPool,
     /// Memory of a process on a machine without an MMU, in one block.
     NoMmu,
 }
 
 /// Parts of the names of functions that tell what a request is for; where one has several, the first counts.
-const PURPOSES: [(Purpose, &[&str]); 8] = [
+const PURPOSES: [(Purpose, &[&str]); 9] = [
+    (Purpose::DmaPool, &["atomic_pool_expand", "dma_atomic_pool"]),
     (Purpose::Module, &["module_alloc", "bpf_jit_binary", "execmem_alloc"]),
     (Purpose::NoMmu, &["do_mmap_private", "load_flat_", "ramfs_nommu"]),
     (
@@ -153,7 +175,15 @@ const PURPOSES: [(Purpose, &[&str]); 8] = [
     ),
     (
         Purpose::SwapOut,
-        &["folio_alloc_swap", "add_to_swap", "swap_writepage", "zswap_store", "get_swap_page"],
+        &[
+            "folio_alloc_swap",
+            "isolate_lock_cluster",
+            "cluster_alloc_swap",
+            "add_to_swap",
+            "swap_writepage",
+            "zswap_store",
+            "get_swap_page",
+        ],
     ),
     (
         Purpose::Packet,
@@ -166,36 +196,35 @@ const PURPOSES: [(Purpose, &[&str]); 8] = [
 impl Caller {
     /// Finds it in the lines of a report above the state of memory.
     pub(in crate::log) fn find<'l>(lines: impl Iterator<Item = &'l str>) -> Option<Self> {
-        let lines: Vec<&str> = lines.collect();
-        // `? name` is a leftover on the stack; a kernel without frame pointers marks all frames so.
-        Self::of(&lines, false).or_else(|| Self::of(&lines, true))
+        let frames = frames(lines);
+        // `? name` is a leftover on the stack; a kernel without frame pointers marks all frames so. Its module, and what
+        // it is for, may tell more than its name.
+        let is_sure = |frame: &&Frame<'_>| !frame.is_leftover;
+        let sure = Self::of(frames.iter().filter(is_sure), false);
+        let all = || Self::of(frames.iter(), true);
+        let has_sure = frames.iter().any(|frame| !frame.is_leftover);
+        sure.or_else(|| {
+            all().filter(|caller| !has_sure || caller.purpose.is_some() || caller.module.is_some())
+        })
     }
 
-    fn of(lines: &[&str], takes_uncertain: bool) -> Option<Self> {
+    /// Finds it in frames. Among leftovers, the one that tells what the request is for is named.
+    fn of<'f>(frames: impl Iterator<Item = &'f Frame<'f>>, has_leftovers: bool) -> Option<Self> {
         let mut found: Option<Self> = None;
-        // Mail wraps such lines in the middle of a name.
-        let has_addresses = lines.iter().any(|line| line.contains("[<"));
         let mut left = FRAMES;
-        for line in lines.iter().filter(|line| !has_addresses || line.contains("[<")) {
-            // A search for a text costs a tenth of a pattern.
-            let Some(frame) = line.contains("+0x").then(|| FRAME.captures(line)).flatten() else {
-                // What was interrupted did not ask.
-                if line.contains("</IRQ>") && found.is_some() { break } else { continue }
-            };
-            let is_uncertain = frame.get(1).is_some() && !takes_uncertain;
-            // The line that says where the CPU was is no frame.
-            if is_uncertain || line.contains("IP:") || line.contains("WARNING:") {
-                continue;
+        for Frame { name, module, .. } in frames {
+            if IDLE.iter().any(|start| name.starts_with(start)) {
+                break;
             }
-            let name = frame[2].split('.').next().unwrap_or_default();
             if found.is_none() && !is_allocator(name) {
-                let module = frame.get(3).map(|module| module.as_str().to_owned());
-                found = Some(Self { function: name.to_owned(), module, purpose: None });
+                found = Some(Self::new(name, *module));
             }
             let of_name =
                 |(_, parts): &&(Purpose, &[&str])| parts.iter().any(|part| name.contains(part));
             if let Some((purpose, _)) = PURPOSES.iter().find(of_name) {
-                return found.map(|caller| Self { purpose: Some(*purpose), ..caller });
+                let named =
+                    found.map(|first| if has_leftovers { Self::new(name, *module) } else { first });
+                return named.map(|caller| Self { purpose: Some(*purpose), ..caller });
             }
             left -= usize::from(found.is_some());
             if left == 0 || INTERRUPTS.iter().any(|part| name.contains(part)) {
@@ -204,6 +233,48 @@ impl Caller {
         }
         found
     }
+
+    fn new(name: &str, module: Option<&str>) -> Self {
+        Self { function: name.to_owned(), module: module.map(str::to_owned), purpose: None }
+    }
+}
+
+/// A function of a stack.
+struct Frame<'l> {
+    name: &'l str,
+    module: Option<&'l str>,
+    is_leftover: bool,
+}
+
+/// Returns the functions of a stack, up to what was interrupted, which did not ask.
+fn frames<'l>(lines: impl Iterator<Item = &'l str>) -> Vec<Frame<'l>> {
+    let lines: Vec<&str> = lines.collect();
+    // Mail wraps such lines in the middle of a name.
+    let has_addresses = lines.iter().any(|line| line.contains("[<"));
+    let mut frames: Vec<Frame<'_>> = Vec::new();
+    for line in lines.into_iter().filter(|line| !has_addresses || line.contains("[<")) {
+        // The line that says where the CPU was is no frame.
+        let is_place = line.contains("IP:") || line.contains("WARNING:");
+        // A search for a text costs a tenth of a pattern.
+        if !is_place && line.contains("+0x") {
+            // ARM prints a function and who called it.
+            for found in FRAME.captures_iter(line) {
+                let Some(name) = found.get(2) else { continue };
+                let name = name.as_str().split('.').next().unwrap_or_default();
+                let is_leftover = found.get(1).is_some();
+                let module = found.get(3).map(|module| module.as_str());
+                match frames.last_mut().filter(|last| last.name == name) {
+                    Some(last) => last.is_leftover &= is_leftover,
+                    None => frames.push(Frame { name, module, is_leftover }),
+                }
+            }
+        } else if line.contains("</IRQ>")
+            && frames.iter().any(|frame| !frame.is_leftover && !is_allocator(frame.name))
+        {
+            break;
+        }
+    }
+    frames
 }
 
 fn is_allocator(name: &str) -> bool {
@@ -267,8 +338,41 @@ mod tests {
                            do_huge_pmd_anonymous_page+0x1/0x2";
         let caller = Caller::find(interrupted.lines()).unwrap();
         assert_eq!((caller.function.as_str(), caller.purpose), ("foo_irq", None));
+        let arm = "[<c008d9e0>] (warn_alloc_failed+0xf8/0x124) from [<c008fce8>] (__alloc_pages_nodemask+0x640/0x728)\n\
+                   [<c008fce8>] (__alloc_pages_nodemask+0x640/0x728) from [<bf50>] (RingInit.isra.2+0x40/0x5c [wifi])";
+        let caller = Caller::find(arm.lines()).unwrap();
+        assert_eq!(
+            (caller.function.as_str(), caller.module.as_deref()),
+            ("RingInit", Some("wifi"))
+        );
         let wrapped = "[<8010ff30>] (unwind_backtrace) from [<8010c174>] (sh\now_stack+0x20/0x24)";
         assert_eq!(Caller::find(wrapped.lines()), None);
         assert_eq!(Caller::find("Call Trace:\n warn_alloc+0x1/0x2".lines()), None);
+    }
+
+    #[test]
+    fn leftovers_are_named_only_where_they_tell_what_a_request_is_for() {
+        for (stack, function, purpose) in [
+            (" warn_alloc+0x1/0x2\n ? drain_pages+0x1/0x2\n ? memset+0x1/0x2", None, None),
+            (
+                " vmalloc+0x1/0x2\n ? xt_alloc+0x1/0x2\n xt_alloc+0x1/0x2\n translate+0x1/0x2",
+                Some("xt_alloc"),
+                None,
+            ),
+            (
+                " warn_alloc+0x1/0x2\n ? __netif_receive_skb+0x1/0x2",
+                Some("__netif_receive_skb"),
+                Some(Purpose::Packet),
+            ),
+            (
+                " ? warn_alloc+0x1/0x2\n ? timer_forward+0x1/0x2\n ? i915_gem_shrink+0x1/0x2 [i915]",
+                Some("i915_gem_shrink"),
+                Some(Purpose::Graphics),
+            ),
+        ] {
+            let caller = Caller::find(stack.lines());
+            let found = caller.as_ref().map(|caller| (caller.function.as_str(), caller.purpose));
+            assert_eq!(found, function.map(|function| (function, purpose)), "{stack}");
+        }
     }
 }

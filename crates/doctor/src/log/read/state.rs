@@ -215,6 +215,9 @@ impl Parser {
             }
         } else if let Some(kb) = value.strip_suffix("kB").and_then(|kb| at_most(kb, MOST_KB)) {
             self.info.held.add(key, kb);
+            if matches!(key, "active_file" | "inactive_file") {
+                self.info.file_kb = (self.info.file_kb + kb).min(MOST_KB);
+            }
         }
     }
 

@@ -20,6 +20,16 @@ pub struct Process {
     pub task: String,
     /// Its resident pages; some may be shared.
     pub rss_pages: u64,
+    /// Its pages in swap, where the list has them (from 3.8 on).
+    pub swap_pages: Option<u64>,
+}
+
+impl Process {
+    /// Returns the pages that its end frees, at most, in memory and in swap.
+    #[must_use]
+    pub fn pages(&self) -> u64 {
+        self.rss_pages + self.swap_pages.unwrap_or(0)
+    }
 }
 
 /// A slab cache that the kernel cannot free.
@@ -39,6 +49,8 @@ pub(in crate::log) struct Lists {
     within: Within,
     /// How many columns stand before the name of a process.
     before_name: usize,
+    /// The column of what is in swap.
+    swap: Option<usize>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -62,6 +74,7 @@ impl Lists {
             // `[ pid ]` is one column here, and is read as such below.
             let columns = text.replace(['[', ']'], " ");
             self.before_name = columns.split_whitespace().count().saturating_sub(1);
+            self.swap = columns.split_whitespace().position(|column| column == "swapents");
             return;
         }
         if text.contains("Unreclaimable slab info") {
@@ -88,8 +101,9 @@ impl Lists {
         let Ok(pid) = pid.try_into() else { return false };
         let name = words.get(self.before_name..).unwrap_or_default().join(" ");
         if !name.is_empty() && rss_pages <= MOST_PAGES {
-            self.processes.push(Process { pid, task: name, rss_pages });
-            self.processes.sort_by_key(|process| std::cmp::Reverse(process.rss_pages));
+            let swap_pages = self.swap.and_then(number).filter(|pages| *pages <= MOST_PAGES);
+            self.processes.push(Process { pid, task: name, rss_pages, swap_pages });
+            self.processes.sort_by_key(|process| std::cmp::Reverse(process.pages()));
             self.processes.truncate(LARGEST);
         }
         true

@@ -1,4 +1,4 @@
-//! Failures of `vmalloc`, which maps single pages side by side: of addresses, or of pages.
+//! Failures of `vmalloc`, which maps pages side by side: of addresses, or of pages.
 
 use std::sync::LazyLock;
 
@@ -16,6 +16,9 @@ static WHOLE: LazyLock<Regex> = LazyLock::new(|| {
     )
 });
 
+/// Large blocks are tried first, from 5.13 on; up to 6.3 it is reported if there are none.
+static ORDER: LazyLock<Regex> = LazyLock::new(|| pattern(r"page order (\d+)"));
+
 fn pattern(text: &str) -> Regex {
     Regex::new(text).expect("the pattern is valid")
 }
@@ -28,6 +31,8 @@ pub enum Lack {
     Addresses,
     /// Pages, or tables to map them.
     Pages,
+    /// Large blocks; it goes on with single pages.
+    Blocks,
     /// More was asked for than the machine has.
     Machine,
 }
@@ -35,8 +40,8 @@ pub enum Lack {
 /// A failure of `vmalloc`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
 pub struct Vmalloc {
-    /// The size of the request in bytes.
-    pub bytes: u64,
+    /// The size of the request in bytes, if it is printed.
+    pub bytes: Option<u64>,
     /// The part of it that was allocated, in bytes, if it is printed.
     pub had_bytes: Option<u64>,
     /// What was missing.
@@ -51,18 +56,30 @@ impl Vmalloc {
         }
         if let Some(found) = PART.captures(text) {
             let (had, bytes) = (found[1].parse().ok()?, found[2].parse().ok()?);
-            return Some(Self { bytes, had_bytes: Some(had), lack: Lack::Pages });
+            return Some(Self { bytes: Some(bytes), had_bytes: Some(had), lack: Lack::Pages });
         }
         let bytes = WHOLE.captures(text)?[1].parse().ok()?;
+        let order = ORDER.captures(text).and_then(|found| found[1].parse::<u32>().ok());
         let has = |what: &str| text.contains(what);
+        if has("failed to allocate pages") || order.is_some() {
+            // The size is that of the pages which it got.
+            let lack = if order.unwrap_or(0) > 0 { Lack::Blocks } else { Lack::Pages };
+            return Some(Self { bytes: None, had_bytes: Some(bytes), lack });
+        }
         let lack = if has("exceeds total pages") {
             Lack::Machine
-        } else if has("failed to allocate") || has("failed to map") || has("page order") {
+        } else if has("failed to allocate") || has("failed to map") {
             Lack::Pages
         } else {
             Lack::Addresses
         };
-        Some(Self { bytes, had_bytes: None, lack })
+        Some(Self { bytes: Some(bytes), had_bytes: None, lack })
+    }
+
+    /// Returns the failure of a machine with so many kB: before 5.13 no line says that a request is larger.
+    pub(in crate::log) fn on(self, machine_kb: u64) -> Self {
+        let is_larger = self.bytes.is_some_and(|bytes| machine_kb > 0 && bytes >> 10 > machine_kb);
+        Self { lack: if is_larger { Lack::Machine } else { self.lack }, ..self }
     }
 }
 
@@ -75,33 +92,47 @@ mod tests {
         for (text, bytes, had_bytes, lack) in [
             (
                 "a: vmalloc: allocation failure, allocated 8192 of 20480 bytes, mode:0x0",
-                20_480,
+                Some(20_480),
                 Some(8192),
                 Lack::Pages,
             ),
-            ("a: vmalloc: allocation failure: 8192 bytes", 8192, None, Lack::Addresses),
+            ("a: vmalloc: allocation failure: 8192 bytes", Some(8192), None, Lack::Addresses),
             (
                 "a: vmalloc error: size 4096, vm_struct allocation failed, mode:0xdc0",
-                4096,
+                Some(4096),
                 None,
                 Lack::Addresses,
             ),
+            // What is printed here is how much it got.
             (
                 "a: vmalloc error: size 4096, page order 0, failed to allocate pages",
-                4096,
+                None,
+                Some(4096),
+                Lack::Pages,
+            ),
+            ("a: vmalloc error: size 0, failed to allocate pages", None, Some(0), Lack::Pages),
+            (
+                "a: vmalloc error: size 0, page order 9, failed to allocate pages",
+                None,
+                Some(0),
+                Lack::Blocks,
+            ),
+            (
+                "a: vmalloc error: size 4096, failed to allocated page array size 8",
+                Some(4096),
                 None,
                 Lack::Pages,
             ),
-            ("a: vmalloc error: size 4096, exceeds total pages", 4096, None, Lack::Machine),
+            ("a: vmalloc error: size 4096, exceeds total pages", Some(4096), None, Lack::Machine),
             (
                 "vmalloc_node_range for size 8192 failed: Address range restricted to 0xf000 - 0xff00",
-                8192,
+                Some(8192),
                 None,
                 Lack::Addresses,
             ),
             (
                 "vmap allocation for size 4198400 failed: use vmalloc=<size> to increase size",
-                4_198_400,
+                Some(4_198_400),
                 None,
                 Lack::Addresses,
             ),
@@ -109,5 +140,8 @@ mod tests {
             assert_eq!(Vmalloc::read(text), Some(Vmalloc { bytes, had_bytes, lack }), "{text}");
         }
         assert_eq!(Vmalloc::read("vmalloc area is 32 TB"), None);
+        let old = Vmalloc::read("vmalloc: allocation failure: 17178820608 bytes").unwrap();
+        assert_eq!((old.on(8 << 20).lack, old.on(0).lack), (Lack::Machine, Lack::Addresses));
+        assert_eq!(old.on(32 << 20).lack, Lack::Addresses);
     }
 }

@@ -19,12 +19,12 @@ pub(super) struct Unwrapper {
 }
 
 impl Unwrapper {
-    /// Returns the lines in a piece of a log as the kernel printed them. A newline that syslog wrote as `#012`, that was
-    /// escaped or became a break of HTML, parts lines too; so does the time of a line that was joined to another.
+    /// Returns the lines in a piece of a log as the kernel printed them. A newline that syslog wrote as `#012` or `\x0a`, that
+    /// was escaped or became a break of HTML, parts lines too; so does the time of a line that was joined to another.
     pub(super) fn lines(&mut self, number: usize, piece: &str) -> Vec<Line> {
         let Some(piece) = self.logger.message(piece) else { return Vec::new() };
         let piece = markup::plain(piece);
-        let piece = piece.replace("#012", "\n");
+        let piece = piece.replace("#012", "\n").replace(r"\x0a", "\n");
         let line = |text: &str| {
             let (prefix, text) = prefix::split(text);
             Line { number, text: text.trim_end().to_owned(), prefix: Prefix(prefix.to_owned()) }
@@ -86,6 +86,14 @@ mod tests {
             "W/KERNEL  (    0): [ 5061.33] Mem-Info:",
             "120:Nov  8 10:00:01 host kernel: [ 1.0] Mem-Info:",
             "120-[ 1.000000] Mem-Info:",
+            "> 120 [ 1.000000] Mem-Info:",
+            "   120\t[ 1.000000] Mem-Info:",
+            "[Di Aug 12 03:54:03 2025] Mem-Info:",
+            "[mar. août 12 03:54:03 2025] Mem-Info:",
+            "[二  8月 12 03:54:03 2025] Mem-Info:",
+            "août 12 03:54:03 host kernel: Mem-Info:",
+            "8月 12 03:54:03 host kernel: Mem-Info:",
+            "2024-01-31T10:11:12.123Z In(05) vcpu-5 - Guest: <6>[ 1.0] Mem-Info:",
             "/var/log/kern.log.1:Nov  8 10:00:01 host kernel: [ 1.0] Mem-Info:",
             "var/log/kern.log:120:Nov  8 10:00:01 host kernel: [ 1.0] Mem-Info:",
             "messages-20240101:Nov  8 10:00:01 host kernel: Mem-Info:",
@@ -130,6 +138,7 @@ mod tests {
     fn lines_that_were_joined_are_parted() {
         for (joined, lines) in [
             ("a#012 b", &["a", "b"][..]),
+            (r"a\x0a b", &["a", "b"]),
             (r"[ 1.5] a\n[ 2.5] b", &["a", "b"]),
             ("a<br>b<br/>", &["a", "b", ""]),
             ("[    1.500000] a [    2.500000] b[    2.600000] c", &["a", "b", "c"]),

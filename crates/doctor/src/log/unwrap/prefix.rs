@@ -26,7 +26,8 @@ static PREFIX: LazyLock<Regex> = LazyLock::new(|| {
         r"\[[ \d.]+\]?\[ *[TC]\d+\]",
         r"\[ *[TC]\d+\]",
         r"\[[A-Z][a-z]{2} ?\d{1,2} \d\d:\d\d\]",
-        r"\[\w{3} \w{3} [ \d]\d \d\d:\d\d:\d\d \d{4}\]",
+        // `dmesg -T` in any language.
+        r"\[[^\s\]]{1,6} {1,2}[^\s\]]{1,6} {1,2}\d{1,2} \d\d:\d\d:\d\d \d{4}\]",
         r"[A-Z]?\[\d+: *[^\]]*\]",
         r"-?\(\d+\)\[\d+:[^\]]*\]",
         r"(?:\d+\.\d+\.\d+\.\d+:? )?\d+,\d+,\d+,[^;]{0,60};",
@@ -39,20 +40,21 @@ static PREFIX: LazyLock<Regex> = LazyLock::new(|| {
         r"[\w.-]+ +\| ",
         r" *\S+-\d+ +\[\d{3}\] \S+ +\d+\.\d+: console:",
         // Times of day, with a host and `kernel:` or without.
-        r"(?:\d{4} )?[A-Za-zäéû]{3}\.? +\d+ \d\d:\d\d:\d\d(?:\.\d+)? (?:\S+ ){0,2}kernel(?:\[\d+\])?:",
+        r"(?:\d{4} )?[^\s\d\[\]:]{3,5} +\d+ \d\d:\d\d:\d\d(?:\.\d+)? (?:\S+ ){0,2}kernel(?:\[\d+\])?:",
+        r"\d{1,2}月 +\d+ \d\d:\d\d:\d\d (?:\S+ ){0,2}kernel(?:\[\d+\])?:",
         r"\w{3} \w{3} +\d+ \d\d:\d\d:\d\d \d{4} \w+\.\w+ kernel:",
         r"(?:[A-Za-zäéû]{3} )?\d{4}-\d\d-\d\d \d\d:\d\d:\d\d \w{2,5} (?:\S+ )?kernel(?:\[\d+\])?:",
         r"\d\d:\d\d:\d\d(?:\.\d+)? (?:\S+ )?kernel(?:\[\d+\])?:",
         r"\d{10}\.\d{6} (?:\S+ )?kernel(?:\[\d+\])?:",
         &format!(r"{iso} (?:\S+ ){{0,2}}kernel(?:\[\d+\])?(?::| - \S+ (?:-|\[[^\]]*\]))"),
-        &format!(r"{iso}(?: std(?:out|err) [FP] |\| [\w-]+\|)?"),
+        &format!(r"{iso}(?: std(?:out|err) [FP] |\| [\w-]+\|| In\(\d+\) [\w-]+ - Guest: )?"),
         r"(?:[\w.-]+ )?kernel(?:\[\d+\])?:",
     ];
     Regex::new(&format!(r"^(?:\s*(?:{}))+\s?", parts.join("|"))).expect("the pattern is valid")
 });
 
 static NUMBER: LazyLock<Regex> =
-    LazyLock::new(|| Regex::new(r"^\d+[:-]").expect("the pattern is valid"));
+    LazyLock::new(|| Regex::new(r"^ *\d+(?:[:-]|\t| {1,3})").expect("the pattern is valid"));
 
 /// The time of a line that was joined to the one before it.
 static JOINED: LazyLock<Regex> = LazyLock::new(|| {
@@ -112,12 +114,15 @@ fn caller(text: &str) -> Option<String> {
 /// Parts a line into what stands before the message, and the message.
 pub(super) fn split(line: &str) -> (&str, &str) {
     let prefix = |line: &str| PREFIX.find(line).map_or(0, |prefix| prefix.end());
-    // A number of `grep -n` is known by what follows it.
-    let number = NUMBER.find(line).map_or(0, |number| number.end());
-    let end = match number > 0 && prefix(&line[number..]) > 0 {
-        true => number + prefix(&line[number..]),
-        false => prefix(line),
-    };
+    let mut end = prefix(line);
+    // A number of `grep -n`, `cat -n` or `less -N` is known by what follows it; quotes may stand before it.
+    if line[..end].trim_matches([' ', '>', '|', '+']).is_empty()
+        && let Some(number) = NUMBER.find(&line[end..])
+    {
+        let after = end + number.end();
+        let more = prefix(&line[after..]);
+        end = if more > 0 { after + more } else { end };
+    }
     line.split_at(end)
 }
 

@@ -15,8 +15,8 @@ const MONTHS: [&[&str]; 12] = [
     &["mar", "mär", "mrz"],
     &["apr", "avr", "abr"],
     &["may", "mai", "maj"],
-    &["jun"],
-    &["jul"],
+    &["jun", "juin"],
+    &["jul", "juil"],
     &["aug", "aoû", "ago"],
     &["sep", "set"],
     &["oct", "okt", "out"],
@@ -35,7 +35,7 @@ static ISO: LazyLock<Regex> = LazyLock::new(|| {
 });
 static NAMED: LazyLock<Regex> = LazyLock::new(|| {
     pattern(
-        r"(?:\b(\d{4}) )?([A-Za-zäéû]{3})\.? {0,2}(\d{1,2})(?: (\d\d):(\d\d)(?::(\d\d)(?:\.\d+)?)?)?(?: (\d{4})\b)?",
+        r"(?:\b((?:19|20)\d\d) )?([^\s\d\[\]:.]{3,5}|\d{1,2}月)\.? {0,2}(\d{1,2})(?: (\d\d):(\d\d)(?::(\d\d)(?:\.\d+)?)?)?(?: ((?:19|20)\d\d)\b)?",
     )
 });
 static LOGCAT: LazyLock<Regex> =
@@ -225,8 +225,13 @@ const fn fits(date: Date) -> bool {
 
 /// Returns the number of a month by its first three letters.
 fn month(name: &str) -> Option<u8> {
+    if let Some(number) = name.strip_suffix('月') {
+        return number.parse().ok();
+    }
     let name = name.to_lowercase();
-    let at = MONTHS.iter().position(|names| names.contains(&name.as_str()))?;
+    // Some languages write four letters, and five.
+    let begins = |start: &&str| name.starts_with(*start);
+    let at = MONTHS.iter().position(|names| names.iter().any(begins))?;
     u8::try_from(at + 1).ok()
 }
 
@@ -276,6 +281,13 @@ mod tests {
             ("2020 Okt  9 08:09:39.123 host kernel: ", Some("2020-10-09 08:09:39")),
             ("[Mon Apr 20 15:08:07 2020] ", Some("2020-04-20 15:08:07")),
             ("[May26 14:03] ", Some("05-26 14:03:00")),
+            ("[Di Aug 12 03:54:03 2025] ", Some("2025-08-12 03:54:03")),
+            ("[mar. août 12 03:54:03 2025] ", Some("2025-08-12 03:54:03")),
+            ("[二  8月 12 03:54:03 2025] ", Some("2025-08-12 03:54:03")),
+            ("juin 12 03:54:03 host kernel: ", Some("06-12 03:54:03")),
+            ("juil. 12 03:54:03 host kernel: ", Some("07-12 03:54:03")),
+            // A host may have a number for its name.
+            ("Apr  2 06:15:11 1024 kernel: ", Some("04-02 06:15:11")),
             (
                 "2024-01-31T10:11:12.123456+01:00 host kernel: ",
                 Some("2024-01-31 10:11:12 UTC+01:00"),

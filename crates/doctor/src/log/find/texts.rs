@@ -1,0 +1,261 @@
+//! The table of those texts: what a line contains, its pattern, and what it is about.
+
+use std::sync::LazyLock;
+
+use regex_lite::{Captures, Regex};
+
+use super::about::About;
+
+/// The smallest page: XFS gets less than that from a slab cache.
+const PAGE: u64 = 4096;
+
+type Make = fn(&Captures<'_>) -> Option<About>;
+
+/// A text: what a line must contain, its pattern, and what it is about. A group `task` is the task.
+pub(super) struct Text {
+    pub(super) mark: &'static str,
+    pattern: &'static str,
+    pub(super) make: Make,
+}
+
+fn number<T: std::str::FromStr>(found: &Captures<'_>, group: usize) -> Option<T> {
+    found.get(group)?.as_str().parse().ok()
+}
+
+fn words(found: &Captures<'_>, group: usize) -> Option<String> {
+    found.get(group).map(|words| words.as_str().trim().to_owned())
+}
+
+pub(super) const TEXTS: [Text; 38] = [
+    Text {
+        mark: "ossible memory allocation deadlock",
+        pattern: r"XFS: (?:(?<task>.{1,15})\(\d+\) )?possible memory allocation deadlock(?: size (\d+))?(?: in (\w+))?",
+        make: |found| {
+            let size = number(found, 2);
+            let is_object = found.get(3).is_some_and(|from| from.as_str() == "kmem_zone_alloc");
+            let is_page = size.is_some_and(|bytes: u64| bytes <= PAGE);
+            Some(if is_object || is_page { About::XfsObject } else { About::Xfs(size) })
+        },
+    },
+    Text {
+        mark: "ossible memory allocation deadlock",
+        pattern: r"Possible memory allocation deadlock: size=(\d+)",
+        make: |found| Some(About::Zfs(number(found, 1)?)),
+    },
+    Text {
+        mark: "Large kmem_alloc(",
+        pattern: r"Large kmem_alloc\((\d+), ",
+        make: |found| Some(About::ZfsLarge(number(found, 1)?)),
+    },
+    Text {
+        mark: "cma_alloc:",
+        pattern: r"cma_alloc: .*alloc failed, req-size: (\d+) pages, ret: (-?\d+)",
+        make: |found| Some(About::Cma(number(found, 1)?, number(found, 2)?)),
+    },
+    Text {
+        mark: "PFNs busy",
+        pattern: r"alloc_contig_(?:migrate_)?range: \[[0-9a-f]+, [0-9a-f]+\) PFNs busy",
+        make: |_| Some(About::ContigRange),
+    },
+    Text {
+        mark: "Only allocated",
+        pattern: r"allocating (\d+) of page size (.+?) failed.*Only allocated (\d+) hugepages",
+        make: |found| Some(About::Hugetlb(number(found, 1)?, number(found, 3)?, words(found, 2)?)),
+    },
+    Text {
+        mark: "mm/page_alloc.c",
+        pattern: r"at mm/page_alloc\.c:\d+.* (?:__)?alloc_(?:pages|frozen)\w*\+0x",
+        make: |_| Some(About::TooLarge),
+    },
+    Text {
+        mark: "mm/page_alloc.c",
+        pattern: r"WARNING: mm/page_alloc\.c:\d+ at (?:__)?alloc_(?:pages|frozen)\w*\+0x\S+, CPU#\d+: (?<task>.{1,15})/\d+",
+        make: |_| Some(About::TooLarge),
+    },
+    Text {
+        mark: "mm/page_alloc.c",
+        pattern: r"at mm/page_alloc\.c:\d+.* (?:rmqueue|get_page_from_freelist)\w*\+0x",
+        make: |_| Some(About::NoFail),
+    },
+    Text {
+        mark: "Out of puff",
+        pattern: r"Out of puff! Can't get (\d+) pages",
+        make: |found| Some(About::Balloon(number(found, 1)?)),
+    },
+    Text {
+        mark: ": allocation failed, size=",
+        pattern: r"(?i)percpu: allocation failed, size=(\d+)",
+        make: |found| Some(About::PerCpu(number(found, 1)?)),
+    },
+    Text {
+        mark: "swiotlb buffer is full",
+        pattern: r"swiotlb buffer is full(?: \(sz: (\d+) bytes\))?",
+        make: |found| Some(About::Swiotlb(number(found, 1).unwrap_or(0))),
+    },
+    Text {
+        mark: "Out of SW-IOMMU space",
+        pattern: r"Out of SW-IOMMU space for (\d+) bytes",
+        make: |found| Some(About::Swiotlb(number(found, 1)?)),
+    },
+    Text {
+        mark: "pool for atomic",
+        pattern: r"failed to allocate (\d+) KiB .*pool for atomic (?:coherent )?allocation",
+        make: |found| Some(About::AtomicPool(number(found, 1)?)),
+    },
+    Text {
+        mark: "NVRM: ",
+        pattern: r"NVRM: .*(?i:out of memory|failed to allocate|no memory|insufficient)",
+        make: |found| words(found, 0).map(About::Graphics),
+    },
+    Text {
+        mark: "Failed to allocate NVKMS",
+        pattern: r"Failed to allocate NVKMS (?:video )?memory for GEM object",
+        make: |found| words(found, 0).map(About::Graphics),
+    },
+    Text {
+        mark: "ot enough memory",
+        pattern: r"(Not enough memory for command submission)",
+        make: |found| words(found, 1).map(About::Graphics),
+    },
+    Text {
+        mark: "[TTM] ",
+        pattern: r"\[TTM\] (?:Unable to allocate|Out of|Failed to allocate|Buffer eviction failed|No memory).*",
+        make: |found| words(found, 0).map(About::Graphics),
+    },
+    Text {
+        mark: "memory for compressed page",
+        pattern: r"zram: .*memory for compressed page: \d+, size=(\d+)",
+        make: |found| Some(About::Zram(number(found, 1)?)),
+    },
+    Text {
+        mark: "TCP: out of memory",
+        pattern: r"TCP: out of memory -- consider tuning tcp_mem",
+        make: |_| Some(About::Tcp),
+    },
+    Text {
+        mark: "Allocation of length ",
+        pattern: r"Allocation of length (\d+) from process \d+ \((?<task>.*?)\) failed",
+        make: |found| Some(About::NoMmu(number(found, 1)?)),
+    },
+    Text {
+        mark: "no killable processes",
+        pattern: r"(?i)no killable processes",
+        make: |_| Some(About::NobodyToKill),
+    },
+    Text {
+        mark: "panic - not syncing",
+        pattern: r"System is deadlocked on memory",
+        make: |_| Some(About::NobodyToKill),
+    },
+    Text {
+        mark: "systemd-oomd",
+        pattern: r"(systemd-oomd)\[\d+\]: (?:Killed|Marked) (?<task>/\S+)",
+        make: |found| words(found, 1).map(About::KilledBy),
+    },
+    Text {
+        mark: "systemd-oomd",
+        pattern: r"(?<task>[^ :]+): (systemd-oomd) killed ",
+        make: |found| words(found, 2).map(About::KilledBy),
+    },
+    Text {
+        mark: "Sending SIGKILL to cgroup",
+        pattern: r"\[(talos)\] Sending SIGKILL to cgroup .*\x22cgroup\x22: \x22(?<task>[^\x22]+)",
+        make: |found| words(found, 1).map(About::KilledBy),
+    },
+    Text {
+        mark: "Write-error on swap-device",
+        pattern: r"Write-error on swap-device \((\d+:\d+)",
+        make: |found| words(found, 1).map(About::SwapWrite),
+    },
+    Text {
+        mark: "sending SIG",
+        pattern: r"(earlyoom|nohang)?(?:\[\d+\])?:? ?sending SIG(?:TERM|KILL) to process (?:group )?\d+(?: uid \d+)? \x22(?<task>.+?)\x22",
+        make: |found| {
+            Some(About::KilledBy(words(found, 1).unwrap_or_else(|| "earlyoom".to_owned())))
+        },
+    },
+    Text {
+        mark: "lowmemorykiller",
+        pattern: r"(lowmemorykiller): ?Kill(?:ing)? '(?<task>[^']+)'",
+        make: |found| words(found, 1).map(About::KilledBy),
+    },
+    Text {
+        // The program's name may be a part of what the logger put before it.
+        mark: "Kill '",
+        pattern: r"^Kill '(?<task>[^']+)' \(\d+\), uid",
+        make: |_| Some(About::KilledBy("lowmemorykiller".to_owned())),
+    },
+    Text {
+        mark: "Killing '",
+        pattern: r"^Killing '(?<task>[^']+)' \(\d+\), (?:uid|adj)",
+        make: |_| Some(About::KilledBy("lowmemorykiller".to_owned())),
+    },
+    Text {
+        mark: "killed by the OOM killer",
+        pattern: r"(?<task>[^ :]+): A process of this unit has been killed by the OOM killer",
+        make: |_| Some(About::Node),
+    },
+    Text {
+        mark: "result 'oom-kill'",
+        pattern: r"(?<task>[^ :]+): Failed with result 'oom-kill'",
+        make: |_| Some(About::Node),
+    },
+    Text { mark: "OOMKilled", pattern: r"OOMKilled", make: |_| Some(About::Node) },
+    Text {
+        mark: "cma: Failed to reserve",
+        pattern: r"cma: Failed to reserve (\d+) MiB",
+        make: |found| Some(About::CmaReserve(number(found, 1)?)),
+    },
+    Text {
+        mark: "execmem: unable to allocate",
+        pattern: r"execmem: unable to allocate memory",
+        make: |_| Some(About::ExecMem),
+    },
+    Text {
+        mark: "panic - not syncing",
+        pattern: r"panic - not syncing: .*panic_on_oom is enabled",
+        make: |_| Some(About::PanicOnOom),
+    },
+    Text {
+        mark: "System OOM encountered",
+        pattern: r"System OOM encountered, victim process: (?<task>[^,]+), pid: \d+",
+        make: |_| Some(About::Node),
+    },
+];
+
+/// What others say of their own failures, in whatever words.
+static WORDS: LazyLock<Regex> = LazyLock::new(|| {
+    Regex::new(
+        r"(?i)(?:fail(?:ed|ure)?|unable|cannot|can't|could not|not enough|error) (?:to )?(?:re)?alloc(?:at\w*|ed)?\b.*|alloc\w* (?:\S+ ){0,4}fail.*|out of memory.*|not enough memory.*",
+    )
+    .expect("the pattern is valid")
+});
+/// What they are about is memory.
+static OF_MEMORY: LazyLock<Regex> = LazyLock::new(|| {
+    Regex::new(r"(?i)mem|buffer|page|byte|skb|dma|\bring\b|-12\b|kB|MB")
+        .expect("the pattern is valid")
+});
+/// The longest such words that are kept.
+const LONGEST: usize = 120;
+
+/// Such a line contains at least one of these strings.
+pub(super) const SAID: [&str; 4] = ["alloc", "Alloc", "ut of memory", "ot enough memory"];
+
+/// Returns what a line says in its own words of memory that was not had.
+pub(super) fn said(text: &str) -> Option<About> {
+    let is_said = SAID.iter().any(|mark| text.contains(mark)) && WORDS.is_match(text);
+    if !is_said || !OF_MEMORY.is_match(text) {
+        return None;
+    }
+    let end = text.char_indices().nth(LONGEST).map_or(text.len(), |(at, _)| at);
+    Some(About::Words(text[..end].trim().to_owned()))
+}
+
+/// Such a line contains at least one of these strings.
+pub(in crate::log) static MARKS: LazyLock<Vec<&'static str>> =
+    LazyLock::new(|| TEXTS.iter().map(|text| text.mark).collect());
+
+pub(super) static PATTERNS: LazyLock<Vec<Regex>> = LazyLock::new(|| {
+    let compile = |text: &Text| Regex::new(text.pattern).expect("the pattern is valid");
+    TEXTS.iter().map(compile).collect()
+});

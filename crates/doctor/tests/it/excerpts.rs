@@ -1,0 +1,283 @@
+//! Pieces of logs as people paste them: cut in the middle, wrapped, or lines of one kind alone.
+
+use pageblock_doctor::class::{Class, Confidence};
+use pageblock_doctor::explain;
+use pageblock_doctor::log::{About, Kind, Lack};
+
+/// A limit calls the OOM killer through functions of the memory cgroup, the allocator without them.
+#[test]
+fn the_stack_tells_a_cgroups_limit_from_a_shortage_of_the_machine() {
+    let oom = |stack: &str| {
+        let log = format!(
+            "app invoked oom-killer: gfp_mask=0x100cca(GFP_HIGHUSER_MOVABLE), order=0, oom_score_adj=0\n\
+             CPU: 2 PID: 210 Comm: app Not tainted 5.4.0 #1\nCall Trace:\n dump_header+0x4c/0x2d0\n{stack}"
+        );
+        let found = explain(&log).remove(0);
+        (found.report.kind, found.class, found.likely)
+    };
+    let limit = oom(
+        " out_of_memory+0x200/0x270\n mem_cgroup_out_of_memory+0xb7/0xc0\n try_charge+0x680/0x6f0\n",
+    );
+    assert_eq!(limit, (Kind::MemcgOom, Class::Cgroup, None));
+    let machine = oom(
+        " out_of_memory+0x200/0x270\n ? mem_cgroup_out_of_memory+0xb7/0xc0\n __alloc_pages_slowpath+0x1/0x2\n filemap_fault+0x1/0x2\n",
+    );
+    assert_eq!(machine, (Kind::Oom, Class::Unknown, Some(Class::Shortage)));
+    // So does the line of the kill; a cut stack does not tell.
+    let kill =
+        &explain("Out of memory: Killed process 7 (java) total-vm:9kB, anon-rss:5kB, file-rss:3kB")
+            [0];
+    assert_eq!((kill.class, kill.likely), (Class::Unknown, Some(Class::Shortage)));
+    let second = &explain("Killed process 7 (java) total-vm:9kB, anon-rss:5kB, file-rss:3kB")[0];
+    assert_eq!((second.class, second.likely), (Class::Unknown, None));
+    assert_eq!(oom(" out_of_memory+0x200/0x270\n"), (Kind::Oom, Class::Unknown, None));
+}
+
+/// What may wait and got no single page found memory used up; a zone of devices is small.
+#[test]
+fn a_request_alone_tells_the_likeliest_class() {
+    for (line, likely) in [
+        ("order:0, mode:0x100c02(GFP_NOIO|__GFP_HIGHMEM|__GFP_HARDWALL)", Some(Class::SlowReclaim)),
+        ("order:1, mode:0xcc1(GFP_KERNEL|GFP_DMA)", Some(Class::ZoneMask)),
+        ("order:2, mode:0xcc0(GFP_KERNEL)", None),
+    ] {
+        let found = explain(&format!("app: page allocation failure: {line}, nodemask=(null)"));
+        assert_eq!((found[0].class, found[0].likely), (Class::Unknown, likely), "{line}");
+        assert!(found[0].helps[0].what.starts_with("journalctl -k"), "{:?}", found[0].helps);
+    }
+    let stall =
+        |ms: u32| format!("app: page allocation stalls for {ms}ms, order:0, mode:0x24201ca\n");
+    let found = explain(&(stall(10_015) + &stall(610_074)));
+    let seen: Vec<_> = found.iter().map(|of| (of.report.stall_ms, of.likely)).collect();
+    let expected = [10_015, 610_074].map(|ms| (Some(ms), Some(Class::SlowReclaim)));
+    assert_eq!(seen, expected);
+    let groups = pageblock_doctor::group::groups(&found);
+    assert_eq!((groups.len(), groups[0].shown), (1, 1), "the longest is shown");
+}
+
+#[test]
+fn first_lines_of_every_age_begin_a_report() {
+    for (line, kind, order, task) in [
+        ("oom-killer: gfp_mask=0xd1, order=0", Kind::Oom, 0, None),
+        ("__alloc_pages: 3-order allocation failed (gfp=0x20/0)", Kind::Failure, 3, None),
+        (
+            "kernel: WebServer : : page allocation failure: order:4, mode:0x4d0",
+            Kind::Failure,
+            4,
+            Some("WebServer :"),
+        ),
+    ] {
+        let found = explain(line);
+        assert_eq!(found.len(), 1, "{line}");
+        let report = &found[0].report;
+        assert_eq!((report.kind, report.order, report.task.as_deref()), (kind, Some(order), task));
+        assert!(found[0].flags.is_some(), "{line}");
+    }
+}
+
+/// The log ends before the zones.
+#[test]
+fn a_state_that_was_cut_before_its_zones_is_a_state() {
+    let found = explain(
+        "[9.1]  start_secondary+0x191/0x1c2\n[9.1] Mem-Info:\n[9.1] active_anon:1859030 inactive_anon:329765 isolated_anon:0\n\
+         [9.1]  active_file:5146966 inactive_file:563690 isolated_file:32\n\
+         [9.1]  slab_reclaimable:132425 slab_unreclaimable:16290\n[9.1] Node 0 active_anon:2393412kB inactive_an",
+    );
+    assert_eq!((found.len(), found[0].class), (1, Class::NoRequest));
+    assert!(
+        found[0].missing.iter().any(|missing| missing.contains("zones")),
+        "{:?}",
+        found[0].missing
+    );
+    assert!(!found[0].holders.is_empty());
+    assert_eq!(explain("Mem-Info:\n").len(), 0, "a header alone is nothing");
+}
+
+#[test]
+fn a_cgroups_statistics_alone_name_it() {
+    let found = explain(
+        "[Di Aug 12 03:54:03 2025] Memory cgroup stats for /pods/a: cache:32KB rss:524188KB swap:524356KB\n\
+         [Di Aug 12 03:54:03 2025] Memory cgroup out of memory: Kill process 245 (java) score 0 or sacrifice child\n\
+         [Di Aug 12 03:54:03 2025] Killed process 284 (java) total-vm:20255636kB, anon-rss:466160kB, file-rss:13684kB\n\
+         [Di Aug 12 03:59:03 2025] Memory cgroup stats for /pods/b: cache:0KB rss:1024KB\n",
+    );
+    let seen: Vec<_> = found
+        .iter()
+        .map(|of| {
+            let cgroup = of.report.cgroup.as_ref().expect("it is printed");
+            (of.class, cgroup.path.as_deref(), cgroup.anon_kb, of.report.at.is_some())
+        })
+        .collect();
+    assert_eq!(
+        seen,
+        [
+            (Class::Cgroup, Some("/pods/a"), Some(524_188), true),
+            (Class::Cgroup, Some("/pods/b"), Some(1024), true),
+        ]
+    );
+    assert_eq!(found[0].report.victim.as_ref().map(|victim| victim.pid), Some(284));
+}
+
+/// All of DMA32 is CMA's; Normal has less, and no watermark was printed.
+#[test]
+fn free_lists_alone_show_that_only_cma_is_free() {
+    let log = |normal: u32| {
+        format!(
+            "cam: page allocation failure: order:0, mode:0xc00(GFP_NOIO), nodemask=(null),cpuset=foreground,mems_allowed=0\n\
+             DMA32: 0*4kB 447*8kB (C) 217*16kB (C) 124*32kB (C) = 11016kB\n\
+             Normal: {normal}*4kB (UMEH) 49*8kB (MEH) = 1316kB\n\
+             SLUB: Unable to allocate memory on node -1, gfp=0xa20(GFP_ATOMIC)\n\
+             cache: io_end, object size: 64, buffer size: 64, default order: 0, min order: 0\n"
+        )
+    };
+    let found = explain(&log(231));
+    assert_eq!((found[0].class, found[0].confidence), (Class::OnlyCma, Confidence::Medium));
+    // Its caller cannot wait, that of the page can.
+    assert_eq!(found[0].report.slab, None);
+    assert_eq!((found.len(), found[1].class), (2, Class::Notice));
+    assert_eq!(explain(&log(23_100))[0].class, Class::Unknown, "Normal may have enough");
+}
+
+#[test]
+fn failures_of_vmalloc_are_read_whole_where_mail_wrapped_them() {
+    let zone = "Mem-Info:\nNode 0 Normal free:133976kB min:50428kB low:63032kB high:75636kB managed:5901680kB\n";
+    for (lines, lack, order) in [
+        (
+            "app: vmalloc error: size 0, \npage order 9, failed to allocate pages, \nmode:0xcc2(GFP_KERNEL|__GFP_HIGHMEM)\n",
+            Lack::Blocks,
+            9,
+        ),
+        (
+            "app: vmalloc error: size 0, failed to allocate pages, mode:0xcc2(GFP_KERNEL|__GFP_HIGHMEM)\n",
+            Lack::Pages,
+            0,
+        ),
+        (
+            "vmalloc: allocation failure: 17178820608 bytes\napp: page allocation failure: order:0, mode:0x24000c2\n",
+            Lack::Machine,
+            0,
+        ),
+    ] {
+        let found = explain(&format!("{lines}{zone}"));
+        assert_eq!(found.len(), 1, "{lines}");
+        let report = &found[0].report;
+        assert_eq!(report.vmalloc.map(|vmalloc| vmalloc.lack), Some(lack), "{lines}");
+        assert_eq!(report.order.unwrap_or(0), order, "{lines}");
+    }
+}
+
+/// Most of what a process has may be in swap.
+#[test]
+fn the_largest_processes_are_those_whose_end_frees_most() {
+    let found = explain(
+        "app invoked oom-killer: gfp_mask=0x201da, order=0, oom_score_adj=0\n\
+         [ pid ]   uid  tgid total_vm      rss nr_ptes swapents oom_score_adj name\n\
+         [12572]    33 12572    89683     1048     130     4350             0 php-cgi\n\
+         [30705]   106 30705   223086      731      89    15800             0 mysqld\n",
+    );
+    let first = &found[0].report.processes[0];
+    assert_eq!(
+        (first.task.as_str(), first.rss_pages, first.swap_pages),
+        ("mysqld", 731, Some(15_800))
+    );
+}
+
+/// What drivers and programs say in their own words counts where nothing else is in the log.
+#[test]
+fn others_words_are_a_guess_of_their_own() {
+    let words =
+        "gpu 0: Allocate system memory failed (length: 16777216)!\nfork: Cannot allocate memory\n";
+    let found = explain(words);
+    let about: Vec<_> =
+        found.iter().map(|of| of.report.notice.as_ref().map(|n| &n.about)).collect();
+    assert!(matches!(about[..], [Some(About::Words(_)), Some(About::Words(_))]), "{about:?}");
+    assert_eq!(found[0].confidence, Confidence::Low);
+    let report = "a: page allocation failure: order:0, mode:0x20\n";
+    assert_eq!(explain(&format!("{words}{report}")).len(), 1, "a report says more");
+    for nothing in
+        ["usb 1-1: failed to allocate minor", "allocated 5 ports", "failed to assign BAR 0"]
+    {
+        assert_eq!(explain(nothing).len(), 0, "{nothing}");
+    }
+}
+
+/// Reclaim failed again and again before a kill: memory is full, whatever a boost adds.
+#[test]
+fn a_boost_comes_after_who_fills_memory_in_an_oom() {
+    let log = |first: &str| {
+        format!(
+            "{first}\nCPU: 1 PID: 9 Comm: app Not tainted 6.1.1 #1\nMem-Info:\n\
+             active_anon:2900000 inactive_anon:3000 isolated_anon:0\n active_file:500 inactive_file:600 isolated_file:0\n\
+             Node 0 Normal free:61900kB boost:8192kB min:61948kB low:75386kB high:88824kB reserved_highatomic:0KB \
+             present:14000000kB managed:13500000kB free_cma:0kB\n\
+             lowmem_reserve[]: 0 0 0\nNode 0 Normal: 9000*4kB (UME) 3237*8kB (UME) = 61896kB\n\
+             0 pages in swap cache\nFree swap  = 0kB\nTotal swap = 0kB\n3500000 pages RAM\n"
+        )
+    };
+    let first = |line: &str| explain(&log(line))[0].helps[0].what.clone();
+    let oom = "app invoked oom-killer: gfp_mask=0x140dca(GFP_HIGHUSER_MOVABLE|__GFP_COMP|__GFP_ZERO), order=0, oom_score_adj=0";
+    assert!(first(oom).contains("more memory"), "{}", first(oom));
+    let failure = "app: page allocation failure: order:0, mode:0x100c02(GFP_NOIO|__GFP_HIGHMEM), nodemask=(null)";
+    assert!(first(failure).contains("watermark_boost_factor"), "{}", first(failure));
+}
+
+/// A page is 8 kB here: 53 pages of page cache are 424 kB. Of 292864 kB that must stay 202752 are boost.
+#[test]
+fn a_state_without_lists_and_without_a_request_tells_its_pages_and_its_boost() {
+    let found = explain(
+        "Mem-Info:\nactive_anon:0 inactive_anon:0 isolated_anon:0\n active_file:23 inactive_file:30 isolated_file:0\n\
+         slab_reclaimable:466670 slab_unreclaimable:534590\n\
+         Node 0 active_anon:0kB inactive_anon:0kB active_file:184kB inactive_file:240kB\n\
+         Normal free:248784kB boost:202752kB min:292864kB low:315392kB high:337920kB managed:16500000kB\n",
+    );
+    assert_eq!((found.len(), found[0].class), (1, Class::NoRequest));
+    assert_eq!(found[0].report.memory.page_kb(), 8);
+    assert_eq!(found[0].holders[0].kb, 534_590 * 8);
+    assert_eq!(found[0].boosted().and_then(|zone| zone.boost), Some(202_752));
+}
+
+/// From 4.20 on the line of the constraint names who is killed.
+#[test]
+fn a_constraint_alone_names_the_victim() {
+    let constraint = "oom-kill:constraint=CONSTRAINT_MEMCG,nodemask=(null),cpuset=a,mems_allowed=0,oom_memcg=/a,task_memcg=/a/b,\
+                      task=main, thread,pid=4617,uid=0\n";
+    let kill = "Memory cgroup out of memory: Killed process 4617 (main, thread) total-vm:9kB, anon-rss:5kB, file-rss:1kB\n";
+    for (log, anon_kb, line) in
+        [(constraint.to_owned(), None, 1), (constraint.to_owned() + kill, Some(5), 2)]
+    {
+        let found = explain(&log);
+        assert_eq!((found.len(), found[0].class), (1, Class::Cgroup), "{log}");
+        let victim = found[0].report.victim.as_ref().expect("it is named");
+        assert_eq!((victim.task.as_str(), victim.pid), ("main, thread", 4617));
+        assert_eq!((victim.anon_kb, victim.line), (anon_kb, line));
+    }
+}
+
+/// A low zone limits the request, and not how much the machine has.
+#[test]
+fn an_oom_kill_for_memory_of_a_low_zone_is_of_the_zone() {
+    let log = |mask| {
+        format!(
+            "swapper invoked oom-killer: gfp_mask={mask}, order=0, oomkilladj=0\n[<4015059f>] out_of_memory+0x17f/0x1c0\n\
+             [<40151f3c>] __alloc_pages+0x37c/0x3a0\n[<405a17e3>] scsi_host_alloc+0x33/0x2c0\n"
+        )
+    };
+    assert_eq!(explain(&log("0x80d1"))[0].likely, Some(Class::ZoneMask));
+    assert_eq!(explain(&log("0x80d0"))[0].likely, Some(Class::Shortage));
+}
+
+/// It is read only where nothing else is in the log.
+#[test]
+fn the_end_of_a_report_alone_is_a_state() {
+    let tail = "965 pages in swap cache\nFree swap  = 31979772kB\nTotal swap = 32653308kB\n8332646 pages RAM\n";
+    let found = explain(tail);
+    assert_eq!((found.len(), found[0].class), (1, Class::NoRequest));
+    assert_eq!(found[0].report.memory.free_swap_kb, Some(31_979_772));
+    assert!(
+        found[0].missing.iter().any(|missing| missing.contains("zones")),
+        "{:?}",
+        found[0].missing
+    );
+    let next = explain(&format!("{tail}a: page allocation failure: order:0, mode:0x20\n"));
+    assert_eq!((next.len(), next[0].report.kind), (1, Kind::Failure));
+}
