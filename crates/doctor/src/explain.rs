@@ -221,6 +221,9 @@ fn in_mask(mask: &str, node: u32) -> bool {
 fn missing(report: &Report, zones: &[Check]) -> Vec<&'static str> {
     let memory = &report.memory;
     let mut missing = Vec::new();
+    if report.kind == Kind::Failure && report.order.is_none() && report.mode.is_none() {
+        missing.push("the first line (`page allocation failure`: order and flags)");
+    }
     let is_of_addresses =
         report.vmalloc.is_some_and(|vmalloc| !matches!(vmalloc.lack, Lack::Pages | Lack::Blocks));
     if matches!(report.kind, Kind::MemcgOom | Kind::Notice) || is_of_addresses {

@@ -278,6 +278,30 @@ fn the_end_of_a_report_alone_is_a_state() {
         "{:?}",
         found[0].missing
     );
+    let words =
+        explain(&format!("insmod: could not insert module: Cannot allocate memory\n{tail}"));
+    assert_eq!(words.len(), 2, "others' words may say more");
     let next = explain(&format!("{tail}a: page allocation failure: order:0, mode:0x20\n"));
     assert_eq!((next.len(), next[0].report.kind), (1, Kind::Failure));
+}
+
+/// Who asked is all that is left of it.
+#[test]
+fn a_stack_whose_first_line_was_lost_is_a_failure() {
+    let stack = "CPU: 0 PID: 34 Comm: kworker/0:1 Tainted: G         C         6.1.66-2-ARCH #1\nHardware name: BOARD\n \
+                 dump_stack_lvl from warn_alloc+0x110/0x19c\n warn_alloc from __alloc_pages+0xe9c/0xfe8\n \
+                 kmalloc_large from brcmf_fws_attach+0x38/0x39c [brcmfmac]\n";
+    let found = explain(stack);
+    assert_eq!(
+        (found.len(), found[0].report.kind, found[0].class),
+        (1, Kind::Failure, Class::Unknown)
+    );
+    assert_eq!(found[0].report.task.as_deref(), Some("kworker/0:1"));
+    let caller = found[0].report.caller.as_ref().expect("the stack has it");
+    assert_eq!(caller.function, "brcmf_fws_attach");
+    assert!(found[0].missing[0].contains("first line"), "{:?}", found[0].missing);
+    let next = explain(&format!("{stack}a: page allocation failure: order:0, mode:0x20\n"));
+    assert_eq!((next.len(), next[0].report.order), (1, Some(0)));
+    // What allocates and does not fail is no failure.
+    assert_eq!(explain("Call Trace:\n __alloc_pages+0x1/0x2\n foo+0x1/0x2\n").len(), 0);
 }

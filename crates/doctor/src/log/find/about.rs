@@ -280,6 +280,11 @@ mod tests {
                 Some("/user.slice/app.scope"),
             ),
             (
+                "killing process 27541 \"bash\" with signal 15: badness 550, VmRSS 7609 MiB",
+                About::KilledBy("earlyoom".into()),
+                Some("bash"),
+            ),
+            (
                 r#"[talos] Sending SIGKILL to cgroup {"controller": "OOM", "cgroup": "/sys/fs/cgroup/pods/a"}"#,
                 About::KilledBy("talos".into()),
                 Some("/sys/fs/cgroup/pods/a"),

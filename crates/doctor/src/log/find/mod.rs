@@ -196,16 +196,10 @@ impl Finder {
         let (notices, words) = self.notices.finish();
         let notices = notices.into_iter().filter(|notice| !is_taken(notice) && !is_said(notice));
         self.found.extend(notices.map(Report::of_notice));
-        // The end of a report whose beginning was cut says less than any other.
-        let is_tail = |report: &Report| {
-            report.kind == Kind::State
-                && report.memory.zones.is_empty()
-                && report.memory.file_pages.is_none()
-        };
-        if !self.found.iter().all(is_tail) {
-            self.found.retain(|report| !is_tail(report));
-        }
-        if self.found.is_empty() {
+        // A piece of a report whose first line was cut says less than any other.
+        if !self.found.iter().all(Report::is_piece) {
+            self.found.retain(|report| !report.is_piece());
+        } else {
             // Others' words say less than any report.
             self.found.extend(words.into_iter().map(Report::of_notice));
         }

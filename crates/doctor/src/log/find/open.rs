@@ -200,13 +200,19 @@ impl Open {
         let is_memcg = is_memcg
             || cgroup.is_some()
             || head.iter().any(|line| is_frame(line, "mem_cgroup_out_of_memory"));
-        // Of a tail alone the finder decides.
-        let has_counts = (has_header && memory.file_pages.is_some()) || memory.ram_pages.is_some();
-        if kind == Kind::State && !has_counts && memory.zones.iter().all(|zone| zone.free.is_none())
-        {
-            return None;
-        }
-        let (request, task) = (request(&head), task(&head));
+        // Of a piece alone the finder decides.
+        let has_counts = (has_header && memory.has_counts()) || memory.ram_pages.is_some();
+        let has_free = memory.zones.iter().any(|zone| zone.free.is_some());
+        let kind = match kind {
+            Kind::State if has_counts || has_free => Kind::State,
+            // The stack is that of a failure, and its first line was lost.
+            Kind::State if head.iter().any(|line| line.contains("warn_alloc")) => Kind::Failure,
+            Kind::State => return None,
+            kind => kind,
+        };
+        let comm = || head.iter().find_map(|line| word(&COMM, line, 1));
+        let lost = || (kind == Kind::Failure).then(comm).flatten();
+        let (request, task) = (request(&head), task(&head).or_else(lost));
         let of_machine = is_global || head.iter().any(|line| is_frame(line, "__alloc_pages"));
         let caller = Caller::find(head.iter().map(String::as_str));
         let head = head.join("\n");

@@ -129,6 +129,14 @@ impl Report {
         }
     }
 
+    /// Returns whether it is a piece of a report that tells no more than that there was one: its end, or its stack.
+    pub(super) fn is_piece(&self) -> bool {
+        let has_free = self.memory.zones.iter().any(|zone| zone.free.is_some());
+        let has_request = self.order.is_some() || self.mode.is_some();
+        matches!(self.kind, Kind::State | Kind::Failure)
+            && !(has_free || has_request || self.memory.has_counts())
+    }
+
     /// Returns whether the OOM killer was invoked for the machine's memory.
     #[must_use]
     pub const fn is_oom(&self) -> bool {

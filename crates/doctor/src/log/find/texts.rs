@@ -26,7 +26,7 @@ fn words(found: &Captures<'_>, group: usize) -> Option<String> {
     found.get(group).map(|words| words.as_str().trim().to_owned())
 }
 
-pub(super) const TEXTS: [Text; 38] = [
+pub(super) const TEXTS: [Text; 39] = [
     Text {
         mark: "ossible memory allocation deadlock",
         pattern: r"XFS: (?:(?<task>.{1,15})\(\d+\) )?possible memory allocation deadlock(?: size (\d+))?(?: in (\w+))?",
@@ -166,6 +166,14 @@ pub(super) const TEXTS: [Text; 38] = [
         mark: "Write-error on swap-device",
         pattern: r"Write-error on swap-device \((\d+:\d+)",
         make: |found| words(found, 1).map(About::SwapWrite),
+    },
+    Text {
+        // As older versions of earlyoom say it.
+        mark: "illing process ",
+        pattern: r"(?:(earlyoom)\[\d+\]: )?[Kk]illing process (?:\d+ )?[\x22'](?<task>[^\x22']+)[\x22'] with signal",
+        make: |found| {
+            Some(About::KilledBy(words(found, 1).unwrap_or_else(|| "earlyoom".to_owned())))
+        },
     },
     Text {
         mark: "sending SIG",

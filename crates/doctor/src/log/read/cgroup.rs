@@ -150,6 +150,8 @@ pub struct Victim {
 pub(in crate::log) struct Parser {
     cgroup: Cgroup,
     victim: Option<Victim>,
+    /// The victim as the line of the constraint names it.
+    named: Option<Victim>,
     /// The victim was chosen, and may yet be a child of it.
     is_chosen: bool,
     /// Every task of a cgroup is killed.
@@ -236,7 +238,7 @@ impl Parser {
             && let Some(pid) = number(&found, 2).and_then(|pid| pid.try_into().ok())
         {
             let new = Victim { line, pid, task: found[1].to_owned(), anon_kb: None };
-            self.victim.get_or_insert(new);
+            self.named.get_or_insert(new);
         }
         if let Some(found) = KILL.captures(text)
             && let Some(pid) = number(&found, 1).and_then(|pid| pid.try_into().ok())
@@ -250,14 +252,16 @@ impl Parser {
             }
             self.is_chosen = !is_final;
             let victim = self.victim.get_or_insert(new);
-            victim.line = if is_final && victim.anon_kb.is_none() { line } else { victim.line };
             victim.anon_kb = victim.anon_kb.or(number(&found, 3));
         }
     }
 
     /// Returns the result.
     pub(in crate::log) fn finish(self) -> (Option<Cgroup>, Option<Victim>) {
-        (Some(self.cgroup).filter(|cgroup| *cgroup != Cgroup::default()), self.victim)
+        (
+            Some(self.cgroup).filter(|cgroup| *cgroup != Cgroup::default()),
+            self.victim.or(self.named),
+        )
     }
 }
 

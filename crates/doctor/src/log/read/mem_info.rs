@@ -124,6 +124,11 @@ impl MemInfo {
         by_list.or_else(by_cache).unwrap_or(4)
     }
 
+    /// Returns whether counts of the whole machine were printed.
+    pub(crate) fn has_counts(&self) -> bool {
+        self.file_pages.is_some() || self.held != Held::default()
+    }
+
     /// Returns the memory of the zones that were printed, in kB.
     pub(crate) fn managed_kb(&self) -> u64 {
         self.zones.iter().filter_map(|zone| zone.managed.or(zone.present)).sum()
