@@ -36,6 +36,41 @@ fn explanations_are_json_for_programs() {
     );
 }
 
+/// Without the state of memory, it says what the request alone tells.
+#[test]
+fn excerpts_are_explained_as_far_as_they_go() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("log");
+    for (log, why) in [
+        (
+            "a: page allocation failure: order:7, mode:0x40dc0(GFP_KERNEL)",
+            "Most likely fragmentation: order 7 is above 3",
+        ),
+        (
+            "a: page allocation failure: order:2, mode:0xcc0(GFP_KERNEL)",
+            "Either memory was used up, or what was free had no block of order 2",
+        ),
+        (
+            "a invoked oom-killer: gfp_mask=0xcc0(GFP_KERNEL), order=3, oom_score_adj=0\nCall Trace:\n out_of_memory+0x1/0x2\n \
+             __alloc_pages_slowpath+0x1/0x2",
+            "Either memory was used up, or what was free had no block of order 3",
+        ),
+        (
+            "a invoked oom-killer: gfp_mask=0xcc0(GFP_KERNEL), order=3, oom_score_adj=0",
+            "The log does not say why",
+        ),
+        ("kernel: Out of memory and no killable processes...", "No process may be killed"),
+    ] {
+        std::fs::write(&path, log).expect("it is written");
+        let ran = pageblock(&format!("explain {}", path.display()));
+        assert!(
+            ran.stdout.lines().nth(1).is_some_and(|line| line.starts_with(why)),
+            "{}",
+            ran.stdout
+        );
+    }
+}
+
 #[test]
 fn a_log_without_a_report_says_what_was_looked_for() {
     let sources = report("SOURCES.md");

@@ -23,6 +23,10 @@ fn the_stack_tells_a_cgroups_limit_from_a_shortage_of_the_machine() {
         " out_of_memory+0x200/0x270\n ? mem_cgroup_out_of_memory+0xb7/0xc0\n __alloc_pages_slowpath+0x1/0x2\n filemap_fault+0x1/0x2\n",
     );
     assert_eq!(machine, (Kind::Oom, Class::Unknown, Some(Class::Shortage)));
+    let cut = oom(
+        " [<80>] (out_of_memory) from [<81>] (out_of_memory+0xf0/0x43c)\n [<81>] (out_of_memory) from [<82>] (__alloc_page",
+    );
+    assert_eq!(cut, machine, "a stack of ARM, cut in a name");
     // So does the line of the kill; a cut stack does not tell.
     let kill =
         &explain("Out of memory: Killed process 7 (java) total-vm:9kB, anon-rss:5kB, file-rss:3kB")

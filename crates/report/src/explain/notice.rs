@@ -123,7 +123,7 @@ pub(super) fn said(about: &About) -> String {
         About::SwapWrite(_) => "The page stays in memory: the device refused it; zram does if memory is used up.",
         About::Tcp => "Not the machine's memory: net.ipv4.tcp_mem limits what all sockets have together.",
         About::NoMmu(_) => "Fragmentation, or a shortage: the mapping must be one block of a power of two.",
-        About::NobodyToKill => "True shortage: memory is used up, and no process may be killed for it.",
+        About::NobodyToKill => "No process may be killed for the memory that is short: the machine's, or that of a memory cgroup, which these words do not say.",
         About::KilledBy(_) => "No request failed: it kills before memory is used up.",
         About::CmaReserve(_) => "No range of low memory is free, long and aligned enough for it.",
         About::ExecMem => "The range of addresses for code is full; free pages do not matter.",

@@ -77,6 +77,14 @@ fn without_state(of: &Explanation) -> String {
         _ if of.report.victim.is_some() => {
             "Only the lines of the kill are in the log; they do not say why memory was short.".to_owned()
         }
+        // The kernel tries hard for these, and kills for them.
+        _ if (1..=COSTLY_ORDER).contains(&order)
+            && (of.report.kind == Kind::Failure || of.report.of_machine) =>
+        {
+            format!(
+            "Either memory was used up, or what was free had no block of order {order}: that is not in the log."
+            )
+        }
         _ => "The log does not say why: what was free is not in it.".to_owned(),
     }
 }

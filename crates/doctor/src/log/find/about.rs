@@ -336,6 +336,16 @@ mod tests {
                 About::Node,
                 Some("java"),
             ),
+            (
+                "Warning  SystemOOM  12m (x4 over 25m)  kubelet  System OOM encountered",
+                About::Node,
+                None,
+            ),
+            (
+                "earlyoom[73850]: Killing process 106631 kworker/27:0-events",
+                About::KilledBy("earlyoom".into()),
+                Some("kworker/27:0-events"),
+            ),
         ]);
     }
 

@@ -213,7 +213,7 @@ impl Open {
         let comm = || head.iter().find_map(|line| word(&COMM, line, 1));
         let lost = || (kind == Kind::Failure).then(comm).flatten();
         let (request, task) = (request(&head), task(&head).or_else(lost));
-        let of_machine = is_global || head.iter().any(|line| is_frame(line, "__alloc_pages"));
+        let of_machine = is_global || head.iter().any(|line| is_frame(line, "__alloc_page"));
         let caller = Caller::find(head.iter().map(String::as_str));
         let head = head.join("\n");
         let flags = word(&MODE, &request, 2);
@@ -259,7 +259,9 @@ impl Open {
 
 /// Returns whether a line is a frame of a stack, and no leftover, of a function whose name begins so.
 fn is_frame(line: &str, name: &str) -> bool {
-    line.contains("+0x") && line.find(name).is_some_and(|at| !line[..at].trim_end().ends_with('?'))
+    // The last name of an excerpt may be cut.
+    let is_one = line.contains("+0x") || line.contains(") from [");
+    is_one && line.find(name).is_some_and(|at| !line[..at].trim_end().ends_with('?'))
 }
 
 /// Returns whether a request may wait for reclaim, by its flags.

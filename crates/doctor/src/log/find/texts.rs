@@ -26,7 +26,7 @@ fn words(found: &Captures<'_>, group: usize) -> Option<String> {
     found.get(group).map(|words| words.as_str().trim().to_owned())
 }
 
-pub(super) const TEXTS: [Text; 39] = [
+pub(super) const TEXTS: [Text; 40] = [
     Text {
         mark: "ossible memory allocation deadlock",
         pattern: r"XFS: (?:(?<task>.{1,15})\(\d+\) )?possible memory allocation deadlock(?: size (\d+))?(?: in (\w+))?",
@@ -176,6 +176,11 @@ pub(super) const TEXTS: [Text; 39] = [
         },
     },
     Text {
+        mark: "illing process ",
+        pattern: r"(earlyoom)\[\d+\]: Killing process \d+ (?<task>[^\x22'\s].*)$",
+        make: |found| words(found, 1).map(About::KilledBy),
+    },
+    Text {
         mark: "sending SIG",
         pattern: r"(earlyoom|nohang)?(?:\[\d+\])?:? ?sending SIG(?:TERM|KILL) to process (?:group )?\d+(?: uid \d+)? \x22(?<task>.+?)\x22",
         make: |found| {
@@ -226,7 +231,7 @@ pub(super) const TEXTS: [Text; 39] = [
     },
     Text {
         mark: "System OOM encountered",
-        pattern: r"System OOM encountered, victim process: (?<task>[^,]+), pid: \d+",
+        pattern: r"System OOM encountered(?:, victim process: (?<task>[^,]+), pid: \d+)?",
         make: |_| Some(About::Node),
     },
 ];

@@ -201,10 +201,15 @@ impl Caller {
         // it is for, may tell more than its name.
         let is_sure = |frame: &&Frame<'_>| !frame.is_leftover;
         let sure = Self::of(frames.iter().filter(is_sure), false);
-        let all = || Self::of(frames.iter(), true);
         let has_sure = frames.iter().any(|frame| !frame.is_leftover);
         sure.or_else(|| {
-            all().filter(|caller| !has_sure || caller.purpose.is_some() || caller.module.is_some())
+            let all = Self::of(frames.iter(), true)?;
+            if all.purpose.is_some() || all.module.is_some() {
+                return Some(all);
+            }
+            let of_module = frames.iter().filter(|frame| frame.module.is_some());
+            let of_module = Self::of(of_module.take(FRAMES), true);
+            if has_sure { None } else { of_module.or(Some(all)) }
         })
     }
 
@@ -368,6 +373,11 @@ mod tests {
                 " ? warn_alloc+0x1/0x2\n ? timer_forward+0x1/0x2\n ? i915_gem_shrink+0x1/0x2 [i915]",
                 Some("i915_gem_shrink"),
                 Some(Purpose::Graphics),
+            ),
+            (
+                " ? warn_alloc_failed+0x1/0x2\n ? ip_local+0x1/0x2\n ? try_fill_recv+0x1/0x2 [virtio_net]",
+                Some("try_fill_recv"),
+                None,
             ),
         ] {
             let caller = Caller::find(stack.lines());
