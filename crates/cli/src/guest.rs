@@ -22,9 +22,14 @@ pub(crate) fn run(command: &GuestCommand) -> anyhow::Result<Verdict> {
     let GuestCommand::Run(args) = command;
     let format = RunFormat::new(args.json, false)?;
     let asked = asked(args);
-    let mut plan = guest::plan(&asked)?;
     interrupt::watch_quietly();
-    guest::settle(&mut plan, &asked, terminal().as_ref())?;
+    let watcher = terminal();
+    let plan = guest::plan(&asked, watcher.as_ref());
+    if interrupt::requested() {
+        return Ok(Verdict::Interrupted);
+    }
+    let mut plan = plan?;
+    guest::settle(&mut plan, &asked, watcher.as_ref())?;
     announce(&plan);
     let predicted = match args.predict {
         Some(seeds) => Some(prediction::foretell(&plan, seeds)?),
@@ -59,6 +64,8 @@ fn asked(args: &GuestArgs) -> GuestRequest {
     GuestRequest {
         workload: args.workload.clone(),
         kernels: args.kernels.clone(),
+        source: args.kernel_source.clone(),
+        patches: args.patches.clone(),
         sysctls: args.sysctls.clone(),
         repeat: args.repeat,
         machine: args.machine.clone(),

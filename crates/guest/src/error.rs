@@ -25,6 +25,24 @@ pub enum Error {
         /// The reason, and what is allowed.
         why: String,
     },
+    /// The argument is no source of a kernel, or a patch that cannot be used.
+    #[error("{}: {why}", path.display())]
+    Source {
+        /// What was given.
+        path: PathBuf,
+        /// The reason, and what is allowed.
+        why: String,
+    },
+    /// A kernel cannot be configured or built.
+    #[error("the kernel cannot be {done}: {why}; {} has all errors", errors.display())]
+    Build {
+        /// What should have been done.
+        done: String,
+        /// The first reason that make printed.
+        why: String,
+        /// All that it printed as errors.
+        errors: PathBuf,
+    },
     /// The kernel lacks a driver.
     #[error(
         "{kernel} has no driver {missing}, neither built in nor as a module; a distribution's package for cloud or generic machines has it"
@@ -95,6 +113,11 @@ pub enum Error {
 }
 
 impl Error {
+    /// Says why a source or a patch cannot be used.
+    pub(crate) fn source(path: &Path, why: String) -> Self {
+        Self::Source { path: path.to_owned(), why }
+    }
+
     /// Returns a closure that adds a path to an error of the system.
     pub(crate) fn at(path: &Path) -> impl FnOnce(io::Error) -> Self {
         let path = path.to_owned();

@@ -1,12 +1,13 @@
 //! Real kernels in QEMU under the workloads that are also simulated, measured as a simulation is.
 //!
-//! On the host, [`kernel`] finds a kernel and its drivers, [`initramfs`] packs them with the guest's program, [`qemu`] starts
+//! On the host, [`build`] makes kernels of their source, [`kernel`] finds one and its drivers, [`initramfs`] packs them with the guest's program, [`qemu`] starts
 //! it, and [`outcome`] makes a saved run of what it reports. In the guest, [`inside`] is the first process, and [`load`] the
 //! workload. [`job`] and [`message`] are what the two sides tell each other. [`fragment`] brings the memory of a running machine, a guest
 //! or another one, to a stated degree of fragmentation.
 #![deny(unsafe_code)]
 
 pub mod boot;
+pub mod build;
 mod disks;
 pub mod error;
 pub mod fragment;

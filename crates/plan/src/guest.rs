@@ -1,11 +1,13 @@
 //! Real kernels in QEMU, as users ask for them.
 
+use std::cell::RefCell;
 use std::fs;
 use std::path::PathBuf;
 use std::time::Duration;
 
 use pageblock_files::Access;
 use pageblock_guest::boot::Limits;
+use pageblock_guest::build::{self, Step};
 use pageblock_guest::kernel::Kernel;
 use pageblock_guest::modules;
 use pageblock_guest::qemu::{self, Accelerator, Qemu};
@@ -15,9 +17,10 @@ use pageblock_guest::workload::GuestWorkload;
 use pageblock_recording::MemInfo;
 use pageblock_simulate::sim::machine_file::{self, MachineSpec, Scale};
 
+use crate::cache;
 use crate::error::{Place, Result, bail};
 use crate::machines;
-use crate::watch::Watch;
+use crate::watch::{Bar, Watch};
 
 /// How long a guest may say nothing: an emulated one is slow to boot beside others.
 const SILENCE: Duration = Duration::from_secs(240);
@@ -31,6 +34,10 @@ pub struct GuestRequest {
     pub workload: String,
     /// The kernels: packages, folders, images, or names of packages.
     pub kernels: Vec<PathBuf>,
+    /// The source of a kernel that is built: a folder, an archive, a package or its name. Its kernels come first.
+    pub source: Option<PathBuf>,
+    /// Patches of it, each of which makes one more kernel.
+    pub patches: Vec<PathBuf>,
     /// Settings in the guest, `KEY=VALUE,...` each.
     pub sysctls: Vec<String>,
     /// How many runs of every kernel under every setting.
@@ -61,11 +68,11 @@ pub struct GuestRequest {
     pub program: Option<PathBuf>,
 }
 
-/// Checks the arguments, before anything is started.
+/// Checks the arguments, and builds the kernels that are built, before anything is started.
 ///
 /// # Errors
 /// Says what is wrong, and what is allowed.
-pub fn plan(asked: &GuestRequest) -> Result<Plan> {
+pub fn plan(asked: &GuestRequest, watch: &dyn Watch) -> Result<Plan> {
     let workload = GuestWorkload::find(&asked.workload)?;
     if !(1..=1000).contains(&asked.repeat) {
         bail!("--repeat {}: 1 to 1000 times are possible", asked.repeat);
@@ -82,14 +89,19 @@ pub fn plan(asked: &GuestRequest) -> Result<Plan> {
     }
     let (machine, toml) = machine(asked, workload)?;
     workload.amounts(&machine, Accelerator::Tcg)?;
-    let kernels = asked.kernels.iter().map(|given| Kernel::find(given, &modules::may_need));
-    let kernels = kernels.collect::<std::result::Result<Vec<_>, _>>()?;
+    let find = |given: &PathBuf| Kernel::find(given, &modules::may_need);
+    // Those that are there are looked at before others are built, which takes long.
+    let given = asked.kernels.iter().map(find).collect::<std::result::Result<Vec<_>, _>>()?;
+    let qemu = Qemu::find(asked.qemu.as_deref())?;
+    let built = built(asked, watch)?;
+    let built = built.iter().map(find).collect::<std::result::Result<Vec<_>, _>>()?;
+    let kernels: Vec<_> = built.into_iter().chain(given).collect();
     if let Some(at) = (1..kernels.len())
         .find(|&at| kernels[..at].iter().any(|k| k.release == kernels[at].release))
     {
-        bail!("--kernel {}: {} is given twice", asked.kernels[at].display(), kernels[at].release);
+        let Kernel { given, release, .. } = &kernels[at];
+        bail!("--kernel {}: {release} is given twice", given.display());
     }
-    let qemu = Qemu::find(asked.qemu.as_deref())?;
     if let Some(text) = toml {
         fs::create_dir_all(&asked.out).at(|| asked.out.display())?;
         let path = asked.out.join("machine.toml");
@@ -113,6 +125,26 @@ pub fn plan(asked: &GuestRequest) -> Result<Plan> {
         limits: Limits { whole: asked.timeout, silence: SILENCE },
         at_a_time: 1,
     })
+}
+
+/// Builds the kernels of a source, and returns their images.
+fn built(asked: &GuestRequest, watch: &dyn Watch) -> Result<Vec<PathBuf>> {
+    let Some(source) = &asked.source else { return Ok(Vec::new()) };
+    let Some(cache) = cache::root() else {
+        bail!("--kernel-source: builds need a folder that keeps them; set PAGEBLOCK_CACHE or HOME");
+    };
+    let bar = RefCell::new(None::<Box<dyn Bar>>);
+    let look = |step: Step<'_>| {
+        match step {
+            Step::Note(text) => watch.note(text),
+            Step::Begin(what, steps) => *bar.borrow_mut() = Some(watch.bar(what, steps, "steps")),
+            Step::Done(steps) => bar.borrow().iter().for_each(|bar| bar.set(steps)),
+        }
+        !watch.stopped()
+    };
+    let jobs = std::thread::available_parallelism().map_or(1, usize::from);
+    let (patches, cache) = (asked.patches.as_slice(), &cache.join("kernels"));
+    Ok(build::images(build::Asked { source, patches, cache, jobs }, &look)?)
 }
 
 /// The simulated machine that the guest stands for, with its TOML where it has no file.

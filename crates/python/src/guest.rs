@@ -54,6 +54,8 @@ pub(crate) fn guest_run(
     let asked_for = GuestRequest {
         workload,
         kernels,
+        source: None,
+        patches: Vec::new(),
         sysctls,
         repeat,
         machine,
@@ -71,7 +73,7 @@ pub(crate) fn guest_run(
     };
     let runs = work(py, move |quiet| {
         let watch = watcher(quiet);
-        let mut plan = guest::plan(&asked_for)?;
+        let mut plan = guest::plan(&asked_for, watch.as_ref())?;
         guest::settle(&mut plan, &asked_for, watch.as_ref())?;
         let runs = plan.run(&|| watch.stopped(), &|_| {})?;
         match runs.len() == plan.runs() {

@@ -19,6 +19,7 @@ const GUEST_HELP: &str = "\
 pageblock guest run thpfioscale --kernel linux-image-6.1.0-56-cloud-amd64_6.1.192-2_amd64.deb --repeat 5 -o real
 pageblock run thpfioscale --machine skylake-1s-guest --scale 1/64 --policy debian-6.1 --seeds 5 --save sim.json
 pageblock compare sim.json real/runs.json
+pageblock guest run oscillating --kernel-source linux-source-6.12.tar.xz --patch mine.patch --repeat 10 -o real
 A kernel is a Debian or Ubuntu package, a folder that it was unpacked to, a built source tree, an image (bzImage) that has its
 drivers built in, or the name of a package that apt can download. Nothing is installed in the guest. Without a KVM that runs
 guests QEMU emulates the CPUs: times are then the emulator's, and only counts are compared. A run that is in the folder is not
@@ -41,8 +42,15 @@ pub(crate) struct GuestArgs {
     #[arg(value_name = "WORKLOAD", value_parser = guest_workload(), hide_possible_values = true)]
     pub(crate) workload: String,
     /// A kernel: a package, a folder, an image, or the name of a package; repeatable. The first is the baseline
-    #[arg(long = "kernel", value_name = "KERNEL", required = true)]
+    #[arg(long = "kernel", value_name = "KERNEL", required_unless_present = "kernel_source")]
     pub(crate) kernels: Vec<PathBuf>,
+    /// Build a kernel, small and cached: a folder with its source, linux-*.tar.xz, a package linux-source-*, or its name. It
+    /// is the baseline
+    #[arg(long, value_name = "SOURCE")]
+    pub(crate) kernel_source: Option<PathBuf>,
+    /// Also build it with this patch, whose name ends the release; repeatable, a kernel each
+    #[arg(long = "patch", value_name = "FILE", requires = "kernel_source")]
+    pub(crate) patches: Vec<PathBuf>,
     /// Set KEY=VALUE,... in the guest; repeatable: every kernel runs under every setting, and `default` changes nothing. A
     /// key is a sysctl or a file of /sys; vm.min_free_kbytes shrinks with --scale
     #[arg(long = "sysctl", value_name = "SETTINGS")]

@@ -8,7 +8,7 @@ use std::process::Command;
 use crate::{Ran, is_documented, ran, refuses};
 
 /// A folder of a test, empty.
-fn folder(name: &str) -> PathBuf {
+pub(crate) fn folder(name: &str) -> PathBuf {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("guest-{name}"));
     let _ = fs::remove_dir_all(&folder);
     fs::create_dir_all(&folder).expect("cargo gives a folder to write to");
@@ -27,7 +27,7 @@ fn kernel(folder: &Path, name: &str, version: &str) -> PathBuf {
 }
 
 /// What a guest's program reports of a run with so many stalls.
-fn report(stalls: u64) -> String {
+pub(crate) fn report(stalls: u64) -> String {
     let order = "0 ".repeat(11);
     let files = |stalls: u64, free: u64| {
         serde_json::json!({
@@ -55,7 +55,7 @@ fn report(stalls: u64) -> String {
 
 /// Writes a script that is QEMU for the program: it says its version, and plays `guest`, which has the file of the console
 /// in `$console` and that of the report in `$report`.
-fn qemu(folder: &Path, version: &str, guest: &str) -> PathBuf {
+pub(crate) fn qemu(folder: &Path, version: &str, guest: &str) -> PathBuf {
     let script = format!(
         "#!/bin/sh\nif [ \"$1\" = --version ]; then echo 'QEMU emulator version {version}'; exit; fi\n\
          echo started >> '{}/started'\n\
@@ -77,7 +77,7 @@ fn guest_run(folder: &Path, workload: &str, arguments: &[&str]) -> Ran {
 }
 
 /// Reports whether this machine can make the disk of a guest's files.
-fn makes_disks() -> bool {
+pub(crate) fn makes_disks() -> bool {
     let there =
         ["/usr/sbin", "/sbin", "/usr/bin"].iter().any(|f| Path::new(f).join("mkfs.ext4").is_file());
     let setpriv = Command::new("setpriv").arg("--version").output().is_ok();

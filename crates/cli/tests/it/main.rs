@@ -14,6 +14,7 @@ mod fragment;
 mod gaps;
 mod grid;
 mod guest;
+mod guest_build;
 mod inputs;
 mod machines;
 mod manual;
