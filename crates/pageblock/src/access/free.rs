@@ -3,6 +3,7 @@
 //! Source: `__free_pages` / `free_unref_page_commit` / `drain_pages` (mm/page_alloc.c).
 
 use crate::access::local::{Access, Local};
+use crate::base::decide::{End, Kept};
 use crate::base::error::FrameError;
 use crate::base::event::{Event, Observer};
 use crate::base::frame::{Order, Pfn};
@@ -48,6 +49,41 @@ impl<'m, Z: Access<'m>> Local<'_, 'm, Z> {
         Ok(())
     }
 
+    /// [`free`](Self::free), which asks a policy of one's own where a block goes that has a list.
+    #[inline(never)]
+    pub(crate) fn free_asked(
+        &mut self,
+        pfn: Pfn,
+        order: Order,
+        observer: &mut impl Observer,
+    ) -> Result<(), FrameError> {
+        let (at, i) = self.machine.find_allocated(pfn, order)?;
+        let CpuZone { map, cache, .. } = &mut self.caches.zones[at.index()];
+        let mt = map.cpu_list_type(i, order);
+        let list = mt.and_then(|mt| Some((cache.list_index(order, mt)?, mt)));
+        let kept = match (list, observer.decider()) {
+            (Some((list, mt)), Some(mut decider)) if !cache.collects() => {
+                let block = (i, order, mt);
+                let kept = self.with_pages(at, |zone, _| zone.asked_keep(block, &mut decider));
+                (kept != Kept::Head).then_some((kept, list, mt))
+            }
+            _ => None,
+        };
+        let Some((kept, list, mt)) = kept else { return self.free(pfn, order, observer) };
+        observer.event(Event::PageFree { pfn, order });
+        self.cache(at).count_free(order);
+        if kept == Kept::Tail {
+            self.zones.refresh_mask(self.machine, at);
+            self.free_to_list_end(at, i, order, (list, mt), End::Tail, observer);
+        } else {
+            self.with_pages(at, |zone, cache| {
+                cache.pass_on(zone, i, order, mt, observer);
+                zone.leave_below_high();
+            });
+        }
+        Ok(())
+    }
+
     /// Collects a block that is freed into a pageblock that is being emptied, and gives the collected blocks back
     /// to the zone once they are a batch. Returns whether it did.
     #[inline(never)]
@@ -80,14 +116,28 @@ impl<'m, Z: Access<'m>> Local<'_, 'm, Z> {
         }
     }
 
-    /// Frees a block to a list, and drains excess pages of the cache (`free_unref_page_commit`).
+    /// Frees a block to the head of a list.
     #[inline(always)]
     fn free_to_list(
         &mut self,
         at: ZoneIndex,
         i: Index,
         order: Order,
+        list: (ListIndex, Migratetype),
+        observer: &mut impl Observer,
+    ) {
+        self.free_to_list_end(at, i, order, list, End::Head, observer);
+    }
+
+    /// Frees a block to an end of a list, and drains excess pages of the cache (`free_unref_page_commit`).
+    #[inline(always)]
+    fn free_to_list_end(
+        &mut self,
+        at: ZoneIndex,
+        i: Index,
+        order: Order,
         (list, mt): (ListIndex, Migratetype),
+        end: End,
         observer: &mut impl Observer,
     ) {
         let policy = &self.machine.policy;
@@ -102,7 +152,7 @@ impl<'m, Z: Access<'m>> Local<'_, 'm, Z> {
         if passes && cache.collects_alone(order) && cache.leave(map, i, order, mt) {
             return self.give_leaving_if_full(at, observer);
         }
-        if passes || !cache.push(map, i, order, list, mt) {
+        if passes || !cache.push(map, i, order, (list, mt), end) {
             // The block would be drained at once, or there is no room for it.
             self.with_pages(at, |zone, cache| {
                 cache.pass_on(zone, i, order, mt, observer);

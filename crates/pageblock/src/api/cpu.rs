@@ -72,6 +72,13 @@ impl<L: Locks, I: Interrupts> Free<'_, '_, '_, L, I> {
     }
 
     #[inline(never)]
+    fn run_asked(&mut self, observer: &mut impl Observer) -> Result<(), FrameError> {
+        let Self { cpu, pfn, order } = self;
+        cpu.attend(observer);
+        cpu.local().free_asked(*pfn, *order, observer)
+    }
+
+    #[inline(never)]
     fn run_in_full(&mut self, observer: &mut impl Observer) -> Result<(), FrameError> {
         let Self { cpu, pfn, order } = self;
         cpu.attend(observer);
@@ -226,6 +233,9 @@ impl<'s, 'm, L: Locks, I: Interrupts> Cpu<'s, 'm, L, I> {
         observer: &mut impl Observer,
     ) -> Result<(), FrameError> {
         let _off = Off::<I>::now();
+        if observer.decider().is_some() {
+            return Free { cpu: self, pfn, order }.run_asked(observer);
+        }
         if order == 0 && !self.has_requests() {
             match self.caches.free_page_fast(pfn, observer) {
                 PageFree::Done => return Ok(()),

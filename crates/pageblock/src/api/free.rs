@@ -32,6 +32,13 @@ impl Free<'_, '_> {
     }
 
     #[inline(never)]
+    fn run_asked(&mut self, observer: &mut impl Observer) -> Result<(), FrameError> {
+        let Self { cpu, pfn, order, .. } = *self;
+        let mut local = self.allocator.local(cpu).ok_or(NoSuchCpu(cpu))?;
+        local.free_asked(pfn, order, observer)
+    }
+
+    #[inline(never)]
     fn run_in_full(&mut self, observer: &mut impl Observer) -> Result<(), FrameError> {
         let Self { cpu, pfn, order, .. } = *self;
         let mut local = self.allocator.local(cpu).ok_or(NoSuchCpu(cpu))?;
@@ -56,6 +63,9 @@ impl Allocator<'_> {
         order: Order,
         observer: &mut impl Observer,
     ) -> Result<(), FrameError> {
+        if observer.decider().is_some() {
+            return Free { allocator: self, cpu, pfn, order }.run_asked(observer);
+        }
         if order == 0 {
             if let Some(caches) = self.caches.get_mut(cpu.index()) {
                 match caches.free_page_fast(pfn, observer) {

@@ -83,6 +83,17 @@ pub enum End {
     Tail,
 }
 
+/// Where a block goes that is freed to a CPU list.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Kept {
+    /// To the head of the list, from which requests are served.
+    Head,
+    /// To the tail of the list, from which it is drained.
+    Tail,
+    /// Past the list to the zone.
+    Zone,
+}
+
 /// What is asked for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Want {
@@ -250,6 +261,13 @@ pub trait Decide {
         linux
     }
 
+    /// Where a block goes that a CPU frees and has a list for (`free_unref_page_commit`). The zone shows it as allocated.
+    /// Not asked where placement is packed.
+    #[inline(always)]
+    fn keep(&mut self, _zone: &dyn View, _block: Block, linux: Kept) -> Kept {
+        linux
+    }
+
     /// How many blocks a refill of a CPU list takes (`nr_pcp_alloc`): at least one, and at most as many as the lists may
     /// ever hold.
     #[inline(always)]
@@ -300,6 +318,10 @@ impl<D: Decide + ?Sized> Decide for &mut D {
     #[inline(always)]
     fn freed_to(&mut self, zone: &dyn View, block: Block, linux: End) -> End {
         (**self).freed_to(zone, block, linux)
+    }
+    #[inline(always)]
+    fn keep(&mut self, zone: &dyn View, block: Block, linux: Kept) -> Kept {
+        (**self).keep(zone, block, linux)
     }
     #[inline(always)]
     fn refill(&mut self, lists: CpuLists, linux: u32) -> u32 {

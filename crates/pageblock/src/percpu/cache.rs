@@ -21,6 +21,7 @@ pub(crate) use drain::drained_type;
 pub use state::CacheState;
 
 use crate::base::alloc_flags::AllocFlags;
+use crate::base::decide::End;
 use crate::base::event::Observer;
 use crate::base::frame::{ORDER_LIMIT, Order, pages};
 use crate::base::geometry::Geometry;
@@ -346,19 +347,23 @@ impl CpuCache<'_> {
         true
     }
 
-    /// Puts a freed block at the head of its list. Returns whether there was room.
+    /// Puts a freed block at an end of its list. Returns whether there was room.
     #[inline]
     pub(crate) fn push(
         &mut self,
         map: &PageMap<'_>,
         i: Index,
         order: Order,
-        index: ListIndex,
-        cached: Migratetype,
+        (index, cached): (ListIndex, Migratetype),
+        end: End,
     ) -> bool {
         debug_assert_eq!(self.list_order(index), order, "the list has another order");
         let (list, rest) = self.list_mut(map, index);
-        if !list.push_head(rest, i) {
+        let is_there = match end {
+            End::Head => list.push_head(rest, i),
+            End::Tail => list.push_tail(rest, i),
+        };
+        if !is_there {
             return false;
         }
         map.put_on_cpu_list(i, order, cached);

@@ -1,5 +1,6 @@
 //! Imposed changes of a CPU cache.
 
+use crate::base::decide::End;
 use crate::base::error::FrameError;
 use crate::base::frame::{Order, Pfn};
 use crate::base::ids::ListIndex;
@@ -95,7 +96,7 @@ impl CpuCache<'_> {
         }
         let Some(list) = self.list_index(order, mt) else { return Ok(None) };
         let put = match end {
-            ListEnd::Head => self.push(zone.map(), i, order, list, mt),
+            ListEnd::Head => self.push(zone.map(), i, order, (list, mt), End::Head),
             ListEnd::Tail => self.append(zone.map(), i, list, mt),
         };
         Ok(put.then_some(list))

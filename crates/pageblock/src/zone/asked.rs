@@ -3,7 +3,9 @@
 use core::cell::Cell;
 
 use crate::base::alloc_flags::{AllocFlags, Watermark};
-use crate::base::decide::{Block, Decide, Decision, End, Fallback, Outcome, Pageblock, View, Want};
+use crate::base::decide::{
+    Block, Decide, Decision, End, Fallback, Kept, Outcome, Pageblock, View, Want,
+};
 use crate::base::event::Observer;
 use crate::base::frame::{Order, Pfn};
 use crate::base::mobility::Migratetype::{self, Cma, HighAtomic};
@@ -262,5 +264,19 @@ impl Zone<'_> {
         let steps = shown.steps();
         self.count_steps(steps);
         end
+    }
+
+    /// Asks where a block goes that is freed to a CPU list.
+    pub(crate) fn asked_keep(
+        &mut self,
+        (i, order, kind): (Index, Order, Migratetype),
+        decider: &mut impl Decide,
+    ) -> Kept {
+        let block = Block { pfn: self.map.pfn(i), order, kind };
+        let shown = Shown::new(self);
+        let kept = decider.keep(&shown, block, Kept::Head);
+        let steps = shown.steps();
+        self.count_steps(steps);
+        kept
     }
 }

@@ -3,7 +3,7 @@
 use std::cell::RefCell;
 
 use pageblock::decide::{
-    Block, CpuLists, Decide, Decision, End, Fallback, Outcome, Pageblock, View, Want,
+    Block, CpuLists, Decide, Decision, End, Fallback, Kept, Outcome, Pageblock, View, Want,
 };
 use pageblock::event::{Event, Observer};
 use pageblock::frame::{Order, Pfn};
@@ -108,6 +108,16 @@ impl Decide for Hostile {
             0 => linux,
             1 => End::Head,
             _ => End::Tail,
+        }
+    }
+
+    fn keep(&mut self, zone: &dyn View, block: Block, linux: Kept) -> Kept {
+        assert!(zone.kind_of(block.pfn).is_some());
+        match self.below(4) {
+            0 => Kept::Head,
+            1 => Kept::Tail,
+            2 => Kept::Zone,
+            _ => linux,
         }
     }
 
@@ -222,5 +232,53 @@ mod tests {
             let (asked, refused) = (hostile.asked[at], hostile.refused[at]);
             assert!(0 < refused && refused < asked, "{decision:?}: {refused} of {asked} refused");
         }
+    }
+
+    /// Sends what is freed to one place.
+    struct Sends(Kept);
+
+    impl Decide for Sends {
+        fn keep(&mut self, _: &dyn View, _: Block, _: Kept) -> Kept {
+            self.0
+        }
+    }
+
+    struct Under(Sends);
+
+    impl Observer for Under {
+        fn event(&mut self, _: Event) {}
+
+        fn decider(&mut self) -> Option<impl Decide> {
+            Some(&mut self.0)
+        }
+    }
+
+    /// A freed page is served next from the head of a list, last from its tail, and past the list is free at once.
+    #[test]
+    fn a_freed_page_goes_where_it_is_sent() {
+        let span = FrameRange::new(0, FRAMES);
+        let zones = [ZoneSpec::full(NodeId(0), ZoneKind::Normal, span)];
+        let setup = Setup::new(Policy::parse("linux-6.12").unwrap(), &zones, &[NodeId(0)]);
+        let run = |kept: Kept| {
+            let mut memory = vec![MaybeUninit::uninit(); setup.metadata_size().unwrap()];
+            let mut allocator = Allocator::new(&mut memory, &setup).unwrap();
+            allocator.release(span).unwrap();
+            allocator.retune();
+            let mut under = Under(Sends(kept));
+            let request = Request::new(0, Gfp::GFP_HIGHUSER_MOVABLE);
+            let [first, second] =
+                [(); 2].map(|()| allocator.alloc(CpuId(0), &request, &mut under).unwrap());
+            let free = allocator.zones()[0].free_pages();
+            for pfn in [second, first] {
+                allocator.free(CpuId(0), pfn, 0, &mut under).unwrap();
+            }
+            let is_free = allocator.zones()[0].free_pages() - free;
+            let next = allocator.alloc(CpuId(0), &request, &mut under).unwrap();
+            allocator.check().unwrap();
+            (is_free, next == first)
+        };
+        assert_eq!(run(Kept::Head), (0, true));
+        assert_eq!(run(Kept::Tail), (0, false));
+        assert_eq!(run(Kept::Zone).0, 2);
     }
 }

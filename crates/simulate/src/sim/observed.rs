@@ -5,7 +5,7 @@ use core::fmt;
 use core::ops::{Deref, DerefMut};
 
 use pageblock::decide::{
-    Block, CpuLists, Decide, Decision, End, Fallback, Outcome, Pageblock, View, Want,
+    Block, CpuLists, Decide, Decision, End, Fallback, Kept, Outcome, Pageblock, View, Want,
 };
 use pageblock::event::{Event, Observer};
 use pageblock::frame::Pfn;
@@ -100,6 +100,10 @@ impl Decide for Decider {
 
     fn freed_to(&mut self, zone: &dyn View, block: Block, linux: End) -> End {
         self.decide.freed_to(zone, block, linux)
+    }
+
+    fn keep(&mut self, zone: &dyn View, block: Block, linux: Kept) -> Kept {
+        self.decide.keep(zone, block, linux)
     }
 
     fn refill(&mut self, lists: CpuLists, linux: u32) -> u32 {
