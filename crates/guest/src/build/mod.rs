@@ -92,7 +92,7 @@ impl Work<'_> {
         match file.try_lock() {
             Ok(()) => return Ok(file),
             Err(TryLockError::WouldBlock) => {
-                self.say(Step::Note("waiting for another build of this source"))?
+                self.say(Step::Note("waiting for another build of this source"))?;
             }
             Err(TryLockError::Error(error)) => return Err(Error::at(&path)(error)),
         }

@@ -43,8 +43,8 @@ impl Patch {
 /// Returns the files that a patch changes, below the first folder of their paths.
 fn changed(text: &str) -> Result<BTreeSet<PathBuf>, String> {
     let mut files = BTreeSet::new();
-    let (mut old, mut lines) = (None, text.lines());
-    while let Some(line) = lines.next() {
+    let mut old = None;
+    for line in text.lines() {
         if let Some(path) = line.strip_prefix("--- ") {
             old = Some(path);
         } else if let (Some(before), Some(after)) = (old.take(), line.strip_prefix("+++ ")) {
