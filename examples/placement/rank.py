@@ -15,7 +15,7 @@ from typing import Any
 # The scale of each workload: that of its guest, or the machine itself.
 SCALES = {
     "hugealloc-short": "1/8", "hugealloc": "1/8", "oscillating": "1", "mixed": "1", "kernel-memory": "1",
-    "parallelio": "1/32", "thpfioscale-madvhugepage": "1/64", "apppressure": "1/8",
+    "parallelio": "1/32", "thpfioscale-madvhugepage": "1/64", "apppressure": "1/16",
 }  # fmt: skip
 LIMIT = "percpu_pagelist_high_fraction"
 # What is added to the base, and the lines that Linux would change; a counter of free pages a pageblock is about twelve of them.
