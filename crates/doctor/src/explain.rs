@@ -224,6 +224,9 @@ fn missing(report: &Report, zones: &[Check]) -> Vec<&'static str> {
     if report.kind == Kind::Failure && report.order.is_none() && report.mode.is_none() {
         missing.push("the first line (`page allocation failure`: order and flags)");
     }
+    if report.kind == Kind::Oom && report.order.is_none() && report.victim.is_none() {
+        missing.push("the first line (`invoked oom-killer`: order and flags)");
+    }
     let is_of_addresses =
         report.vmalloc.is_some_and(|vmalloc| !matches!(vmalloc.lack, Lack::Pages | Lack::Blocks));
     if matches!(report.kind, Kind::MemcgOom | Kind::Notice) || is_of_addresses {

@@ -187,6 +187,23 @@ fn the_largest_processes_are_those_whose_end_frees_most() {
 }
 
 /// What drivers and programs say in their own words counts where nothing else is in the log.
+/// The stack above the counts says that a process is killed, and for whose memory.
+#[test]
+fn a_kill_without_its_first_line_is_known_by_its_stack() {
+    let counts = "Mem-Info:\nactive_anon:114711 inactive_anon:2124 isolated_anon:0\n";
+    let find = |frame: &str| {
+        let stack = format!(
+            " oom_kill_process+0x202/0x3c0\n out_of_memory+0x219/0x460\n {frame}+0x1/0x2\n"
+        );
+        let found = explain(&(stack + counts));
+        assert_eq!(found.len(), 1);
+        (found[0].report.kind, found[0].class, found[0].likely)
+    };
+    assert_eq!(find("__alloc_pages_slowpath"), (Kind::Oom, Class::Unknown, Some(Class::Shortage)));
+    assert_eq!(find("mem_cgroup_out_of_memory"), (Kind::MemcgOom, Class::Cgroup, None));
+    assert_eq!(explain(counts)[0].class, Class::NoRequest);
+}
+
 #[test]
 fn others_words_are_a_guess_of_their_own() {
     let words =

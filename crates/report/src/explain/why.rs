@@ -66,6 +66,11 @@ fn without_state(of: &Explanation) -> String {
              not in the log.",
             of.flags.map_or("Normal", |flags| flags.highest_zone().name())
         ),
+        Some(Class::Shortage) if of.report.order.is_none() && of.report.victim.is_none() => {
+            "Most likely a true shortage: the page allocator, not the limit of a memory cgroup, called the OOM killer; what was \
+             free is not in the log."
+                .to_owned()
+        }
         Some(Class::Shortage) if of.report.order.is_none() => {
             "Only the lines of the kill are in the log: memory of the machine was used up, not the limit of a memory cgroup; \
              they do not say who had it."

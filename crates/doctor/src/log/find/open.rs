@@ -203,7 +203,10 @@ impl Open {
         // Of a piece alone the finder decides.
         let has_counts = (has_header && memory.has_counts()) || memory.ram_pages.is_some();
         let has_free = memory.zones.iter().any(|zone| zone.free.is_some());
+        let is_kill = head.iter().any(|line| is_frame(line, "oom_kill_process"));
         let kind = match kind {
+            // The stack is that of a kill, and the first line and the zones were lost.
+            Kind::State if has_counts && !has_free && is_kill => Kind::Oom,
             Kind::State if has_counts || has_free => Kind::State,
             // The stack is that of a failure, and its first line was lost.
             Kind::State if head.iter().any(|line| line.contains("warn_alloc")) => Kind::Failure,
@@ -211,7 +214,7 @@ impl Open {
             kind => kind,
         };
         let comm = || head.iter().find_map(|line| word(&COMM, line, 1));
-        let lost = || (kind == Kind::Failure).then(comm).flatten();
+        let lost = || matches!(kind, Kind::Failure | Kind::Oom).then(comm).flatten();
         let (request, task) = (request(&head), task(&head).or_else(lost));
         let of_machine = is_global || head.iter().any(|line| is_frame(line, "__alloc_page"));
         let caller = Caller::find(head.iter().map(String::as_str));

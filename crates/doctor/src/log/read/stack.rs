@@ -7,7 +7,7 @@ use serde::Serialize;
 
 /// A line of a stack has a function, its offset and size, and its module.
 static FRAME: LazyLock<Regex> = LazyLock::new(|| {
-    Regex::new(r"(\? ?)?\(?([A-Za-z_][\w.]*)\+0x[0-9a-f]+/0x[0-9a-f]+(?: \[([\w-]+)[^\]]*\])?")
+    Regex::new(r"(\? ?)?\(?(?::([\w-]+):)?([A-Za-z_][\w.]*)\+0x[0-9a-f]+/0x[0-9a-f]+(?: \[([\w-]+)[^\]]*\])?")
         .expect("the pattern is valid")
 });
 
@@ -264,10 +264,11 @@ fn frames<'l>(lines: impl Iterator<Item = &'l str>) -> Vec<Frame<'l>> {
         if !is_place && line.contains("+0x") {
             // ARM prints a function and who called it.
             for found in FRAME.captures_iter(line) {
-                let Some(name) = found.get(2) else { continue };
+                let Some(name) = found.get(3) else { continue };
                 let name = name.as_str().split('.').next().unwrap_or_default();
                 let is_leftover = found.get(1).is_some();
-                let module = found.get(3).map(|module| module.as_str());
+                // Up to 2.6.2x a module stands before its function.
+                let module = found.get(4).or(found.get(2)).map(|module| module.as_str());
                 match frames.last_mut().filter(|last| last.name == name) {
                     Some(last) => last.is_leftover &= is_leftover,
                     None => frames.push(Frame { name, module, is_leftover }),
@@ -293,6 +294,12 @@ mod tests {
     #[test]
     fn who_asked_is_the_first_function_outside_of_the_allocator() {
         for (stack, function, module, purpose) in [
+            (
+                " [<ffffffff8023def3>] __get_free_pages+0x33/0x69\n [<ffffffff884a9aa0>] :ip_conntrack:alloc_hashtable+0x33/0x7a",
+                "alloc_hashtable",
+                Some("ip_conntrack"),
+                None,
+            ),
             (
                 " [<ffffffffaf179262>] dump_stack+0x19/0x1b\n [<ffffffffaebc6ef8>] page_frag_alloc+0x158/0x170\n \
                  [<ffffffffaf03c01d>] __napi_alloc_skb+0x8d/0xe0",
