@@ -19,6 +19,7 @@ use crate::rules::kswapd::{
     NodeBalanced,
 };
 use crate::rules::memory::SlabCpu;
+use crate::rules::mglru::{GenAgeing, GenBatch, GenType, GenUses};
 use crate::rules::pagecache::{CacheFolios, RaOrder};
 use crate::rules::reclaim::{
     AnonStart, FileBalance, LruLists, ReclaimUntil, ScanBalance, Workingset,
@@ -215,6 +216,13 @@ changes! {
         compaction { moves_folios: true, }
         pagecache { order_1_folios: true, }
     }
+    "linux-6.14" {
+        mglru {
+            gen_uses: GenUses::Second,
+            gen_ageing: GenAgeing::ByNumber,
+            gen_type: GenType::Refaults,
+        }
+    }
     "linux-6.15" {
         compaction { ready_mark: ReadyMark::HighAndDistance, }
         kcompactd { proactive: Proactive::HalfBelow, }
@@ -227,6 +235,7 @@ changes! {
     }
     "linux-7.2" {
         compaction { compact_gap: CompactGap::Capped, async_source: AsyncSource::MovableForWhole, }
+        mglru { gen_batch: GenBatch::Counted, }
     }
     "linux-7.3" {
         reclaim { scan_balance: ScanBalance::Counters, }

@@ -74,6 +74,8 @@ parts! {
     kswapd: rules::kswapd::Kswapd,
     /// Choice of pages to reclaim.
     reclaim: rules::reclaim::Reclaim,
+    /// Generations of pages.
+    mglru: rules::mglru::Mglru,
     /// Caches of dentries, inodes and buffers.
     shrinkers: rules::shrinkers::Shrinkers,
     /// The page cache in large folios.

@@ -32,13 +32,14 @@ fn neighbours_differ_in_what_changed() {
     check_diff("linux-5.2", "linux-5.4", &["reclaim_until", "thp_placement", "hugetlb_remembers"]);
     check_diff("linux-6.3", "linux-6.4", &["compact_counts"]);
     check_diff("linux-6.8", "linux-6.9", &["without_io", "moves_folios", "order_1_folios"]);
+    check_diff("linux-6.13", "linux-6.14", &["gen_uses", "gen_ageing", "gen_type"]);
     check_diff("linux-6.15", "linux-6.17", &["pcp_free", "cache_folios", "ra_order"]);
     check_diff(
         "linux-6.14",
         "linux-6.15",
         &["fallback_pick", "capture", "highatomic_high", "ready_mark", "proactive"],
     );
-    let of_7_2 = ["reserve", "slowpath", "compact_gap", "async_source"];
+    let of_7_2 = ["reserve", "slowpath", "compact_gap", "async_source", "gen_batch"];
     check_diff("linux-7.0", "linux-7.2", &of_7_2);
     check_diff("linux-6.19", "linux-7.0", &["slab_cpu"]);
     check_diff("debian-7.2", "linux-7.2", &["defrag_blocks"]);
@@ -117,7 +118,7 @@ fn mistakes_say_what_is_allowed() {
         "linux-6.9,swappiness=201",
         "switch 'swappiness' has no value '201'; a whole number from 0 to 200",
     );
-    check_error("linux-6.9,lru=both", "switch 'lru' has no value 'both'; one of zone, node");
+    check_error("linux-6.9,lru=both", "switch 'lru' has no value 'both'; one of zone, node, mglru");
     check_error(
         "linux-6.9,nofragment=off,nofragment=on",
         "'nofragment=off' and 'nofragment=on' set the same switch; give it once",

@@ -10,6 +10,7 @@ use pageblock::frame::{Order, Pfn, pages};
 use crate::fs::inode::InodeId;
 use crate::page::{Owner, Page, PageFlags};
 use crate::pagecache::lru::{Lru, LruList};
+use crate::pagecache::mglru::{Kind, MIN_GENS};
 use crate::pagecache::space::{Slot, SpaceId};
 use crate::slab::CacheId;
 use crate::vm::Vm;
@@ -87,9 +88,10 @@ impl Found {
     }
 
     /// Counts a block in use; `vec` is the index of its zone's lruvec.
-    fn count(&mut self, page: &Page, vec: usize) {
+    #[inline(always)]
+    fn count(&mut self, page: &Page, vec: usize, lru: &Lru) {
         if page.has(PageFlags::LRU) {
-            self.lists[vec][Lru::list_of(page) as usize] += pages(page.order());
+            self.lists[vec][lru.counted_list(vec, page) as usize] += pages(page.order());
         }
         match page.kind() {
             Owner::File => {
@@ -119,6 +121,7 @@ impl<O: Observer> Vm<'_, O> {
         self.allocator.check().map_err(Broken::Allocator)?;
         let found = self.check_owners()?;
         self.check_counts(&found)?;
+        self.check_generations()?;
         let mapped = self.check_spaces()?;
         if mapped != found.mapped {
             self.check_places()?;
@@ -166,7 +169,7 @@ impl<O: Observer> Vm<'_, O> {
                         if page.order() != order {
                             return Err(Broken::Stolen(here, page.kind()));
                         }
-                        found.count(page, self.lru().of_zone(at));
+                        found.count(page, self.lru().of_zone(at), self.lru());
                         order
                     }
                     _ if owned => return Err(Broken::Stolen(here, page.kind())),
@@ -199,6 +202,40 @@ impl<O: Observer> Vm<'_, O> {
         for (cache, &(objects, slabs)) in self.slabs.caches().iter().zip(&found.slabs) {
             equal("a cache's objects", cache.objects + cache.in_sheaves(), objects)?;
             equal("a cache's slabs", cache.slabs, slabs)?;
+        }
+        Ok(())
+    }
+
+    /// Checks that every page of a generation is on one list, and the sizes of generations and lists in each zone.
+    fn check_generations(&self) -> Result<(), Broken> {
+        if !self.lru().has_generations() {
+            return Ok(());
+        }
+        for (at, zone) in self.allocator.zones().iter().enumerate() {
+            let mut found = [[(0, 0); 4]; 2];
+            for pfn in zone.span().start.0..zone.span().end.0 {
+                let page = &self.pages[pfn as u32];
+                let listed = page.kind().is_lru() && page.has(PageFlags::LRU);
+                if !listed || page.has(PageFlags::UNEVICTABLE) {
+                    continue;
+                }
+                equal("a listed page's active flag", page.has(PageFlags::ACTIVE).into(), 0)?;
+                let of_kind = &mut found[Kind::of(page) as usize];
+                of_kind[page.generation()].0 += pages(page.order());
+                of_kind[page.list_generation()].1 += 1;
+            }
+            let of = self.lru().generations(self.lru().of_zone(at));
+            for kind in Kind::ALL {
+                let (sizes, found) = (of.sizes(at)[kind as usize], found[kind as usize]);
+                for (counted, found) in sizes.into_iter().zip(found) {
+                    equal("a generation's pages", counted.0, found.0)?;
+                    equal("the folios on a generation's list", counted.1, found.1)?;
+                }
+                let len = of.len(kind);
+                equal("generations", len, len.clamp(MIN_GENS, 4))?;
+            }
+            let lists = of.count_listed(at, self.pages.entries());
+            equal("the folios that lists link", lists.0, lists.1)?;
         }
         Ok(())
     }

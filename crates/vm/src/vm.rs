@@ -9,6 +9,7 @@ use pageblock::ids::{CpuId, NodeId};
 use pageblock::layout::ZoneKind;
 use pageblock::request::{Gfp, Request};
 use pageblock_kernel::Kernel;
+use pageblock_kernel::rules::reclaim::LruLists;
 
 use crate::base::inject::Inject;
 use crate::base::stalls::Stalls;
@@ -108,6 +109,9 @@ impl<'m, O: Observer> Vm<'m, O> {
         let zones = allocator.zones();
         let frames = zones.iter().map(|z| z.span().end.0).max().unwrap_or(0);
         let mut pages = PageTable::new(frames as usize);
+        if kernel.reclaim.lru == LruLists::Mglru {
+            pages.tell_young();
+        }
         for (at, zone) in zones.iter().enumerate() {
             for pfn in zone.span().start.0..zone.span().end.0 {
                 pages[pfn as u32].zone = at as u8;
@@ -118,7 +122,7 @@ impl<'m, O: Observer> Vm<'m, O> {
         let cpus = (0..allocator.cpus()).map(of_cpu).collect();
         let mut slabs = Slabs::new(config.slab, cpus, nodes.len(), &kernel.memory);
         let fs = FileSystem::new(&config, &mut slabs, nodes.len());
-        let pagecache = PageCache::new(zones, &nodes, &mut slabs, kernel.reclaim.lru);
+        let pagecache = PageCache::new(zones, &nodes, &mut slabs, kernel);
         slabs.create_process_caches();
         Self {
             compact: zones.iter().map(ZoneCompact::new).collect(),

@@ -5,6 +5,7 @@ pub mod huge;
 pub mod kcompactd;
 pub mod kswapd;
 pub mod memory;
+pub mod mglru;
 pub mod pagecache;
 pub mod reclaim;
 pub mod shrinkers;

@@ -6,12 +6,14 @@ pageblock::switches! {
     /// choice of pages to reclaim (mm/vmscan.c, mm/workingset.c)
     reclaim: Reclaim
     choice {
-        /// Whether LRU lists belong to zones or nodes.
+        /// Whether LRU lists belong to zones or nodes, or are generations.
         lru: LruLists {
-            /// Up to 4.7: to zones.
+            /// Up to 4.7: active and inactive lists of each zone.
             Zone = "zone",
-            /// From 4.8: to nodes.
+            /// From 4.8: those of each node.
             Node = "node",
+            /// From 6.1, and in no preset (`LRU_GEN_ENABLED` has no default; ac35a4902374): generations of each node's pages.
+            Mglru = "mglru",
         } = LruLists::Zone,
         /// When the inactive file list is too short.
         file_balance: FileBalance {

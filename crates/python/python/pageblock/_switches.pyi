@@ -142,7 +142,7 @@ class Switches(TypedDict, total=False):
     hints_forgotten: Literal["after_nap", "before_nap"]
     order_kept: bool
     kswapd_retries: int
-    lru: Literal["zone", "node"]
+    lru: Literal["zone", "node", "mglru"]
     file_balance: Literal["half", "by_size"]
     scan_balance: Literal["rotated", "io", "cost", "counters"]
     file_needs_share: bool
@@ -157,6 +157,11 @@ class Switches(TypedDict, total=False):
     workingset: Literal["off", "activates", "deactivates"]
     anon_workingset: bool
     refault_counts_anon: bool
+    gen_uses: Literal["first", "second"]
+    gen_ageing: Literal["by_share", "by_number"]
+    gen_type: Literal["oldest", "refaults"]
+    gen_batch: Literal["whole", "counted"]
+    min_ttl_ms: int
     shrink_pressure: Literal["scanned", "priority"]
     slab_min_scan: bool
     cached_inodes: Literal["freed", "passed_over", "unlisted"]
@@ -618,8 +623,8 @@ class SwitchAttributes:
     def kswapd_retries(self) -> int:
         """Runs in a row without progress after which a node is given up (`MAX_RECLAIM_RETRIES`)."""
     @property
-    def lru(self) -> Literal["zone", "node"]:
-        """Whether LRU lists belong to zones or nodes."""
+    def lru(self) -> Literal["zone", "node", "mglru"]:
+        """Whether LRU lists belong to zones or nodes, or are generations."""
     @property
     def file_balance(self) -> Literal["half", "by_size"]:
         """When the inactive file list is too short."""
@@ -662,6 +667,21 @@ class SwitchAttributes:
     @property
     def refault_counts_anon(self) -> bool:
         """Anonymous memory counts in the refault distance of files."""
+    @property
+    def gen_uses(self) -> Literal["first", "second"]:
+        """How uses of a page are counted, and where a page begins."""
+    @property
+    def gen_ageing(self) -> Literal["by_share", "by_number"]:
+        """When there is to be a new generation."""
+    @property
+    def gen_type(self) -> Literal["oldest", "refaults"]:
+        """How the kind of pages to evict is chosen."""
+    @property
+    def gen_batch(self) -> Literal["whole", "counted"]:
+        """How far one eviction looks."""
+    @property
+    def min_ttl_ms(self) -> int:
+        """/sys/kernel/mm/lru_gen/min_ttl_ms: a process is killed rather than younger pages evicted; 0 is off."""
     @property
     def shrink_pressure(self) -> Literal["scanned", "priority"]:
         """What a shrinker's scan count depends on."""

@@ -105,7 +105,6 @@ impl List {
     }
 
     /// Iterates over the entries from the head.
-    #[cfg(test)]
     pub(crate) fn iter<'t, T: Linked>(&self, table: &'t [T]) -> impl Iterator<Item = u32> + 't {
         let mut at = self.head;
         std::iter::from_fn(move || {

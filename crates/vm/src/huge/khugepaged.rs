@@ -157,9 +157,9 @@ impl<O: Observer> Vm<'_, O> {
         let order = HPAGE_PMD_ORDER;
         let indexes = place.index..place.index + (1 << order);
         let slots = || indexes.clone().map(|at| self.spaces().slot(place.space, at));
-        let used = slots().any(
-            |slot| matches!(slot, Slot::Page(pfn) if self.pages[pfn].has(PageFlags::REFERENCED)),
-        );
+        let accessed = self.pages.accessed();
+        let used =
+            slots().any(|slot| matches!(slot, Slot::Page(pfn) if self.pages[pfn].has(accessed)));
         let missing = slots().filter(|slot| *slot == Slot::Empty).count();
         used && missing <= self.kernel.huge.khugepaged_max_ptes_none as usize
             && self.can_collapse(place)
@@ -210,7 +210,7 @@ impl<O: Observer> Vm<'_, O> {
                 self.work.migrated += 1;
             }
         }
-        self.add_page(space, index, huge, order);
+        self.add_page_as(space, index, huge, order, false);
         true
     }
 

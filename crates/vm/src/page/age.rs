@@ -64,8 +64,9 @@ impl<O: Observer> Vm<'_, O> {
         self.pages.ages = Some(Box::new(ages));
     }
 
-    /// Sets the clock of ages to a time in milliseconds. Nothing else here has a clock.
+    /// Sets the clock of the ages of pages and generations to a time in milliseconds. Nothing else here has a clock.
     pub fn set_age_clock(&mut self, now_ms: u64) {
+        self.pages.now_ms = now_ms;
         if let Some(ages) = &mut self.pages.ages {
             ages.now_ms = u32::try_from(now_ms).unwrap_or(u32::MAX);
         }

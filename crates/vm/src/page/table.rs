@@ -194,11 +194,32 @@ impl Linked for Page {
 pub struct PageTable {
     entries: Vec<Page>,
     pub(super) ages: Option<Box<Ages>>,
+    /// The time in milliseconds.
+    pub(super) now_ms: u64,
+    /// The flag of a page that its user's page tables set (the accessed bit).
+    accessed: PageFlags,
 }
 
 impl PageTable {
+    /// Returns entries of frames without owners.
     pub(crate) fn new(frames: usize) -> Self {
-        Self { entries: vec![Page::BLANK; frames], ages: None }
+        let accessed = PageFlags::REFERENCED;
+        Self { entries: vec![Page::BLANK; frames], ages: None, now_ms: 0, accessed }
+    }
+
+    /// Tells uses by page tables from those by files, as the multi-generational LRU does.
+    pub(crate) const fn tell_young(&mut self) {
+        self.accessed = PageFlags::YOUNG;
+    }
+
+    /// Returns the flag of a page that its user's page tables set by being used.
+    pub(crate) const fn accessed(&self) -> PageFlags {
+        self.accessed
+    }
+
+    /// Returns the time in milliseconds.
+    pub(crate) const fn now_ms(&self) -> u64 {
+        self.now_ms
     }
 
     /// Returns every entry; lists are linked through them.

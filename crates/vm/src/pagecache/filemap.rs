@@ -44,6 +44,20 @@ impl<O: Observer> Vm<'_, O> {
 
     /// Adds a page that was just allocated to a file or mapping, at an index without a page.
     pub fn add_page(&mut self, space: SpaceId, index: u32, pfn: Pfn, order: Order) {
+        let faulted = self.pagecache.spaces.get(space).kind == SpaceKind::Anon;
+        self.add_page_as(space, index, pfn, order, faulted);
+    }
+
+    /// Adds a page as [`add_page`](Self::add_page) does; `faulted` if an access of the mapping's program brought it.
+    #[inline(always)]
+    pub(crate) fn add_page_as(
+        &mut self,
+        space: SpaceId,
+        index: u32,
+        pfn: Pfn,
+        order: Order,
+        faulted: bool,
+    ) {
         let pfn = pfn.0 as u32;
         let before = self.entry_before(space, index, order);
         let kind = match self.pagecache.spaces.get(space).kind {
@@ -61,12 +75,17 @@ impl<O: Observer> Vm<'_, O> {
             Slot::Empty | Slot::Page(_) => {}
         }
         if kind == Owner::Anon {
+            let accessed = self.pages.accessed();
             self.pages[pfn].set(PageFlags::MAPPED);
-            self.pages[pfn].set(PageFlags::REFERENCED);
+            self.pages[pfn].set(accessed);
             self.pages[pfn].set(PageFlags::DIRTY);
+            self.pagecache.note_used_table(space, index);
             if self.kernel.reclaim.anon_start == AnonStart::Active {
                 self.pages[pfn].set(PageFlags::ACTIVE);
             }
+        }
+        if faulted {
+            self.pagecache.lru.note_fault(&mut self.pages[pfn]);
         }
         self.pagecache.lru.add(&mut self.pages, pfn, At::Head);
     }
@@ -103,6 +122,7 @@ impl<O: Observer> Vm<'_, O> {
         if let Some(shadow) = shadow {
             self.refault(pfn, shadow);
         }
+        self.pagecache.lru.note_fault(&mut self.pages[pfn]);
         self.pagecache.lru.add(&mut self.pages, pfn, At::Head);
     }
 
@@ -144,6 +164,9 @@ impl<O: Observer> Vm<'_, O> {
 
     /// Marks a page or folio as used (`mark_page_accessed`; for mappings, the bit in the page table).
     pub fn mark_accessed(&mut self, pfn: u32) {
+        if self.pagecache.lru.has_generations() {
+            return self.count_access(pfn);
+        }
         let page = &mut self.pages[pfn];
         if page.kind() == Owner::Anon || !page.has(PageFlags::REFERENCED) {
             page.set(PageFlags::REFERENCED);
@@ -246,6 +269,7 @@ impl<O: Observer> Vm<'_, O> {
         }
         self.leave_khugepaged(id);
         self.free_index_nodes(cpu, id);
+        self.pagecache.forget_walks(id);
         self.pagecache.spaces.forget(id);
     }
 

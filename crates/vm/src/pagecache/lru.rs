@@ -1,9 +1,12 @@
 //! The LRU lists: active and inactive pages of files and of anonymous mappings.
 //!
-//! Up to 4.7 every zone has its lists, from 4.8 every node (`struct lruvec`).
+//! Up to 4.7 every zone has its lists, from 4.8 every node (`struct lruvec`). Under the multi-generational LRU pages are on lists
+//! of generations instead, and only count as active or inactive ([`super::mglru`]).
 
+use pageblock_kernel::rules::mglru::Mglru;
 use pageblock_kernel::rules::reclaim::ScanBalance;
 
+use super::mglru::{Generations, Kind};
 use crate::base::list::List;
 use crate::page::{Owner, Page, PageFlags, PageTable};
 use crate::vm::Vm;
@@ -183,6 +186,8 @@ pub struct Lru {
     vec_of_zone: Vec<u8>,
     /// Pages of each zone on each list (`NR_ZONE_INACTIVE_ANON` and so on).
     zone_pages: Vec<[u64; 5]>,
+    /// The generations of each lruvec; empty unless the kernel has them.
+    pub(super) generations: Vec<Generations>,
 }
 
 /// An end of a list.
@@ -197,7 +202,44 @@ impl Lru {
     pub(super) fn new(vec_of_zone: Vec<u8>) -> Self {
         let vecs = vec_of_zone.iter().map(|&v| usize::from(v) + 1).max().unwrap_or(0);
         let zones = vec_of_zone.len();
-        Self { vecs: vec![Lruvec::default(); vecs], vec_of_zone, zone_pages: vec![[0; 5]; zones] }
+        Self {
+            vecs: vec![Lruvec::default(); vecs],
+            vec_of_zone,
+            zone_pages: vec![[0; 5]; zones],
+            generations: Vec::new(),
+        }
+    }
+
+    /// Has pages on lists of generations instead.
+    pub(super) fn with_generations(mut self, rules: Mglru) -> Self {
+        self.generations = vec![Generations::new(rules, self.vec_of_zone.len()); self.vecs.len()];
+        self
+    }
+
+    /// Returns whether pages are on lists of generations.
+    pub(crate) const fn has_generations(&self) -> bool {
+        !self.generations.is_empty()
+    }
+
+    /// Returns the numbers of the youngest generation of a lruvec, and of the oldest of anonymous pages and of those of files;
+    /// `None` without generations.
+    #[must_use]
+    pub fn generation_numbers(&self, at: usize) -> Option<(u64, [u64; 2])> {
+        let of = self.generations.get(at)?;
+        Some((of.max_seq(), Kind::ALL.map(|kind| of.min_seq(kind))))
+    }
+
+    /// Returns the generations of a lruvec, which the kernel must have.
+    pub(crate) fn generations(&self, at: usize) -> &Generations {
+        &self.generations[at]
+    }
+
+    /// Counts pages that joined and that left a list.
+    pub(super) fn count(&mut self, zone: usize, list: LruList, joined: u64, left: u64) {
+        let vec = &mut self.vecs[usize::from(self.vec_of_zone[zone])];
+        for pages in [&mut vec.pages[list as usize], &mut self.zone_pages[zone][list as usize]] {
+            *pages = *pages + joined - left;
+        }
     }
 
     /// Returns the index of the lruvec of a zone.
@@ -246,6 +288,10 @@ impl Lru {
 
     /// Puts a page on the list that its flags name.
     pub(super) fn add(&mut self, pages: &mut PageTable, pfn: u32, at: At) {
+        if self.has_generations() && !pages[pfn].has(PageFlags::UNEVICTABLE) {
+            self.join_generation(pages, pfn, at);
+            return;
+        }
         let page = &mut pages[pfn];
         let list = Self::list_of(page) as usize;
         let zone = usize::from(page.zone);
@@ -263,6 +309,10 @@ impl Lru {
 
     /// Takes a page off its list.
     pub(super) fn remove(&mut self, pages: &mut PageTable, pfn: u32) {
+        if self.has_generations() && !pages[pfn].has(PageFlags::UNEVICTABLE) {
+            self.leave_generation(pages, pfn, false);
+            return;
+        }
         let page = &mut pages[pfn];
         let list = Self::list_of(page) as usize;
         let zone = usize::from(page.zone);
@@ -283,8 +333,11 @@ impl<O> Vm<'_, O> {
         &self.pagecache.lru
     }
 
-    /// Puts a page on the head of the list that its flags name (`putback_lru_page`).
+    /// Puts a page that reclaim did not free on the head of the list that its flags name (`putback_lru_page`).
     pub(crate) fn putback(&mut self, pfn: u32) {
+        if self.pagecache.lru.has_generations() {
+            self.pagecache.lru.reject(&mut self.pages[pfn]);
+        }
         self.pagecache.lru.add(&mut self.pages, pfn, At::Head);
     }
 

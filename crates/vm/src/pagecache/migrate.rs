@@ -17,6 +17,7 @@ impl PageCache {
         new.own(moved.kind(), moved.order(), moved.owner, moved.index);
         new.flags = moved.flags;
         new.swap = moved.swap;
+        self.lru.note_migrated(new);
         for offset in 0..1 << moved.order() {
             self.spaces.set(moved.owner, moved.index + offset, Slot::Page(to + offset));
         }
@@ -28,6 +29,7 @@ impl PageCache {
     pub(crate) fn split(&mut self, pages: &mut PageTable, pfn: u32) {
         let block = pages[pfn];
         let listed = block.has(PageFlags::LRU);
+        let rejoins = self.lru.has_generations() && !block.has(PageFlags::UNEVICTABLE);
         if listed {
             self.lru.remove(pages, pfn);
         }
@@ -36,7 +38,9 @@ impl PageCache {
             part.own(block.kind(), 0, block.owner, block.index + offset);
             part.flags = block.flags;
             part.clear(PageFlags::LRU);
-            if listed {
+            if listed && rejoins {
+                self.lru.rejoin(pages, pfn + offset);
+            } else if listed {
                 self.lru.add(pages, pfn + offset, At::Head);
             }
         }

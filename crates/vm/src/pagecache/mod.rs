@@ -3,6 +3,7 @@
 pub mod filemap;
 mod folio;
 pub mod lru;
+pub(crate) mod mglru;
 mod migrate;
 mod outside;
 pub mod space;
@@ -10,9 +11,11 @@ mod workingset;
 pub mod writeback;
 
 use pageblock::zone::Zone;
+use pageblock_kernel::Kernel;
 use pageblock_kernel::rules::reclaim::LruLists;
 
 use self::lru::{Lru, Lruvec};
+use self::mglru::{Generations, UsedTables};
 use self::space::{Slot, SpaceId, Spaces};
 use self::writeback::Writeback;
 use crate::node::Nodes;
@@ -27,6 +30,8 @@ const RADIX_TREE_NODE: CacheSpec =
 pub(crate) struct PageCache {
     spaces: Spaces,
     lru: Lru,
+    /// Page tables through which pages were used, kept for generations.
+    used_tables: UsedTables,
     index_nodes: CacheId,
     writeback: Writeback,
 }
@@ -37,15 +42,20 @@ impl PageCache {
         zones: &[Zone<'_>],
         nodes: &Nodes,
         slabs: &mut Slabs,
-        lists: LruLists,
+        kernel: &Kernel,
     ) -> Self {
-        let vec_of_zone = |zone: usize| match lists {
-            LruLists::Node => nodes.of_zone(zone) as u8,
+        let vec_of_zone = |zone: usize| match kernel.reclaim.lru {
+            LruLists::Node | LruLists::Mglru => nodes.of_zone(zone) as u8,
             LruLists::Zone => zone as u8,
         };
+        let lru = Lru::new((0..zones.len()).map(vec_of_zone).collect());
         Self {
             spaces: Spaces::default(),
-            lru: Lru::new((0..zones.len()).map(vec_of_zone).collect()),
+            lru: match kernel.reclaim.lru {
+                LruLists::Mglru => lru.with_generations(kernel.mglru),
+                LruLists::Node | LruLists::Zone => lru,
+            },
+            used_tables: UsedTables::default(),
             index_nodes: slabs.create(RADIX_TREE_NODE),
             writeback: Writeback::new(zones, nodes.len()),
         }
@@ -59,6 +69,28 @@ impl PageCache {
     /// Returns a lruvec.
     pub(crate) fn lruvec(&mut self, at: usize) -> &mut Lruvec {
         self.lru.vec(at)
+    }
+
+    /// Returns all lists.
+    pub(crate) const fn lru_mut(&mut self) -> &mut Lru {
+        &mut self.lru
+    }
+
+    /// Returns the generations of a lruvec, which the kernel must have.
+    pub(crate) fn generations(&mut self, at: usize) -> &mut Generations {
+        &mut self.lru.generations[at]
+    }
+
+    /// Returns the page tables through which pages were used.
+    pub(crate) const fn used_tables(&mut self) -> &mut UsedTables {
+        &mut self.used_tables
+    }
+
+    /// Notes that a page of a mapping was used through its page table.
+    pub(crate) fn note_used_table(&mut self, space: SpaceId, index: u32) {
+        if self.lru.has_generations() {
+            self.used_tables.note(space, index);
+        }
     }
 
     /// Sets the entry at an index of a file or mapping.

@@ -231,6 +231,11 @@ impl Spaces {
         self.dirty.tail()
     }
 
+    /// Returns the number above those of all spaces.
+    pub(crate) fn end(&self) -> SpaceId {
+        self.spaces.len() as SpaceId
+    }
+
     /// Iterates over every space that exists.
     pub fn iter(&self) -> impl Iterator<Item = (SpaceId, &Space)> {
         (0..).zip(&self.spaces).filter(|(_, s)| s.len > 0)

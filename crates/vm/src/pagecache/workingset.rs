@@ -7,6 +7,7 @@
 use pageblock_kernel::rules::reclaim::Workingset;
 
 use super::lru::LruList;
+use super::mglru::Kind;
 use super::space::{Slot, SpaceId};
 use crate::base::shrink::{Pressure, ShrinkControl, scan_target};
 use crate::page::{Owner, PageFlags};
@@ -62,6 +63,11 @@ impl<O: pageblock::event::Observer> Vm<'_, O> {
             return Slot::Empty;
         }
         let vec = self.pagecache.lru.of_zone(usize::from(page.zone));
+        if self.pagecache.lru.has_generations() {
+            let age = self.pagecache.generations(vec).evict(&page, Kind::of(&page));
+            let shadow = Shadow { vec, workingset: page.has(PageFlags::WORKINGSET), age };
+            return Slot::Shadow(shadow.pack(0));
+        }
         let bucket = self.age_bucket();
         let lruvec = self.pagecache.lru.vec(vec);
         let shadow = Shadow { vec, workingset: page.has(PageFlags::WORKINGSET), age: lruvec.age };
@@ -78,6 +84,10 @@ impl<O: pageblock::event::Observer> Vm<'_, O> {
             self.stat.workingset_refault_anon += pages;
         } else {
             self.stat.workingset_refault += pages;
+        }
+        if self.pagecache.lru.has_generations() {
+            self.refault_generation(pfn, shadow);
+            return;
         }
         let bucket = self.age_bucket();
         let shadow = Shadow::unpack(shadow, bucket);
@@ -107,6 +117,22 @@ impl<O: pageblock::event::Observer> Vm<'_, O> {
             self.pages[pfn].set(PageFlags::WORKINGSET);
             self.stat.workingset_restore += pages;
         }
+    }
+
+    /// The same for pages that were evicted from a generation (`lru_gen_refault`).
+    #[inline(never)]
+    fn refault_generation(&mut self, pfn: u32, shadow: u32) {
+        let shadow = Shadow::unpack(shadow, 0);
+        let page = &mut self.pages[pfn];
+        if shadow.vec != self.pagecache.lru.of_zone(page.zone.into()) {
+            return;
+        }
+        // The whole group that is read from swap is read in the fault of one page.
+        let (fault, pages) = (page.kind() == Owner::Anon, 1 << page.order());
+        let of = self.pagecache.generations(shadow.vec);
+        let refault = of.refault(page, (shadow.age, shadow.workingset), AGE_MASK, fault);
+        self.stat.workingset_activate += if refault.activated { pages } else { 0 };
+        self.stat.workingset_restore += if refault.restored { pages } else { 0 };
     }
 
     /// Reclaims index nodes of files that hold only shadow entries, if there are more than one for eight pages of

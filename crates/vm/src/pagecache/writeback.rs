@@ -42,6 +42,8 @@ pub(super) struct Writeback {
     pub(super) dirty: Vec<u64>,
     /// Pages under writeback of each node.
     under_writeback: Vec<u64>,
+    /// Anonymous pages of each node that are written to swap.
+    to_swap: Vec<u64>,
     /// Reclaim met dirty pages that are not under writeback: the flusher is to write.
     flusher_wanted: bool,
     /// Pages of files that reclaim writes.
@@ -56,6 +58,7 @@ impl Writeback {
             reserves: zones.iter().map(total_reserve).collect(),
             dirty: vec![0; nodes],
             under_writeback: vec![0; nodes],
+            to_swap: vec![0; nodes],
             flusher_wanted: false,
             reclaim_writes: Vec::new(),
             ended: 0,
@@ -73,6 +76,17 @@ impl PageCache {
     /// Asks the flusher to write dirty pages (`wakeup_flusher_threads`).
     pub(crate) const fn want_flusher(&mut self) {
         self.writeback.flusher_wanted = true;
+    }
+
+    /// Counts an anonymous page of a node that is written to swap.
+    pub(crate) fn count_swap_write(&mut self, node: usize) {
+        self.writeback.to_swap[node] += 1;
+    }
+
+    /// Returns the number of pages of a node that are dirty or being written (`NR_ZONE_WRITE_PENDING`).
+    pub(crate) fn pending_writes(&self, node: usize) -> u64 {
+        let Writeback { dirty, under_writeback, to_swap, .. } = &self.writeback;
+        dirty[node] + under_writeback[node] + to_swap[node]
     }
 
     /// Returns the number of dirty pages of a node.
@@ -279,6 +293,8 @@ impl<O: Observer> Vm<'_, O> {
             self.pagecache.writeback.under_writeback[node] -= u64::from(pages);
             let space = self.pages[pfn].owner;
             self.pagecache.spaces.get_mut(space).writeback -= pages;
+        } else {
+            self.pagecache.writeback.to_swap[node] -= u64::from(pages);
         }
         let rotates = self.pages[pfn].test_and_clear(PageFlags::RECLAIM)
             && self.pages[pfn].has(PageFlags::LRU)
@@ -286,6 +302,8 @@ impl<O: Observer> Vm<'_, O> {
             && !self.pages[pfn].has(PageFlags::UNEVICTABLE);
         if rotates {
             self.pagecache.lru.remove(&mut self.pages, pfn);
+            // Under generations this said that the page counted as active.
+            self.pages[pfn].clear(PageFlags::ACTIVE);
             self.pagecache.lru.add(&mut self.pages, pfn, At::Tail);
             self.stat.pgrotated += u64::from(pages);
         }

@@ -19,6 +19,8 @@ use crate::vm::Vm;
 /// Nanoseconds that a throttled task waits before it checks again.
 // Linux: kswapd wakes it.
 const THROTTLE_NS: u64 = 1_000_000;
+/// Nanoseconds that a task waits which reclaimed nothing while pages are written (a tick of HZ=250).
+const JIFFY_NS: u64 = 4_000_000;
 /// The most checks of a throttled task: a second in all (HZ).
 const THROTTLE_MAX: u32 = 1000;
 
@@ -110,11 +112,11 @@ impl DirectReclaim {
             }
             return Reclaimed::More;
         }
-        self.end_priority()
+        self.end_priority(vm)
     }
 
     /// Ends a priority: sets the next one, or ends the reclaim.
-    fn end_priority(&mut self) -> Reclaimed {
+    fn end_priority<O: Observer>(&mut self, vm: &Vm<'_, O>) -> Reclaimed {
         debug_assert!(self.sc.nr_reclaimed >= self.total, "reclaimed pages were lost");
         self.total = self.sc.nr_reclaimed;
         if self.total >= self.sc.nr_to_reclaim || self.sc.priority == 0 || self.ready {
@@ -124,11 +126,18 @@ impl DirectReclaim {
         let waits = self.sc.stat.immediate > 0
             || (self.sc.stat.taken > 0 && self.sc.stat.writeback == self.sc.stat.taken);
         debug_assert!(self.sc.priority > 0 && self.at == self.nodes.len());
+        let stuck = self.sc.priority == 1
+            && self.total == 0
+            && vm.lru().has_generations()
+            && self.nodes.last().is_some_and(|&node| vm.waits_for_writes(node));
         self.sc.priority -= 1;
         self.sc.stat = ReclaimStat::default();
         self.at = 0;
         if waits {
             return Reclaimed::Waits(TENTH_SECOND_NS);
+        }
+        if stuck {
+            return Reclaimed::Waits(JIFFY_NS);
         }
         Reclaimed::More
     }
@@ -177,6 +186,15 @@ impl DirectReclaim {
 }
 
 impl<O: Observer> Vm<'_, O> {
+    /// Returns whether more than half of the pages of a node that could be reclaimed are dirty or being written
+    /// (`skip_throttle_noprogress`). Lists of active and inactive pages say more of what they met.
+    fn waits_for_writes(&self, node: usize) -> bool {
+        let reclaimable: u64 =
+            self.zones_of(node).map(|zone| self.lru().zone_reclaimable(zone, true)).sum();
+        2 * self.pagecache.pending_writes(node) > reclaimable
+            && !self.nodes[node].kswapd.is_hopeless(&self.kernel.kswapd)
+    }
+
     /// Returns whether a zone needs no more reclaim for a costly order: it has a block, or compaction could run with
     /// pages to spare.
     fn compaction_ready(&self, zone: usize, order: Order, highest: ZoneKind) -> bool {

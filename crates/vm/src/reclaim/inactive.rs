@@ -5,6 +5,7 @@
 use pageblock::event::Observer;
 use pageblock_kernel::rules::kswapd::KswapdWrites;
 
+use super::mglru::Found;
 use super::scan_control::{DEF_PRIORITY, ScanControl};
 use crate::page::{Owner, PageFlags};
 use crate::pagecache::space::Slot;
@@ -77,8 +78,12 @@ impl<O: Observer> Vm<'_, O> {
         let node = self.node_of(pfn);
         let congested = self.nodes[node].kswapd.is_writeback_congested();
         let free_swap = self.swap_places().0;
+        let generations = self.lru().has_generations();
+        let pages = 1u64 << self.pages[pfn].order();
+        if generations && self.was_found_young(pfn) {
+            return Action::Keep;
+        }
         let page = &mut self.pages[pfn];
-        let pages = 1u64 << page.order();
         if page.has(PageFlags::WRITEBACK) {
             if sc.kswapd && page.has(PageFlags::RECLAIM) && congested {
                 sc.stat.immediate += pages;
@@ -88,7 +93,16 @@ impl<O: Observer> Vm<'_, O> {
             }
             return self.action_for_unwritten();
         }
-        let referenced = page.test_and_clear(PageFlags::REFERENCED);
+        let referenced = if generations {
+            match self.look_at(pfn, sc) {
+                Found::Unused => false,
+                Found::Used => return Action::Keep,
+                Found::UsedAgain => return Action::Activate,
+            }
+        } else {
+            page.test_and_clear(PageFlags::REFERENCED)
+        };
+        let page = &mut self.pages[pfn];
         match page.kind() {
             Owner::Anon if referenced => Action::Activate,
             Owner::Anon if page.swap > 0 && !page.has(PageFlags::DIRTY) => Action::Free,

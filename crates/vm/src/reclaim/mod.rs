@@ -7,6 +7,7 @@ pub(crate) mod direct;
 mod inactive;
 pub mod kswapd;
 mod lists;
+mod mglru;
 pub mod node_reclaim;
 mod oom;
 mod page_out;

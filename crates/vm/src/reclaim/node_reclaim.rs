@@ -62,6 +62,7 @@ impl NodeReclaim {
         let sc = ScanControl {
             priority: PRIORITY,
             may_swap: mode & RECLAIM_UNMAP != 0 && request.gfp.has(Gfp::IO),
+            may_write: mode & RECLAIM_WRITE != 0 && mode & RECLAIM_UNMAP != 0,
             fs: request.gfp.has(Gfp::FS),
             ..ScanControl::new(cpu, request.order, highest, wanted.max(SWAP_CLUSTER_MAX))
         };

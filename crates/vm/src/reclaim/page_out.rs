@@ -29,6 +29,7 @@ impl<O: Observer> Vm<'_, O> {
                 continue;
             }
             page.clear(PageFlags::REFERENCED);
+            page.clear(PageFlags::YOUNG);
             self.isolate(pfn);
             self.pages[pfn].clear(PageFlags::ACTIVE);
             let pages = 1 << self.pages[pfn].order();

@@ -22,10 +22,14 @@ pub(super) struct ScanControl {
     pub(super) highest: ZoneKind,
     pub(super) kswapd: bool,
     pub(super) may_swap: bool,
+    /// Pages may be written and unmapped; a kswapd that reclaims for a boost may not.
+    pub(super) may_write: bool,
     /// File systems may be entered (`__GFP_FS`).
     pub(super) fs: bool,
     pub(super) nr_scanned: u64,
     pub(super) nr_reclaimed: u64,
+    /// It has the means to promote pages without moving them (`mm_walk`): kswapd, and a task that walked page tables.
+    pub(super) walks: bool,
     /// Enough was scanned of some zone at this priority (kswapd of 3.11 to 4.7).
     pub(super) enough_scanned: bool,
     pub(super) stat: ReclaimStat,
@@ -54,9 +58,11 @@ impl ScanControl {
             highest,
             kswapd: false,
             may_swap: true,
+            may_write: true,
             fs: true,
             nr_scanned: 0,
             nr_reclaimed: 0,
+            walks: false,
             enough_scanned: false,
             stat: ReclaimStat::default(),
         }

@@ -7,6 +7,7 @@ use pageblock::layout::ZoneKind;
 use pageblock_kernel::rules::reclaim::ReclaimUntil;
 use pageblock_kernel::rules::shrinkers::ShrinkPressure;
 
+use super::mglru::ShrinkGenerations;
 use super::scan_control::{DEF_PRIORITY, ReclaimStat, SWAP_CLUSTER_MAX, ScanControl, Stepped};
 use crate::base::shrink::Pressure;
 use crate::compact::suitable::Suitable;
@@ -23,6 +24,8 @@ pub(super) struct ShrinkNode {
     /// The lruvecs left to scan: one, or up to 4.7 one for each zone.
     vecs: Vec<usize>,
     scan: Option<LruvecScan>,
+    /// The scan of generations, where the kernel has them.
+    generations: Option<ShrinkGenerations>,
     /// Pages reclaimed before this round of the node.
     reclaimed_before: u64,
     /// Pages scanned before this round of the node.
@@ -53,6 +56,7 @@ impl ShrinkNode {
                 vm.lruvecs_of(node, sc.highest)
             },
             scan: None,
+            generations: None,
             reclaimed_before: sc.nr_reclaimed,
             scanned_before: sc.nr_scanned,
         }
@@ -64,6 +68,9 @@ impl ShrinkNode {
         vm: &mut Vm<'_, O>,
         sc: &mut ScanControl,
     ) -> Stepped {
+        if vm.lru().has_generations() {
+            return self.step_generations(vm, sc);
+        }
         if self.scan.is_none() {
             let Some(vec) = self.vecs.pop() else { return self.end_round(vm, sc) };
             if sc.has_zone_target(&vm.kernel.kswapd) {
@@ -100,6 +107,44 @@ impl ShrinkNode {
         Stepped::More
     }
 
+    /// Evicts a few batches of the oldest generations; then runs the shrinkers. Who may not write or unmap pages does nothing
+    /// (`lru_gen_shrink_node`).
+    #[inline(never)]
+    fn step_generations<O: Observer>(
+        &mut self,
+        vm: &mut Vm<'_, O>,
+        sc: &mut ScanControl,
+    ) -> Stepped {
+        if let Some(scan) = &mut self.generations {
+            if scan.step(vm, sc) == Stepped::More {
+                return Stepped::More;
+            }
+            self.generations = None;
+            vm.shrink_slab(self.node, self.pressure(vm, sc), sc.shrink_control());
+            if sc.nr_reclaimed > self.reclaimed_before {
+                vm.nodes[self.node].kswapd.reset_failures();
+            }
+            return Stepped::More;
+        }
+        match self.vecs.pop() {
+            Some(vec) if sc.may_write => {
+                self.generations = Some(ShrinkGenerations::new(vm, vec, sc));
+                Stepped::More
+            }
+            _ => Stepped::Done,
+        }
+    }
+
+    /// Returns how hard the shrinkers are asked.
+    fn pressure<O: Observer>(&self, vm: &Vm<'_, O>, sc: &ScanControl) -> Pressure {
+        if vm.kernel.shrinkers.shrink_pressure == ShrinkPressure::Priority {
+            return Pressure::Priority(sc.priority);
+        }
+        let scanned = sc.nr_scanned - self.scanned_before;
+        let eligible = vm.zones_of(self.node).map(|z| vm.lru().zone_reclaimable(z, true)).sum();
+        Pressure::Scanned { scanned, eligible }
+    }
+
     /// Ends a round of the node: runs the shrinkers, and starts another round if compaction needs more pages.
     fn end_round<O: Observer>(&mut self, vm: &mut Vm<'_, O>, sc: &mut ScanControl) -> Stepped {
         let scanned = sc.nr_scanned - self.scanned_before;
@@ -108,13 +153,7 @@ impl ShrinkNode {
         if reclaimed > 0 {
             vm.nodes[self.node].kswapd.reset_failures();
         }
-        let pressure = if vm.kernel.shrinkers.shrink_pressure == ShrinkPressure::Priority {
-            Pressure::Priority(sc.priority)
-        } else {
-            let eligible = vm.zones_of(self.node).map(|z| vm.lru().zone_reclaimable(z, true)).sum();
-            Pressure::Scanned { scanned, eligible }
-        };
-        vm.shrink_slab(self.node, pressure, sc.shrink_control());
+        vm.shrink_slab(self.node, self.pressure(vm, sc), sc.shrink_control());
         vm.note_congestion(self.node, sc);
         if !vm.should_continue_reclaim(self.node, reclaimed, scanned, sc) {
             return Stepped::Done;

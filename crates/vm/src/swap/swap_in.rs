@@ -46,8 +46,10 @@ impl<O: Observer> Vm<'_, O> {
     /// with another and is not mapped yet.
     pub fn touch(&mut self, space: SpaceId, index: u32, write: bool) -> bool {
         let Some(folio) = self.folio_at(space, index) else { return false };
+        let accessed = self.pages.accessed();
+        self.pagecache.note_used_table(space, index);
         let page = &mut self.pages[folio];
-        page.set(PageFlags::REFERENCED);
+        page.set(accessed);
         let faults = !page.has(PageFlags::MAPPED);
         page.set(PageFlags::MAPPED);
         if write {

@@ -33,6 +33,8 @@ impl<O: Observer> Vm<'_, O> {
                 self.pages[page].set(PageFlags::RECLAIM);
                 // A program that uses the page before it is freed faults.
                 self.pages[page].clear(PageFlags::MAPPED);
+                let node = self.node_of(page);
+                self.pagecache.count_swap_write(node);
                 self.queue_swap_write(page, slot);
                 written += 1;
             }

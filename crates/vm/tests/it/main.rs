@@ -4,6 +4,7 @@ mod compaction;
 mod early;
 #[path = "../../../pageblock/tests/it/folders.rs"]
 mod folders;
+mod generations;
 mod huge;
 mod kswapd;
 mod machine;

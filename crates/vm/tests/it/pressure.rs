@@ -12,7 +12,15 @@ use crate::swarm::swarm;
 /// Faults at changing points: every rhythm refuses other allocations, fails other migrations, and delays other writes.
 #[test]
 fn faults_lose_nothing() {
-    for (seed, policy) in (0..).zip(["linux-4.4", "linux-4.20", "linux-5.14", "linux-6.18"]) {
+    let policies = [
+        "linux-4.4",
+        "linux-4.20",
+        "linux-5.14",
+        "linux-6.18",
+        "linux-6.12,lru=mglru",
+        "linux-7.3,lru=mglru",
+    ];
+    for (seed, policy) in (0..).zip(policies) {
         for rhythm in [3, 7, 50] {
             with_machine(
                 policy,
@@ -70,6 +78,13 @@ fn strict_lists() {
     check("linux-6.1", 1);
     check("linux-6.10", 2);
     check("linux-6.18", 1);
+}
+
+#[test]
+fn generations() {
+    check("linux-6.12,lru=mglru", 1);
+    check("linux-6.14,lru=mglru", 2);
+    check("linux-7.3,lru=mglru", 1);
 }
 
 #[test]

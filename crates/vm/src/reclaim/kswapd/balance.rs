@@ -93,6 +93,7 @@ impl<O: Observer> Vm<'_, O> {
             return self.end_balancing(node, b);
         }
         b.sc.may_swap = b.boost_left == 0;
+        b.sc.may_write = b.boost_left == 0;
         b.at_limit = b.boost_left > 0 && b.sc.priority == DEF_PRIORITY - 2;
         let zones = self.allocator.zones();
         let eligible = self.zones_of(node).filter(|&z| zones[z].kind() <= b.sc.highest);
@@ -119,6 +120,10 @@ impl<O: Observer> Vm<'_, O> {
     /// swapping (`age_active_anon`, `kswapd_age_node`). With lists for each zone this goes from the highest zone down
     /// to the first that misses its watermark.
     fn age_node(&mut self, node: usize, sc: &mut ScanControl) {
+        if self.kernel.reclaim.lru == LruLists::Mglru {
+            let vec = self.zones_of(node).next().map_or(0, |zone| self.lru().of_zone(zone));
+            return self.keep_young(vec, sc);
+        }
         let zones: Vec<usize> = self.zones_of(node).collect();
         for zone in zones.into_iter().rev() {
             if self.allocator.zones()[zone].managed() == 0 {

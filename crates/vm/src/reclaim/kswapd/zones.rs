@@ -90,7 +90,7 @@ impl<O: Observer> Vm<'_, O> {
     /// Returns the lruvecs that kswapd scans, to be popped from the end. With lists for each zone these are only the
     /// lists of zones that are not balanced.
     pub(in crate::reclaim) fn kswapd_lruvecs(&self, node: usize, sc: &ScanControl) -> Vec<usize> {
-        if self.kernel.reclaim.lru == LruLists::Node {
+        if self.kernel.reclaim.lru != LruLists::Zone {
             return self.lruvecs_of(node, sc.highest);
         }
         let short = self.zones_to_balance(node, sc).filter(|&(_, short)| short);
