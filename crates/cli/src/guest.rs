@@ -8,6 +8,7 @@ use std::time::Duration;
 use pageblock_guest::message::Message;
 use pageblock_guest::qemu::Accelerator;
 use pageblock_guest::series::{Event, Plan};
+use pageblock_guest::settings::with_lru_gen;
 use pageblock_measure::compare::common::Options;
 use pageblock_plan::compare::comparable_part;
 use pageblock_plan::guest::{self, GuestRequest};
@@ -60,13 +61,22 @@ pub(crate) fn run(command: &GuestCommand) -> anyhow::Result<Verdict> {
     Ok(if stopped { Verdict::Interrupted } else { Verdict::Yes })
 }
 
+/// Returns the settings of every column: what was asked for, with the LRU.
+fn sysctls(args: &GuestArgs) -> Vec<String> {
+    let Some(lru_gen) = args.lru_gen.as_deref().and_then(|text| text.parse().ok()) else {
+        return args.sysctls.clone();
+    };
+    let asked = args.sysctls.iter().map(|text| with_lru_gen(text, lru_gen)).collect::<Vec<_>>();
+    if asked.is_empty() { vec![with_lru_gen("default", lru_gen)] } else { asked }
+}
+
 fn asked(args: &GuestArgs) -> GuestRequest {
     GuestRequest {
         workload: args.workload.clone(),
         kernels: args.kernels.clone(),
         source: args.kernel_source.clone(),
         patches: args.patches.clone(),
-        sysctls: args.sysctls.clone(),
+        sysctls: sysctls(args),
         repeat: args.repeat,
         machine: args.machine.clone(),
         scale: args.scale.clone(),

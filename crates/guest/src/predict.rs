@@ -4,7 +4,7 @@ use pageblock_kernel::{Named, Switch};
 use pageblock_measure::compare::prediction::Column;
 use pageblock_recording::KernelVersion;
 
-use crate::settings::Settings;
+use crate::settings::{LRU_GEN, Settings};
 
 /// Returns the policy under which a kernel with settings is simulated; `None` if the simulation does not know a setting or
 /// its value.
@@ -12,7 +12,16 @@ use crate::settings::Settings;
 pub fn policy(version: &KernelVersion, settings: &Settings) -> Option<String> {
     let mut policy = pageblock_replay::machine::preset_of(version).name.to_owned();
     for setting in &settings.list {
+        if setting.file == LRU_GEN {
+            policy += match setting.value.as_str() {
+                "0" | "n" => "",
+                "7" | "y" => ",lru=mglru",
+                _ => return None,
+            };
+            continue;
+        }
         let switch = match setting.file.rsplit_once('/')? {
+            ("/sys/kernel/mm/lru_gen", name) => name.to_owned(),
             ("/proc/sys/vm", name) => name.to_owned(),
             ("/sys/kernel/mm/transparent_hugepage", name) => format!("thp_{name}"),
             _ => return None,
@@ -74,6 +83,12 @@ mod tests {
             .as_deref(),
             Some("linux-6.9,watermark_boost_factor=0,thp_defrag=always")
         );
+        assert_eq!(
+            of("7.2.13", "/sys/kernel/mm/lru_gen/enabled=7,/sys/kernel/mm/lru_gen/min_ttl_ms=1000")
+                .as_deref(),
+            Some("linux-7.2,lru=mglru,min_ttl_ms=1000")
+        );
+        assert_eq!(of("7.2.13", "/sys/kernel/mm/lru_gen/enabled=3"), None);
         assert_eq!(
             of("7.2.13", "vm.defrag_mode=1").as_deref(),
             Some("linux-7.2,nofragment=defrag_mode")

@@ -12,6 +12,19 @@ pub struct Settings {
     pub list: Vec<Setting>,
 }
 
+/// The file that turns the multi-generational LRU on.
+pub const LRU_GEN: &str = "/sys/kernel/mm/lru_gen/enabled";
+
+/// Returns the settings of a column with the multi-generational LRU on (7) or off (0), unless they say that themselves.
+#[must_use]
+pub fn with_lru_gen(text: &str, enabled: u8) -> String {
+    match text {
+        text if text.contains(LRU_GEN) => text.to_owned(),
+        "default" => format!("{LRU_GEN}={enabled}"),
+        text => format!("{text},{LRU_GEN}={enabled}"),
+    }
+}
+
 impl Settings {
     /// Reads `default`, or assignments with a comma between them.
     ///
@@ -54,6 +67,17 @@ fn one(text: &str) -> Result<Setting, Error> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn columns_get_the_lru_that_they_do_not_name() {
+        assert_eq!(with_lru_gen("default", 7), "/sys/kernel/mm/lru_gen/enabled=7");
+        assert_eq!(
+            with_lru_gen("vm.swappiness=1", 0),
+            "vm.swappiness=1,/sys/kernel/mm/lru_gen/enabled=0"
+        );
+        let named = "/sys/kernel/mm/lru_gen/enabled=y,vm.swappiness=1";
+        assert_eq!(with_lru_gen(named, 0), named);
+    }
 
     #[test]
     fn keys_are_files() {

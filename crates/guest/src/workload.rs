@@ -13,7 +13,7 @@ use pageblock_simulate::workload::{
 use crate::error::Error;
 use crate::job::{Hugealloc, Load, Mixed, Parallelio, Setting, Thpfioscale};
 use crate::qemu::Accelerator;
-use crate::settings::Settings;
+use crate::settings::{LRU_GEN, Settings};
 
 /// The file of the setting that scales with the machine.
 const MIN_FREE: &str = "/proc/sys/vm/min_free_kbytes";
@@ -225,8 +225,8 @@ pub fn settings(
     let huge = |file: &str, value: &str| {
         set(&format!("/sys/kernel/mm/transparent_hugepage/{file}"), value)
     };
-    // The simulation has the classic LRU alone.
-    let lru = Setting { optional: true, ..set("/sys/kernel/mm/lru_gen/enabled", "0") };
+    // Presets have the classic LRU.
+    let lru = Setting { optional: true, ..set(LRU_GEN, "0") };
     // Messages in flight fit in a socket.
     let mut list = vec![lru, set("/proc/sys/net/core/wmem_default", "4194304")];
     let kernel = simulated_kernel(workload.0, machine, version)?;

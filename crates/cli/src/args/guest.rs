@@ -55,6 +55,10 @@ pub(crate) struct GuestArgs {
     /// key is a sysctl or a file of /sys; vm.min_free_kbytes shrinks with --scale
     #[arg(long = "sysctl", value_name = "SETTINGS")]
     pub(crate) sysctls: Vec<String>,
+    /// Turn the multi-generational LRU on (7) or off (0) where a setting does not say it, and fail if the kernel then has
+    /// another; without this it is off where a kernel has it
+    #[arg(long, value_name = "N", value_parser = ["0", "7"])]
+    pub(crate) lru_gen: Option<String>,
     /// Run every kernel under every setting this many times, 1 to 1000
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub(crate) repeat: u64,

@@ -11,6 +11,7 @@ use rustix::system::finit_module;
 
 use super::memory::{PAGE, swap_on};
 use crate::job::{Disks, Job, Setting};
+use crate::settings::LRU_GEN;
 
 /// How long a disk may take to appear.
 const DISK_WAIT: Duration = Duration::from_secs(30);
@@ -118,6 +119,44 @@ pub(super) fn set(settings: &[Setting]) -> Result<(), String> {
         }
         fs::write(path, value)
             .map_err(|error| format!("{file} does not take '{value}': {error}"))?;
+        if file == LRU_GEN {
+            let reads = fs::read_to_string(path).map_err(|error| format!("{file}: {error}"))?;
+            check_lru_gen(value, &reads)?;
+        }
     }
     Ok(())
+}
+
+/// Checks that a kernel has the parts of the multi-generational LRU that were asked for: it leaves out those that its CPUs
+/// cannot do.
+fn check_lru_gen(asked: &str, reads: &str) -> Result<(), String> {
+    let number = |text: &str| match text.trim().strip_prefix("0x") {
+        Some(hex) => u32::from_str_radix(hex, 16).ok(),
+        None => text.trim().parse().ok(),
+    };
+    let all = match asked {
+        "y" | "Y" => Some(7),
+        "n" | "N" => Some(0),
+        asked => number(asked),
+    };
+    match (all, number(reads)) {
+        (Some(asked), Some(reads)) if asked == reads => Ok(()),
+        _ => Err(format!("{LRU_GEN} is {} after '{asked}' was written", reads.trim())),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_lru_that_a_kernel_has_is_the_one_that_was_asked_for() {
+        for (asked, reads) in
+            [("7", "0x0007\n"), ("y", "0x0007\n"), ("0", "0x0000\n"), ("1", "0x0001")]
+        {
+            assert_eq!(check_lru_gen(asked, reads), Ok(()));
+        }
+        let error = check_lru_gen("7", "0x0003\n").unwrap_err();
+        assert_eq!(error, "/sys/kernel/mm/lru_gen/enabled is 0x0003 after '7' was written");
+    }
 }
