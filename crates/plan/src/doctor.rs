@@ -64,20 +64,13 @@ pub fn samples(
     let later = asked.later.as_deref().map(open).transpose()?;
     let two = later.is_some() || (tree.is_live() && asked.interval > Duration::ZERO);
     let first = Sample::read(&tree, !two || later.is_some());
-    if first.is_empty() {
-        // A file that is there and cannot be read says more than that nothing was found.
-        let damaged = first.missing.iter().find(|missing| tree.has(&missing.file));
-        if let Some(Missing { why, .. }) = damaged {
-            bail!("{}: {why}", tree.root().display());
-        }
-        bail!(
-            "{}: no zoneinfo, buddyinfo, pagetypeinfo, vmstat or log; expected a tree with proc, or a folder \
-             with its files",
-            tree.root().display()
-        );
-    }
+    readable(&tree, &first)?;
     let second = match &later {
-        Some(later) => Some(Sample::read(later, true)),
+        Some(later) => {
+            let second = Sample::read(later, true);
+            readable(later, &second)?;
+            Some(second)
+        }
         None if two => {
             if wait(asked.interval) {
                 return Ok(None);
@@ -87,6 +80,23 @@ pub fn samples(
         None => None,
     };
     Ok(Some((first, second)))
+}
+
+/// Checks that something was found in a tree.
+fn readable(tree: &Tree, sample: &Sample) -> Result<()> {
+    if !sample.is_empty() {
+        return Ok(());
+    }
+    // A file that is there and cannot be read says more than that nothing was found.
+    let damaged = sample.missing.iter().find(|missing| tree.has(&missing.file));
+    if let Some(Missing { why, .. }) = damaged {
+        bail!("{}: {why}", tree.root().display());
+    }
+    bail!(
+        "{}: no zoneinfo, buddyinfo, pagetypeinfo, vmstat or log; expected a tree with proc, or a folder \
+         with its files",
+        tree.root().display()
+    );
 }
 
 fn open(root: &Path) -> Result<Tree> {

@@ -61,6 +61,12 @@ impl Loads {
         }
     }
 
+    /// Returns the workloads whose requests come from outside: nothing tells whether they are those of before.
+    #[cfg(feature = "full")]
+    pub(crate) fn outside(&self) -> impl Iterator<Item = &Requests> {
+        self.own.iter().map(|own| &**own).filter(|own| own.text.is_empty())
+    }
+
     /// Returns the text of the file that describes a workload; empty for others.
     #[cfg(feature = "full")]
     pub(crate) fn text(&self, name: &str) -> &str {
@@ -131,6 +137,19 @@ impl Checked {
         }
         all.digest()
     }
+}
+
+/// Returns the hash of the requests of a seed, as [`Checked::digest`] does after a run, without one.
+#[cfg(feature = "full")]
+pub(crate) fn digest(of: &Requests, seed: u64) -> Result<u64> {
+    let checked = Checked::new(Arc::clone(&of.source));
+    let failed = |error| Error::Asked(format!("{}, seed {seed}: {error}", of.name));
+    for task in 0..of.tasks {
+        // What is drawn by the size of a machine is described by a file, whose text is compared.
+        let mut stream = checked.open(seed, task, 0).map_err(failed)?;
+        while stream.next().map_err(failed)?.is_some() {}
+    }
+    Ok(checked.digest(seed))
 }
 
 impl fmt::Debug for Checked {

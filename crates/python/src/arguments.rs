@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use pageblock_plan::own::is_file;
 use pageblock_plan::run;
 use pyo3::prelude::*;
-use pyo3::types::{PyBool, PyDict, PyFloat, PyInt, PyString};
+use pyo3::types::{PyBool, PyByteArray, PyBytes, PyDict, PyFloat, PyInt, PyString};
 
 use crate::error::asked;
 use crate::kernel::{Kernel, KernelArgument, KernelArguments};
@@ -209,7 +209,8 @@ pub(crate) fn scale_text(scale: &Bound<'_, PyAny>) -> PyResult<String> {
 #[pyo3(signature = (seeds, first = 1, name = "seeds"))]
 pub(crate) fn seed_list(seeds: &Bound<'_, PyAny>, first: u64, name: &str) -> PyResult<Vec<u64>> {
     let allowed = format!("how many, 1 to {}, or which: a range, a list, an array", run::MAX_SEEDS);
-    let is_text = seeds.is_instance_of::<PyString>() || seeds.is_instance_of::<PyBool>();
+    let is_text =
+        seeds.is_instance_of::<PyString>() || seeds.is_instance_of::<PyBool>() || is_bytes(seeds);
     if let (false, Ok(count)) = (is_text, seeds.extract::<u64>()) {
         return match (1..=run::MAX_SEEDS).contains(&count) && first.checked_add(count).is_some() {
             true => Ok((first..first + count).collect()),
@@ -302,7 +303,8 @@ pub(crate) fn kernels<'py>(value: Given<'_, 'py>) -> PyResult<KernelArguments<'p
     if let Ok(one) = kernel_of("kernels", value) {
         return Ok(KernelArguments::One(one));
     }
-    let Some(several) = value.try_iter().ok().filter(|_| !value.is_instance_of::<PyDict>()) else {
+    let is_one = value.is_instance_of::<PyDict>() || is_bytes(value);
+    let Some(several) = value.try_iter().ok().filter(|_| !is_one) else {
         return Err(wrong("kernels", value, &format!("{KERNEL}; or several of these")));
     };
     let several: PyResult<Vec<_>> = several.map(|one| kernel_of("kernels", &one?)).collect();
@@ -363,8 +365,18 @@ pub(crate) fn own_workload<'py>(
     }
 }
 
-/// Reads `workload` where it must be one that is included.
+/// Returns whether a value is bytes, whose parts are numbers that nobody meant.
+pub(crate) fn is_bytes(value: Given<'_, '_>) -> bool {
+    value.is_instance_of::<PyBytes>() || value.is_instance_of::<PyByteArray>()
+}
+
+/// Reads `workload` where it must be one that is included, or the path of a file.
 pub(crate) fn workload_name(value: Given<'_, '_>) -> PyResult<String> {
+    if let (false, false, Ok(path)) =
+        (value.is_instance_of::<PyString>(), is_bytes(value), value.extract::<PathBuf>())
+    {
+        return Ok(path.to_string_lossy().into_owned());
+    }
     text_of(
         "workload",
         value,

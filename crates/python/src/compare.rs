@@ -106,8 +106,8 @@ impl<'py> Source<'py> {
             Self::Runs(runs) => Ok(("runs".to_owned(), Vec::clone(&runs.get().runs), false)),
             Self::Table(table) => {
                 let batches = import::stream(&table)?;
-                let read =
-                    batches.map(|batch| batch.map_err(|error| Error::Asked(error.to_string())));
+                let read = batches
+                    .map(|batch| batch.map_err(|_| Error::Asked(import::unread(import::UNTYPED))));
                 Ok(("table".to_owned(), runs_of(read).map_err(failed)?, true))
             }
             Self::File(path) => {

@@ -56,8 +56,19 @@ const ARGUMENTS: [(&str, &str); 17] = [
     ("--sysctl", "sysctls"),
 ];
 
+/// What the program says where the package has other words.
+const WORDS: [(&str, &str); 6] = [
+    ("`pageblock policy list` prints every name", "kernels() has every one"),
+    ("`pageblock policy show NAME` prints every switch", "switches() has every one"),
+    ("unknown policy", "unknown kernel"),
+    ("at least one policy", "at least one kernel"),
+    (" (--seeds 5)", " (seeds=5)"),
+    (" (--closed-loop)", ""),
+];
+
 /// Returns words in which options have the names of arguments.
-fn in_python(words: &str) -> String {
+pub(crate) fn in_python(words: &str) -> String {
+    let words = WORDS.iter().fold(words.to_owned(), |words, (from, to)| words.replace(from, to));
     let parts = words.split_inclusive([' ', '(', ':', ',']);
     let renamed = parts.map(|part| {
         let name = part.trim_end_matches([' ', '(', ':', ',', ')', ';']);

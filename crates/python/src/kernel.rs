@@ -15,7 +15,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyDict, PyString, PyTuple, PyType};
 
 use crate::arguments;
-use crate::error::{asked, failed};
+use crate::error::{asked, failed, in_python};
 use crate::table::{Columns, Table};
 
 /// A kernel: a version's preset with each switch's value, as `pageblock policy show` prints it.
@@ -44,6 +44,18 @@ impl Kernel {
     #[getter]
     fn name(&self) -> &str {
         &self.policy.name
+    }
+
+    /// The text that means it everywhere, without the file that it came from: `linux-6.9,nofragment=off`.
+    #[getter]
+    fn text(&self) -> String {
+        let named = &self.policy.kernel;
+        let as_named = Named::parse(&named.label).ok();
+        if as_named.is_some_and(|of| of.kernel == named.kernel && of.set == named.set) {
+            return named.label.clone();
+        }
+        let set = |(switch, value): &(Switch, Value)| format!(",{}={value}", switch.name());
+        named.base.name.to_owned() + &named.set.iter().map(set).collect::<String>()
     }
 
     /// The preset that it starts from: `linux-6.9`.
@@ -246,7 +258,7 @@ fn relabelled(label: &str, name: &str, value: &str) -> String {
 fn unknown(name: &str) -> String {
     let mut any = Named::of_preset(&PRESETS[0]);
     match any.assign(name, "") {
-        Err(error) => error.to_string(),
+        Err(error) => in_python(&error.to_string()),
         Ok(()) => format!("unknown switch '{name}'"),
     }
 }

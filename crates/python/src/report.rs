@@ -1,7 +1,7 @@
 //! Results that people read: text, data, and a table.
 
 use pyo3::prelude::*;
-use pyo3::types::PyCapsule;
+use pyo3::types::{PyCapsule, PyTuple};
 
 use crate::table::Table;
 
@@ -59,6 +59,18 @@ impl Report {
         requested_schema: Option<Bound<'py, PyAny>>,
     ) -> PyResult<Bound<'py, PyCapsule>> {
         self.table.get().__arrow_c_stream__(py, requested_schema)
+    }
+
+    fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyTuple>> {
+        let of = slf.get();
+        let kept = (&of.text, &of.json, of.table.bind(slf.py()));
+        (slf.getattr("_from_kept")?, kept).into_pyobject(slf.py())
+    }
+
+    /// Makes a result again of what a pickle keeps.
+    #[staticmethod]
+    fn _from_kept(text: String, json: String, table: Py<Table>) -> Self {
+        Self { text, json, table }
     }
 
     fn __str__(&self) -> &str {

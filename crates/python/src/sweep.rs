@@ -58,7 +58,8 @@ impl Sweep {
             let grid = Grid::from_json(&grid)?;
             let cells = grid.cells(&loads)?;
             Ok(Journal::open(&folder, &grid, cells, loads)?)
-        })?;
+        });
+        let journal = raised_first(journal, &raised)?;
         Ok(Self { journal: Arc::new(Mutex::new(journal)), raised })
     }
 
@@ -105,6 +106,11 @@ impl Sweep {
             }
         });
         raised_first(done, &self.raised)
+    }
+
+    /// Says that nothing more will be written: an exception keeps what raised it.
+    fn release(&self) -> PyResult<()> {
+        self.journal().release().map_err(failed)
     }
 
     /// Writes the table.

@@ -8,14 +8,17 @@ use arrow_array::{
     Array, ArrayRef, BooleanArray, Float64Array, Int64Array, RecordBatch, RecordBatchIterator,
     StringArray, UInt64Array,
 };
-use arrow_schema::{DataType, Field, Schema};
+use arrow_ipc::reader::StreamReader;
+use arrow_ipc::writer::StreamWriter;
+use arrow_schema::{ArrowError, DataType, Field, Schema};
 use pageblock_measure::catalogue::Measure;
 use pageblock_plan::sweep::columns::measure_field;
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
-use pyo3::types::{PyCapsule, PyDict, PyList};
+use pyo3::types::{PyBytes, PyCapsule, PyDict, PyList, PyTuple};
 
 use crate::arrow;
+use crate::error::asked;
 
 /// Columns that become a table.
 #[derive(Default)]
@@ -117,6 +120,25 @@ impl Table {
     /// Returns the schema of the table (Arrow's PyCapsule interface).
     fn __arrow_c_schema__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyCapsule>> {
         arrow::schema(py, &self.batch.schema())
+    }
+
+    /// Pickles are Arrow's own stream format.
+    fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyTuple>> {
+        let broken = |error: ArrowError| PyRuntimeError::new_err(error.to_string());
+        let batch = &slf.get().batch;
+        let mut writer = StreamWriter::try_new(Vec::new(), &batch.schema()).map_err(broken)?;
+        writer.write(batch).map_err(broken)?;
+        let bytes = PyBytes::new(slf.py(), &writer.into_inner().map_err(broken)?);
+        (slf.getattr("_from_stream")?, (bytes,)).into_pyobject(slf.py())
+    }
+
+    /// Makes a table again of what a pickle keeps.
+    #[staticmethod]
+    fn _from_stream(bytes: &[u8]) -> PyResult<Self> {
+        let read = StreamReader::try_new(bytes, None).and_then(|mut batches| {
+            batches.next().unwrap_or_else(|| Err(ArrowError::IpcError("no batch".to_owned())))
+        });
+        read.map(Self::of).map_err(|error| asked(format!("the pickle of a table: {error}")))
     }
 
     /// The number of rows.

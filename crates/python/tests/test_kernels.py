@@ -53,7 +53,7 @@ def test_a_kernel_survives_a_file_and_a_pickle(tmp_path: Path) -> None:
 
 
 def test_unknown_names_say_what_exists() -> None:
-    with pytest.raises(pageblock.Error, match="unknown policy 'linux-6.11'; 6.11 behaves as linux-6.10"):
+    with pytest.raises(pageblock.Error, match="unknown kernel 'linux-6.11'; 6.11 behaves as linux-6.10"):
         Kernel("linux-6.11")
     with pytest.raises(pageblock.Error, match="unknown switch 'nofragmant'; the most similar is nofragment"):
         Kernel("linux-6.9,nofragmant=on")

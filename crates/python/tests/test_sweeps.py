@@ -1,11 +1,13 @@
 """Sweeps on every engine."""
 
+import json
 import os
 import signal
 import subprocess
 import sys
 import time
 import types
+from collections.abc import Iterator
 from concurrent.futures import Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -136,7 +138,7 @@ def test_a_worker_of_dask_that_dies_loses_nothing(tmp_path: Path) -> None:
         ({**GRID, "seeds": 250_000_000}, "the grid has 1000000000 runs; at most 1000000 are allowed in a sweep"),
         ({**GRID, "workloads": ["nothing"]}, "there is no workload 'nothing'; there are "),
         ({**GRID, "machines": ["nothing"]}, "there is no machine 'nothing'; there are "),
-        ({**GRID, "kernels": ["linux-6.11"]}, "unknown policy 'linux-6.11'; 6.11 behaves as"),
+        ({**GRID, "kernels": ["linux-6.11"]}, "unknown kernel 'linux-6.11'; 6.11 behaves as"),
         ({**GRID, "switches": {"placement": ["best"]}}, "switch 'placement' has no value 'best'; one of linux, packed"),
         ({**GRID, "kernel": 1}, "grid: there is no key 'kernel'; there are workloads, kernels, machines, scales, seeds, switches, runs"),
         ({"seeds": 3}, "the grid has no runs"),
@@ -239,3 +241,48 @@ if __name__ == "__main__":
     assert child.stdout is not None and child.stdout.readline() == "ready\n"
     time.sleep(3)
     assert_ends_of_ctrl_c(child)
+
+
+def _steady(seed: int, task: int) -> "Iterator[dict[str, Any]]":
+    yield {"time_ns": [0, 10**9], "op": ["map", "touch"], "id": [0, 0], "amount": [100, 100 if seed < 10 else 50]}
+
+
+def test_another_generator_of_the_same_name_is_another_sweep(tmp_path: Path) -> None:
+    def other(seed: int, task: int) -> "Iterator[dict[str, Any]]":
+        yield {"time_ns": [0, 10**9], "op": ["map", "touch"], "id": [0, 0], "amount": [100, 71]}
+
+    def grid(of: Any) -> "dict[str, Any]":
+        return {"workloads": [pageblock.Workload("own", of, machine="guest-640m")], "kernels": "linux-6.12", "seeds": 2}
+
+    first = pageblock.sweep(grid(_steady), tmp_path).to_dicts()
+    assert pageblock.sweep(grid(_steady), tmp_path).to_dicts() == first
+    with pytest.raises(pageblock.Error, match="own, seed 1: the generator gives other requests than in the runs that are done"):
+        pageblock.sweep(grid(other), tmp_path)
+
+
+def test_a_sweep_that_failed_before_its_first_run_leaves_the_folder_free(tmp_path: Path) -> None:
+    def raises(seed: int, task: int) -> "Iterator[dict[str, Any]]":
+        raise ValueError("not yet")
+
+    def grid(of: Any, **more: Any) -> "dict[str, Any]":
+        return {"workloads": [pageblock.Workload("own", of, machine="guest-640m")], "kernels": "linux-6.12", **more}
+
+    with pytest.raises(ValueError, match="not yet") as kept:
+        pageblock.sweep(grid(raises), tmp_path)
+    assert len(pageblock.sweep(grid(_steady, seeds=2), tmp_path).to_dicts()) == 2
+    with pytest.raises(pageblock.Error, match="the folder has another sweep"):
+        pageblock.sweep(grid(_steady, seeds=3), tmp_path)
+    assert kept.value.args == ("not yet",)
+
+
+def test_a_kernel_of_a_file_is_that_kernel_in_a_sweep(tmp_path: Path) -> None:
+    for name in ["linux-6.12.toml", "mine.toml"]:
+        file = tmp_path / name
+        file.write_text(pageblock.Kernel("linux-6.12", placement="packed").to_toml(), encoding="utf-8")
+        kernel = pageblock.Kernel(file)
+        expected = [row["event_hash"] for row in pageblock.run("hugealloc-short", kernel, scale="1/64").to_dicts()]
+        for at, given in enumerate([kernel, file, kernel.replace(swappiness=60)]):
+            grid: "dict[str, Any]" = {"workloads": "hugealloc-short", "kernels": given, "scales": "1/64"}
+            (row,) = pageblock.sweep(grid, tmp_path / f"{name}-{at}").to_dicts()
+            assert [row["event_hash"]] == expected, given
+            assert json.loads(row["resolved_kernel"])["placement"] == "packed"

@@ -112,3 +112,23 @@ def test_many_seeds_are_compared_in_a_moment(folder: Path) -> None:
     assert {row["runs"] for row in rows} == {400}
     # A build without optimisation takes some seconds; each pair of runs would be stored in minutes.
     assert time.process_time() - start < 30
+
+
+def test_columns_of_nothing_but_nulls_are_named(tmp_path: Path) -> None:
+    swept = pageblock.sweep({"workloads": "hugealloc-short", "kernels": ["linux-6.9", "linux-6.10"], "scales": "1/64", "seeds": 2}, tmp_path)
+    frame = polars.DataFrame(swept)
+    assert pageblock.compare(frame.with_columns(note=polars.lit(1))).to_dicts()
+    with pytest.raises(pageblock.Error, match="the table cannot be read: a column has nothing but nulls and no type; leave it out"):
+        pageblock.compare(frame.with_columns(note=None))
+    with pytest.raises(pageblock.Error, match="the table cannot be read: it is one column, no table"):
+        pageblock.compare(frame["seed"])
+
+
+def test_tables_and_reports_are_pickled(tmp_path: Path) -> None:
+    runs = pageblock.run("hugealloc-short", ["linux-6.9", "linux-6.10"], scale="1/64", seeds=2)
+    table, report = runs.table(), runs.compare()
+    again = pickle.loads(pickle.dumps(table))
+    assert again.to_dicts() == table.to_dicts()
+    assert pyarrow.table(again).schema.equals(pyarrow.table(table).schema, check_metadata=True)
+    other = pickle.loads(pickle.dumps(report))
+    assert (str(other), other.to_json(), other.to_dicts()) == (str(report), report.to_json(), report.to_dicts())

@@ -106,6 +106,25 @@ def test_a_recording_is_replayed(tmp_path: Path) -> None:
         pageblock.tune(path, out=tmp_path / "other", objectives="spread", knobs=["swappiness"])
 
 
+def test_a_setting_that_is_better_in_every_replay_is_the_answer(tmp_path: Path) -> None:
+    path = Path(__file__).parents[3] / "recordings/debian-6.12-640m"
+    tuned = pageblock.tune(path, out=tmp_path, objectives="spread", over="switches", knobs=["fallback_pick"], trials=4, batch=2)
+    default, best = tuned.study.trials[0].values[0], min(trial.values[0] for trial in tuned.study.trials)
+    assert best < default, "the recording's default is not the best"
+    assert list(tuned.settings) == ["fallback_pick"]
+    assert "seeds" not in str(tuned).split("Settings")[0], str(tuned)
+
+
+def test_a_kernel_of_a_file_is_tuned(tmp_path: Path) -> None:
+    file = tmp_path / "mine.toml"
+    file.write_text(pageblock.Kernel("linux-6.12", placement="packed").to_toml(), encoding="utf-8")
+    search: "dict[str, Any]" = {**SEARCH, "kernel": file, "objectives": "spread", "trials": 2, "batch": 2, "held_out": 2, "knobs": ["swappiness"]}
+    tuned = pageblock.tune(WORKLOAD, out=tmp_path / "out", **search)
+    runs = pageblock.run(WORKLOAD, pageblock.Kernel("linux-6.12", placement="packed"), scale="1/64", seeds=8)
+    mixed = [row["mean"] for row in runs.compare().to_dicts() if row["label"] == "Mixed pageblocks at the end"]
+    assert [tuned.study.trials[0].values[0]] == pytest.approx(mixed), "the first trial is the kernel itself"
+
+
 def test_a_search_over_a_recording_is_stopped(tmp_path: Path) -> None:
     stop = threading.Event()
     stop.set()
@@ -169,7 +188,7 @@ def test_what_exists_depends_on_the_kernel(tmp_path: Path) -> None:
     [
         ({"objectives": "speed"}, "there is no objective 'speed'; there are huge-pages, stalls, work, "),
         ({"objectives": ["work", "work"]}, "objective 'work' is given twice"),
-        ({"kernel": "linux-6.11"}, "unknown policy 'linux-6.11'; 6.11 behaves as"),
+        ({"kernel": "linux-6.11"}, "unknown kernel 'linux-6.11'; 6.11 behaves as"),
         ({"kernel": None}, "a kernel is missing: "),
         ({"over": "all"}, "over 'all': allowed: sysctls, switches"),
         ({"trials": 0}, "trials 0: allowed: a whole number from 1 to 100000"),

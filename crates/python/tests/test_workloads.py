@@ -232,7 +232,8 @@ def test_a_workload_file_is_a_workload_everywhere(tmp_path: Path) -> None:
     kernels = ["linux-6.9", "linux-6.10"]
     expected = [row["event_hash"] for row in pageblock.run(file.as_posix(), kernels, scale="1/64").to_dicts()]
     grid: dict[str, Any] = {"workloads": [file.as_posix()], "kernels": kernels, "scales": "1/64", "seeds": 1}
-    threads = pageblock.sweep(grid, tmp_path / "threads").to_dicts()
+    assert [row["event_hash"] for row in pageblock.run(file, kernels, scale="1/64").to_dicts()] == expected
+    threads = pageblock.sweep({**grid, "workloads": file}, tmp_path / "threads").to_dicts()
     assert [row["event_hash"] for row in threads] == expected
     with ProcessPoolExecutor(2) as executor:
         assert pageblock.sweep(grid, tmp_path / "processes", executor=executor).to_dicts() == threads

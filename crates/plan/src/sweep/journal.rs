@@ -13,7 +13,7 @@ use xxhash_rust::xxh3::Xxh3;
 use super::{Cell, Grid, Row, table, to_json};
 use crate::error::{Place, Result, bail};
 use crate::machines;
-use crate::own::Loads;
+use crate::own::{Loads, digest};
 use crate::program::build;
 
 /// The name of the table in the folder.
@@ -72,6 +72,22 @@ impl Done {
         Ok(())
     }
 
+    /// Checks that workloads from outside give a seed the requests that they gave it in a run that is done: their name says nothing of
+    /// what they do.
+    fn check_generators(&self, loads: &Loads) -> Result<()> {
+        for own in loads.outside() {
+            let known = self.requests.iter().find(|((workload, ..), _)| *workload == own.name);
+            let Some(((_, seed, ..), (before, _))) = known else { continue };
+            if digest(own, *seed)? != *before {
+                bail!(
+                    "{}, seed {seed}: the generator gives other requests than in the runs that are done; name another folder",
+                    own.name
+                );
+            }
+        }
+        Ok(())
+    }
+
     /// Adds a run whose line begins at a byte.
     fn add(&mut self, at: usize, row: &Row, begins: u64) {
         for name in row.counters.keys() {
@@ -93,12 +109,12 @@ impl Journal {
         fs::create_dir_all(folder).at(|| folder.display())?;
         let path = folder.join(JOURNAL);
         let head = Head { program: build(), runs: cells.len(), grid: hash(&cells, &loads)? };
-        let done = match path.exists() {
-            true => read(&head, &cells, &path)?,
-            false => Done::default(),
-        };
         let opened = pageblock_files::in_place(&path, Access::Shared);
         let (mut file, _) = opened.at(|| path.display())?;
+        // Another sweep that has no run yet may be at its first one.
+        let is_alone = file.try_lock().is_ok();
+        let done = read((&head, is_alone), &cells, &path)?;
+        done.check_generators(&loads).at(|| path.display())?;
         // What was half written goes.
         file.set_len(done.bytes).at(|| path.display())?;
         file.seek(SeekFrom::End(0)).at(|| path.display())?;
@@ -109,6 +125,14 @@ impl Journal {
             journal.write(&format!("{}\n", to_json(&head)?))?;
         }
         Ok(journal)
+    }
+
+    /// Says that nothing more will be written, while the value lives on.
+    ///
+    /// # Errors
+    /// If the file system fails.
+    pub fn release(&self) -> Result<()> {
+        self.file.unlock().at(|| self.folder.join(JOURNAL).display().to_string())
     }
 
     /// Returns the grid as JSON.
@@ -218,7 +242,7 @@ impl Journal {
 }
 
 /// Reads what is done.
-fn read(head: &Head, cells: &[Cell], path: &Path) -> Result<Done> {
+fn read((head, is_alone): (&Head, bool), cells: &[Cell], path: &Path) -> Result<Done> {
     let mut file = BufReader::new(File::open(path).at(|| path.display())?);
     let (mut done, mut line) = (Done::default(), String::new());
     for number in 1.. {
@@ -231,6 +255,8 @@ fn read(head: &Head, cells: &[Cell], path: &Path) -> Result<Done> {
         if number == 1 {
             match serde_json::from_str::<Head>(&line) {
                 Ok(found) if found == *head => {}
+                // Nothing of the other one is lost: it has no run.
+                Ok(_) if is_alone && file.fill_buf().at(|| path.display())?.is_empty() => break,
                 Ok(_) => bail!(
                     "{}",
                     wrong(

@@ -108,8 +108,18 @@ mod tests {
     fn a_folder_of_another_sweep_is_refused() {
         let folder = tempfile::tempdir().unwrap();
         let grid = Grid::from_toml(GRID, "grid.toml").unwrap();
-        drop(open(&grid, folder.path(), cells(&grid)).unwrap());
-        let error = open(&grid, folder.path(), cells(&grid)[1..].to_vec()).unwrap_err().to_string();
-        assert!(error.ends_with("line 1: the folder has another sweep, or that of another version; name another folder"), "{error}");
+        let other = || open(&grid, folder.path(), cells(&grid)[1..].to_vec());
+        let refused = |error: Result<Journal>| {
+            let error = error.unwrap_err().to_string();
+            assert!(error.ends_with("line 1: the folder has another sweep, or that of another version; name another folder"), "{error}");
+        };
+        // At its first run.
+        let running = open(&grid, folder.path(), cells(&grid)).unwrap();
+        refused(other());
+        drop(running);
+        // It ended without one.
+        drop(other().unwrap());
+        whole(&grid, folder.path());
+        refused(other());
     }
 }

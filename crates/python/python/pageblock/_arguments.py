@@ -9,6 +9,10 @@ from ._pageblock import Error, Kernel, Workload, machine_text, own_workload, sca
 __all__ = ["count", "jobs", "listed", "named", "path", "plain_grid", "seeds", "texts", "workload_name", "wrong"]
 
 
+# As many as no machine has CPUs.
+JOBS = 1 << 20
+
+
 def wrong(name: str, value: object, allowed: str) -> Error:
     """Returns the error of an argument in a line."""
     shown = repr(value)
@@ -28,7 +32,7 @@ def count(name: str, value: object, least: int = 1, most: "int | None" = None) -
 
 def jobs(value: object) -> "int | None":
     """Returns how many run at a time; None is one a CPU."""
-    return None if value is None else count("jobs", value)
+    return None if value is None else count("jobs", value, most=JOBS)
 
 
 def seeds(name: str, value: object, first: int = 1) -> "list[int]":
@@ -49,7 +53,9 @@ def path(name: str, value: object) -> str:
 
 def listed(name: str, value: object, allowed: str) -> "list[Any]":
     """Returns the values of a list or an array, or the single one."""
-    if isinstance(value, (str, bytes, os.PathLike, Kernel)) or not isinstance(value, Iterable):
+    if isinstance(value, (bytes, bytearray, memoryview)):
+        raise wrong(name, cast(object, value), allowed)
+    if isinstance(value, (str, os.PathLike, Kernel)) or not isinstance(value, Iterable):
         return [value]
     if isinstance(value, Mapping):
         raise wrong(name, cast(object, value), allowed)
@@ -65,16 +71,16 @@ def texts(name: str, value: object, allowed: str) -> "list[str]":
     return values
 
 
-KERNEL = "a name of kernels() with ,switch=value, or a Kernel"
+KERNEL = "a name of kernels() with ,switch=value, the path of a TOML file, or a Kernel"
 
 
 def kernel_texts(value: object) -> "list[str]":
     """Returns kernels as texts."""
     values = listed("kernels", value, f"{KERNEL}; or several of these")
     for one in values:
-        if not isinstance(one, (str, Kernel)):
+        if not isinstance(one, (str, os.PathLike, Kernel)):
             raise wrong("kernels", one, KERNEL)
-    return [str(one) for one in values]
+    return [Kernel(one).text for one in values]
 
 
 def machine_texts(value: object) -> "list[str]":

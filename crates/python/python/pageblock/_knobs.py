@@ -132,8 +132,8 @@ def space(kernel: Kernel, over: str, wanted: "Iterable[str] | None", replayed: b
 
 
 def with_switches(kernel: Kernel, switched: "Mapping[str, str]") -> str:
-    """Returns the name of a kernel in which these switches have these values."""
-    return kernel.replace(**cast(Any, switched)).name if switched else kernel.name
+    """Returns the text of a kernel in which these switches have these values."""
+    return kernel.replace(**cast(Any, switched)).text if switched else kernel.text
 
 
 def _of_switch(row: "Mapping[str, Any]") -> Knob:

@@ -61,10 +61,11 @@ def sweep(
                 work.run(at_a_time, bar, stop)
             else:
                 _on(work, found, own, bar, stop)
+            work.finish()
+            return work.table()
         finally:
             bar.close()
-    work.finish()
-    return work.table()
+            work.release()
 
 
 def _on(work: Sweep, executor: Executor, own: "Mapping[str, Workload]", bar: _progress.Bar, stop: "Stop | None") -> None:
@@ -100,7 +101,7 @@ def own_of(grid: "Mapping[str, Any]") -> "dict[str, Workload]":
     given += [one["workload"] for one in runs if isinstance(one, Mapping) and "workload" in one]
     own: "dict[str, Workload]" = {}
     for one in given:
-        if isinstance(one, (Workload, str)):
+        if isinstance(one, (Workload, str, os.PathLike)):
             workload = own_workload(one)
             if workload is not None and own.setdefault(workload.name, workload) is not workload and isinstance(one, Workload):
                 raise Error(f"workload '{workload.name}' is given twice")

@@ -29,6 +29,8 @@ __all__ = ["tune"]
 HEAD = "tune.json"
 # So many trials are drawn at random before the sampler learns from them.
 STARTUP = 16
+# The share of its gain that a trial may lose when a setting is taken back.
+SLACK = 0.05
 # So many trials are the most.
 MOST = 100_000
 # The share of the trials that count as the best when knobs are weighed.
@@ -66,7 +68,7 @@ def tune(
     `over` is `"sysctls"` (those that exist on this kernel, and the settings of huge pages) or `"switches"` (of the allocator's policy);
     `knobs` names those to change instead. `trials` settings are proposed, `batch` at a time, by Optuna's TPE with this `seed`: the same
     history gives the same proposals, whatever the executor and the number of workers; the last batch is a whole one. Each is simulated with the seeds 1 to `seeds`; what
-    does not make an objective worse when it is taken back is left out of the answer, which `held_out` other seeds then judge. An objective of which
+    can be taken back at no more than 5 % of the gain is left out of the answer, which `held_out` other seeds then judge. An objective of which
     the first batch counts fewer than 20 events in every trial is refused, and so is an answer that rests on fewer: nothing could be told.
 
     `machine`, `seeds` and `scale` are those of `run`, `executor`, `jobs`, `progress` and `stop` those of `sweep`. `out` is a folder: what is
@@ -90,12 +92,12 @@ def tune(
         cell["machine"] = machine_text(machine)
     chosen = space(base, over, knobs, replayed)
     if not replayed:
-        _check({**cell, "kernel": base.name}, own)
+        _check({**cell, "kernel": base.text}, own)
         chosen = [_possible(knob, base, cell, own) for knob in chosen]
     if not chosen:
         raise Error(f"{base.name} has no knob to change")
     head = {
-        "of": of, "kernel": base.name, "objectives": [one.name for one in wanted], "over": over, "seeds": _said(search, 1),
+        "of": of, "kernel": base.text, "objectives": [one.name for one in wanted], "over": over, "seeds": _said(search, 1),
         "knobs": [knob.name for knob in chosen], "machine": cell.get("machine"), "scale": cell["scale"], "batch": batch, "seed": seed,
         "optuna": optuna.__version__, "program": build(),
     }  # fmt: skip
@@ -111,7 +113,8 @@ def tune(
         searched = _Search(optuna, runner, base, chosen, wanted, seed)
         searched.run(trials, batch, progress)
         tuned = searched.answer(pick)
-    tuned.request = {**cell, "kernel": base.name, "seeds": len(search), "held_out": len(judges), "trials": trials, "over": over}
+    drawn = {} if replayed else {"seeds": len(search), "held_out": len(judges)}
+    tuned.request = {**cell, **drawn, "kernel": base.text, "trials": trials, "over": over}
     tuned.save(folder)
     return tuned
 
@@ -169,7 +172,7 @@ class _Search:
         for measure in self.measures:
             values = [value for value in map(measure.of, rows) if value is not None]
             lost += len(rows) - len(values)
-            found.append(sum(values) / len(values) if values else 0.0)
+            found.append(_mean(values))
         trial.set_constraint("runs without a result", float(lost))
         self.study.tell(trial, found)
         self.trials.append(Trial(trial.number, settings, dict(zip((one.name for one in self.measures), found)), lost))
@@ -194,7 +197,7 @@ class _Search:
         one = self._chosen(front, pick)
         importance = self._importance()
         settings = self._simplified(one, importance)
-        names = [self.kernel.name, self._name(settings)]
+        names = [self.kernel.text, self._name(settings)]
         rows = self.runner.run(names, self.runner.held_out)
         judged = changes(_all(self.measures), rows[names[0]], rows[names[1]])
         ended = sum(row.get("ended") is not None for row in rows[names[1]])
@@ -203,7 +206,7 @@ class _Search:
         if any(not change.told for change in judged if change.measure == self.measures[0]):
             refused, settings, without = settings, {}, {}
         return Tuned(
-            self.runner.subject, self.kernel, names[1] if settings else self.kernel.name, settings, self.measures, front, one.number, importance,
+            self.runner.subject, self.kernel, names[1] if settings else self.kernel.text, settings, self.measures, front, one.number, importance,
             without, judged, ended, refused=refused, disagreements=disagreements(one.settings, importance, without), study=self.study,
         )  # fmt: skip
 
@@ -220,17 +223,31 @@ class _Search:
         return min(harmless or front, key=lambda one: (sign[first] * one.values[first], one.number))
 
     def _simplified(self, one: Trial, importance: "Mapping[str, Mapping[str, float]]") -> "dict[str, str | int]":
-        """Takes back one setting after the other, the least important first, unless an objective gets worse."""
+        """Takes back one setting after the other, the least important first, while what is left keeps the trial's gain in every objective.
+
+        Nothing is claimed here: whether what is left is better than the default the held-out seeds say.
+        """
         weight = {name: max(of.get(name, 0.0) for of in importance.values()) for name in one.settings}
-        settings, seeds = dict(one.settings), self.runner.search_seeds
-        whole = self._name(settings)
+        gain, settings = self._gain(one.settings), dict(one.settings)
         for name in sorted(one.settings, key=lambda name: (weight[name], name)):
             without = {other: value for other, value in settings.items() if other != name}
-            rows = self.runner.run([whole, self._name(without)], seeds)
-            lost = any(row.get("ended") is not None for row in rows[self._name(without)])
-            if not lost and not any(change.worse for change in changes(self.measures, rows[whole], rows[self._name(without)])):
+            left = self._gain(without)
+            if all(now >= whole - abs(whole) * SLACK for now, whole in zip(left, gain)):
                 settings = without
         return settings
+
+    def _gain(self, settings: "Mapping[str, str | int]") -> "list[float]":
+        """Returns by how much settings are better than the default in each objective, on average over the seeds of the search; runs that
+        did not finish gain nothing."""
+        names = [self.kernel.text, self._name(settings)]
+        rows = self.runner.run(names, self.runner.search_seeds)
+        if any(row.get("ended") is not None for row in rows[names[1]]):
+            return [float("-inf")] * len(self.measures)
+        gains: "list[float]" = []
+        for measure in self.measures:
+            means = [_mean([value for value in map(measure.of, rows[name]) if value is not None]) for name in names]
+            gains.append((means[1] - means[0]) * (1 if measure.more_is_better else -1))
+        return gains
 
     def _without(self, settings: "dict[str, str | int]") -> "dict[str, list[Change]]":
         """Returns what becomes of the objectives when one setting of the answer is taken back."""
@@ -258,6 +275,10 @@ class _Search:
 def _all(first: "list[Measure]") -> "list[Measure]":
     """Returns every measure, the objectives first: what was not looked for can have got worse."""
     return first + [one for one in MEASURES if one not in first]
+
+
+def _mean(values: "Sequence[float]") -> float:
+    return sum(values) / len(values) if values else 0.0
 
 
 def _loss(trial: Any, at: int, sign: float) -> float:
