@@ -1,7 +1,7 @@
 //! The LRU lists: active and inactive pages of files and of anonymous mappings.
 //!
 //! Up to 4.7 every zone has its lists, from 4.8 every node (`struct lruvec`). Under the multi-generational LRU pages are on lists
-//! of generations instead, and only count as active or inactive ([`super::mglru`]).
+//! of generations instead, and only count as active or inactive (`mglru`).
 
 use pageblock_kernel::rules::mglru::Mglru;
 use pageblock_kernel::rules::reclaim::ScanBalance;
