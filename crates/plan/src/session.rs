@@ -40,6 +40,15 @@ impl Kept {
     }
 }
 
+/// Opens a recording, or a capture with what the user says of it.
+fn opened(path: &Path, capture: &CaptureOptions) -> Result<Recording> {
+    let recording = Recording::open_with(path, capture)?;
+    if recording.start_known && *capture != CaptureOptions::default() {
+        bail!("--kernel and --proc are for captures: {} says both itself", path.display());
+    }
+    Ok(recording)
+}
+
 impl Session {
     /// Opens a recording. If the cache cannot be written, warns and works without it.
     ///
@@ -47,11 +56,7 @@ impl Session {
     /// If it cannot be read, or its start state cannot be inferred.
     pub fn open(path: &Path, capture: &CaptureOptions, watch: &Arc<dyn Watch>) -> Result<Self> {
         let path = path.canonicalize().at(|| path.display())?;
-        let recording = Recording::open_with(&path, capture)?;
-        if recording.start_known && *capture != CaptureOptions::default() {
-            bail!("--kernel and --proc are for captures: {} says both itself", path.display());
-        }
-        let mut session = Self::of(recording, watch)?;
+        let mut session = Self::of(opened(&path, capture)?, watch)?;
         session.note_hidden_losses(&path);
         pageblock_replay::infer::complete(&mut session.recording, &session.columnar)?;
         Ok(session)
@@ -62,7 +67,7 @@ impl Session {
     /// # Errors
     /// If it cannot be read.
     pub fn recorded(path: &Path, capture: &CaptureOptions, watch: &Arc<dyn Watch>) -> Result<Self> {
-        let session = Self::of(Recording::open_with(path, capture)?, watch)?;
+        let session = Self::of(opened(path, capture)?, watch)?;
         session.note_hidden_losses(path);
         Ok(session)
     }

@@ -197,7 +197,8 @@ pub(crate) fn scale_text(scale: &Bound<'_, PyAny>) -> PyResult<String> {
     let exact = fractions.call1((scale,)).or_else(|_| fractions.call1((scale.extract::<f64>()?,)));
     let near = exact.and_then(|exact| exact.call_method1("limit_denominator", (DENOMINATOR,)));
     match near {
-        Ok(near) if near.extract::<f64>()? == scale.extract::<f64>()? => {
+        // A number beyond all floating-point ones is too large, too.
+        Ok(near) if near.extract::<f64>().ok() == scale.extract::<f64>().ok() => {
             Ok(near.str()?.to_string())
         }
         _ => Err(wrong("scale", scale, ALLOWED)),

@@ -161,6 +161,10 @@ fn of_buffer(name: &str, values: &Bound<'_, PyAny>) -> PyResult<Vec<u64>> {
         ("h", 2) => positive(name, chunks(bytes, i16::from_ne_bytes).map(i64::from)),
         ("i" | "l", 4) => positive(name, chunks(bytes, i32::from_ne_bytes).map(i64::from)),
         ("l" | "q" | "n", 8) => positive(name, chunks(bytes, i64::from_ne_bytes)),
+        // An array of texts, as `numpy.where` makes it of names.
+        _ if format.ends_with('w') && values.hasattr("tolist")? => {
+            of_buffer(name, &values.call_method0("tolist")?)
+        }
         _ => Err(asked(format!(
             "the column '{name}' has values of format '{format}'; allowed: whole numbers of 8 to 64 bits"
         ))),

@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use pageblock_measure::catalogue::deciding;
 use pageblock_measure::compare::bisect::{Answer, Bisection, StepEffect};
 use pageblock_plan::NamedPolicy;
 use pageblock_plan::bisect::{Asked, Draw, Kernels, Measured, answer, of_recording, same_as};
@@ -102,6 +103,12 @@ fn reported(py: Python<'_>, answer: &Answer) -> PyResult<Report> {
     Report::new(py, print(answer), to_json(answer), table(&answer.measures)?)
 }
 
+/// Returns the name of a measure in `measures()`.
+fn name_of(label: &str) -> String {
+    let found = deciding::measures().iter().find(|of| of.full_label() == label);
+    found.map_or(label, |of| of.id.as_ref()).to_owned()
+}
+
 /// Returns a row for each measure and switch.
 fn table(measures: &[Bisection]) -> PyResult<Table> {
     let rows: Vec<(&Bisection, &StepEffect)> =
@@ -109,7 +116,8 @@ fn table(measures: &[Bisection]) -> PyResult<Table> {
     let each = || rows.iter().copied();
     let interval = |step: &StepEffect| step.added.interval;
     Columns::default()
-        .text("measure", each().map(|(of, _)| Some(&of.measure)))
+        .text("measure", each().map(|(of, _)| Some(name_of(&of.measure))))
+        .text("label", each().map(|(of, _)| Some(&of.measure)))
         .text("switch", each().map(|(_, step)| Some(&step.step.change)))
         .text("since", each().map(|(_, step)| step.step.since.as_ref()))
         .floats("base", each().map(|(of, _)| Some(of.means.0)))

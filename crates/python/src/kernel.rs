@@ -244,7 +244,9 @@ fn switch_text(value: &Bound<'_, PyAny>) -> PyResult<String> {
     if let Ok(truth) = value.cast::<PyBool>() {
         return Ok(if truth.is_true() { "on" } else { "off" }.to_owned());
     }
-    Ok(value.str()?.to_string())
+    // Python refuses to print numbers of thousands of digits.
+    let text = value.str().map_err(|_| asked("a switch has a number that is too long"))?;
+    Ok(text.to_string())
 }
 
 /// Returns a label in which a switch has another value.

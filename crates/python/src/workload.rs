@@ -172,8 +172,14 @@ impl fmt::Debug for Generator {
 impl Source for Generator {
     fn open(&self, seed: u64, task: u32, _pages: u64) -> Result<Box<dyn Stream>, String> {
         let begun = Python::attach(|py| {
-            let batches = self.generate.bind(py).call1((seed, task))?.try_iter()?;
-            Ok(batches.unbind())
+            let made = self.generate.bind(py).call1((seed, task))?;
+            match made.try_iter() {
+                Ok(batches) => Ok(batches.unbind()),
+                Err(_) => Err(asked(format!(
+                    "the generator returned a {}; allowed: an iterable of batches",
+                    made.get_type().name()?
+                ))),
+            }
         });
         let batches = begun.map_err(|error| keep(&self.raised, error))?;
         Ok(Box::new(Batches { batches, raised: Arc::clone(&self.raised) }))

@@ -26,7 +26,7 @@ PATH: list[Any] = [5, "", [], object()]
 FLAG: list[Any] = ["yes", 2, [], object()]
 KERNEL: list[Any] = [5, "", "linux-9", "linux-6.9,a=b", "nowhere.toml", object(), {"linux-6.9": 1}, b"linux-6.9"]
 SEEDS: list[Any] = [0, -1, 1.5, "2", True, [], [1, 1], [1.5], [-1], ["a"], 1001, range(1001), numpy.array([0.5]), object(), None, b"12", bytearray(b"12")]
-SCALE: list[Any] = [0, 2, -1, "x", "1/x", True, [1], object(), float("nan"), float("inf"), 1e-9]
+SCALE: list[Any] = [0, 2, -1, "x", "1/x", True, [1], object(), float("nan"), float("inf"), 1e-9, 10**400]
 MACHINE: list[Any] = [5, "", "nothing", "nowhere.toml", [], object()]
 WORKLOAD: list[Any] = [5, None, "", "nothing", "json:dumps", "nowhere:x", "pageblock:nothing", [], object(), Path("/nowhere.toml"), b"mixed"]
 
@@ -80,7 +80,7 @@ TABLE: "list[tuple[str, dict[str, Any], dict[str, list[Any]]]]" = [
         "trials": COUNT, "batch": COUNT, "seeds": SEEDS, "held_out": [*SEEDS, [1]], "seed": [-1, 1.5, "x", True, None], "pick": [-1, "x", 1.5],
         "executor": [5, "cloud", object()], "jobs": SOME, "progress": [5, "tqdm"], "stop": [5, object()],
     }),
-    ("Recording", {"path": RECORDING}, {"path": [*PATH, None, "nowhere"], "kernel": [5, "six", object()], "proc": PATH}),
+    ("Recording", {"path": RECORDING}, {"path": [*PATH, None, "nowhere"], "kernel": [5, "six", object(), "6.9"], "proc": [*PATH, "/nowhere"]}),
     ("Kernel", {}, {"kernel": [*KERNEL, None]}),
     ("Workload", {"name": "own", "generate": print}, {
         "name": [*TEXT, "", "mixed", "a:b"], "generate": [5, None, "x"], "tasks": COUNT, "machine": [5, None, object()], "latency": FLAG,

@@ -24,8 +24,10 @@ def test_processes_give_the_programs_answer(tmp_path: Path) -> None:
     rows = found.to_dicts()
     assert {row["switch"] for row in rows} == {step["change"] for step in printed["measures"][0]["steps"]}
     for measure in printed["measures"]:
-        added = sum(row["added"] for row in rows if row["measure"] == measure["measure"])
+        added = sum(row["added"] for row in rows if row["label"] == measure["measure"])
         assert added == pytest.approx(measure["whole"]["difference"])
+    # Names join with those of other tables.
+    assert {row["measure"] for row in rows} <= {row["measure"] for row in pageblock.measures().to_dicts()}
     # What is kept is not run again.
     again = pageblock.bisect(WORKLOAD, "linux-6.9", pageblock.Kernel("linux-6.10"), scale="1/64", seeds=4, out=tmp_path)
     assert str(again) == str(found)

@@ -255,7 +255,20 @@ def test_an_own_workload_is_bisected() -> None:
         pageblock.bisect(own, "linux-6.9", "linux-6.10", seeds=2)
     found = pageblock.bisect(own, "linux-6.9", "linux-6.10", measures="huge-pages-on-fault", seeds=2)
     threads = [row for row in found.to_dicts()]
-    assert {row["measure"] for row in threads} == {"Huge pages on fault [%]"}
+    assert {(row["measure"], row["label"]) for row in threads} == {("huge-pages-on-fault", "Huge pages on fault [%]")}
     with ProcessPoolExecutor(2) as executor:
         again = pageblock.bisect(own, "linux-6.9", "linux-6.10", measures="huge-pages-on-fault", seeds=2, executor=executor)
     assert again.to_dicts() == threads
+
+
+def test_names_may_be_an_array_of_texts() -> None:
+    def generate(seed: int, task: int) -> Iterator[Batch]:
+        yield {"time_ns": [0, 1], "op": numpy.array(["map", "touch"]), "id": [0, 0], "amount": [10, 10]}
+
+    def nothing(seed: int, task: int) -> Any:
+        return None
+
+    listed = Workload("one", lambda seed, task: [{"time_ns": [0, 1], "op": ["map", "touch"], "id": [0, 0], "amount": [10, 10]}])
+    assert pageblock.run(Workload("one", generate), "linux-6.12").to_dicts() == pageblock.run(listed, "linux-6.12").to_dicts()
+    with pytest.raises(pageblock.Error, match="the generator returned a NoneType; allowed: an iterable of batches"):
+        pageblock.run(Workload("none", nothing), "linux-6.12")

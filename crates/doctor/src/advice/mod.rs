@@ -80,7 +80,7 @@ impl Case<'_> {
 /// Returns what helps, best first, with what this version of the kernel has.
 #[must_use]
 pub fn helps(class: Class, case: Case<'_>) -> Vec<Advice> {
-    let Case { order, flags, version, holding, is_boosted, .. } = case;
+    let Case { order, flags, version, is_boosted, .. } = case;
     if (is_optional(flags, order) || case.purpose == Some(Purpose::HugePage))
         && class != Class::Asked
     {
@@ -124,56 +124,72 @@ pub fn helps(class: Class, case: Case<'_>) -> Vec<Advice> {
     if is_boosted && !is_filled {
         all.push(boost());
     }
+    all.extend(of_class(class, &case, &has));
+    if is_boosted && is_filled {
+        all.push(boost());
+    }
+    all
+}
+
+/// Returns what helps against a class of failures.
+fn of_class(class: Class, case: &Case<'_>, has: &impl Fn(&str) -> bool) -> Vec<Advice> {
     match class {
-        Class::Burst => all.extend(of_burst(&case, &has)),
-        Class::Fragmentation => all.extend(of_fragmentation(&case, &has)),
-        Class::OnlyCma => all.extend(of_only_cma(&case)),
-        Class::OnlyHighatomic => all.push(advice(
+        Class::Burst => of_burst(case, has),
+        Class::Fragmentation => of_fragmentation(case, has),
+        Class::OnlyCma => of_only_cma(case),
+        Class::OnlyHighatomic => vec![advice(
             "a newer kernel (6.12 and later return the reserve sooner)",
             "the reserve is for requests that cannot wait; others get it back under pressure only",
-        )),
-        Class::ZoneMask => all.push(advice(
+        )],
+        Class::ZoneMask => vec![advice(
             "in the driver, a larger DMA mask, or an IOMMU",
             "the request may use low zones only, which other requests fill as well",
-        )),
-        Class::NodeMask => all.push(advice(
+        )],
+        Class::NodeMask => vec![advice(
             "a wider cpuset.mems or memory policy, or work that is spread over nodes",
             "other nodes have memory that this request may not use",
-        )),
-        Class::Cgroup => all.extend(of_cgroup(case.cgroup)),
-        Class::Shortage => {
-            all.push(of_holder(holding));
-            all.extend((is_boosted && is_filled).then(boost));
+        )],
+        Class::Cgroup => of_cgroup(case.cgroup),
+        Class::Shortage => vec![of_holder(case.holding)],
+        Class::SlowReclaim => of_slow_reclaim(case),
+        Class::FaultOom => vec![advice(
+            "find what the page fault asked for: the limit of a memory cgroup (memory.max, memory.limit_in_bytes), or \
+             the failure above this report",
+            "the fault returned VM_FAULT_OOM, and the OOM killer was called without a request",
+        )],
+        Class::Asked => vec![advice(
+            "nothing: find who pressed SysRq-f or wrote f to /proc/sysrq-trigger",
+            "no request for memory failed",
+        )],
+        Class::Vmalloc => {
+            case.lack.map(|lack| of_vmalloc(lack, case.purpose)).into_iter().collect()
         }
-        Class::SlowReclaim if matches!(case.purpose, Some(Purpose::SwapOut)) => all.extend([
+        Class::Changed | Class::NoRequest | Class::Unknown => collect(class, case),
+        Class::Notice => Vec::new(),
+    }
+}
+
+/// Returns what helps where memory was to be reclaimed and was not in time.
+fn of_slow_reclaim(case: &Case<'_>) -> Vec<Advice> {
+    if matches!(case.purpose, Some(Purpose::SwapOut)) {
+        return vec![
             nothing_if_rare(case.purpose),
             advice(
                 "more memory, or less load: memory was used up to the reserves as pages were swapped out",
                 "swapping a page out takes a little memory itself",
             ),
-        ]),
-        Class::SlowReclaim if !case.has_state => all.push(advice(
+        ];
+    }
+    vec![match case.has_state {
+        false => advice(
             "look at it as it happens: vmstat 1, iostat -x 1, grep -e Dirty -e Writeback -e Swap /proc/meminfo",
             "memory is used up, or what could be freed waits: for a disk, for swap, or for a task",
-        )),
-        Class::SlowReclaim => all.push(advice(
+        ),
+        true => advice(
             "find what holds reclaim up: iostat -x 1, vmstat 1, and dirty pages and writeback in the report",
             "memory that could be reclaimed was there and was not freed in time: a slow disk or swap, or a burst",
-        )),
-        Class::FaultOom => all.push(advice(
-            "find what the page fault asked for: the limit of a memory cgroup (memory.max, memory.limit_in_bytes), or \
-             the failure above this report",
-            "the fault returned VM_FAULT_OOM, and the OOM killer was called without a request",
-        )),
-        Class::Asked => all.push(advice(
-            "nothing: find who pressed SysRq-f or wrote f to /proc/sysrq-trigger",
-            "no request for memory failed",
-        )),
-        Class::Vmalloc => all.extend(case.lack.map(|lack| of_vmalloc(lack, case.purpose))),
-        Class::Changed | Class::NoRequest | Class::Unknown => all.extend(collect(class, &case)),
-        Class::Notice => {}
-    }
-    all
+        ),
+    }]
 }
 
 /// Returns what to collect where the log does not tell enough, as commands.

@@ -83,15 +83,7 @@ fn of_part(about: &About) -> Words {
             "more free memory or swap, and less in the graphics card's buffers",
             "a graphics driver says it in its own words; the report of the page allocator near it says why",
         ),
-        About::Zram(_) => (
-            "a smaller zram (zramctl), or a limit (mem_limit) below what the machine can spare",
-            "compressed swap needs free pages to take a page out of memory",
-        ),
-        About::SwapWrite(_) => (
-            "if the device is zram (major 252 to 254: zramctl, cat /proc/devices): more free memory, or a larger mem_limit; else \
-             look at the disk's errors",
-            "zram refuses a page when it gets no memory for it, or is at its own limit",
-        ),
+        About::Zram(_) | About::SwapWrite(_) => of_zram(about),
         About::ExecMem => (
             "fewer modules and BPF programs (net.core.bpf_jit_limit limits the latter)",
             "code has a range of addresses of its own, which is small on some machines",
@@ -103,6 +95,21 @@ fn of_part(about: &About) -> Words {
         _ => (
             "smaller mappings and stacks, made early",
             "without an MMU a mapping is one block, rounded up to a power of two, and nothing can be moved or swapped",
+        ),
+    }
+}
+
+/// Of compressed swap, and of writes to swap that failed, which zram's do without memory.
+fn of_zram(about: &About) -> Words {
+    match about {
+        About::SwapWrite(_) => (
+            "if the device is zram (major 252 to 254: zramctl, cat /proc/devices): more free memory, or a larger mem_limit; else \
+             look at the disk's errors",
+            "zram refuses a page when it gets no memory for it, or is at its own limit",
+        ),
+        _ => (
+            "a smaller zram (zramctl), or a limit (mem_limit) below what the machine can spare",
+            "compressed swap needs free pages to take a page out of memory",
         ),
     }
 }

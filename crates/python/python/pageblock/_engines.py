@@ -3,6 +3,7 @@
 import contextlib
 import importlib
 import multiprocessing
+import os
 import threading
 import time
 from collections.abc import Callable, Generator
@@ -77,6 +78,15 @@ def _processes(jobs: "int | None") -> "Generator[Executor]":
 
 def _stop_after(end: Any) -> None:
     threading.Thread(target=_stop, args=(end,), daemon=True).start()
+    threading.Thread(target=_end_with_parent, daemon=True).start()
+
+
+def _end_with_parent() -> None:
+    """Ends this worker when the process that started it is gone: killed, it cannot say so."""
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        parent.join()
+        os._exit(1)
 
 
 def _stop(end: Any) -> None:

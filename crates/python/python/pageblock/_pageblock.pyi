@@ -207,7 +207,7 @@ def compare(
     tables: str = "summary",
 ) -> Report: ...
 def run(
-    workload: str | Workload,
+    workload: _Path | Workload,
     kernels: _Kernel | Iterable[_Kernel] | None = None,
     machine: _Path | None = None,
     seeds: _Seeds = 1,

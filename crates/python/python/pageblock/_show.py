@@ -1,11 +1,13 @@
 """What notebooks show of results, and results as frames of pandas. The methods are attached to the classes of the extension module."""
 
 import importlib
+import os
 from collections.abc import Callable, Mapping, Sequence
 from html import escape
 from typing import Any, cast
 
-from ._pageblock import Error, Events, Report, Runs, Table
+from ._arguments import path as path_of
+from ._pageblock import Error, Events, Report, Runs, Table, write_text
 
 __all__ = ["attach", "rows_html"]
 
@@ -108,6 +110,10 @@ class Waterfall:
     def __init__(self, svg: str) -> None:
         self.svg = svg
 
+    def save(self, path: "str | os.PathLike[str]") -> None:
+        """Writes the SVG to a file."""
+        write_text(path_of("path", path), self.svg)
+
     def _repr_svg_(self) -> str:
         return self.svg
 
@@ -116,14 +122,15 @@ class Waterfall:
 
 
 def waterfall(report: Report, measure: "str | None" = None) -> Waterfall:
-    """Draws the answer of a bisection: `measure` is one of its measures, by default the first."""
+    """Draws the answer of a bisection: `measure` is one of its measures, by name or label; by default the first."""
     rows = report.to_dicts()
     if "lost_without" not in report.table.columns or not rows:
         raise Error("there is nothing to draw: only the answer of a bisection has a waterfall")
-    known = list(dict.fromkeys(str(row["measure"]) for row in rows))
-    if measure is not None and measure not in known:
+    known = {str(row["measure"]): str(row["label"]) for row in rows}
+    if measure is not None and measure not in known and measure not in known.values():
         raise Error(f"measure {measure!r}: allowed: {', '.join(known)}")
-    of = [row for row in rows if row["measure"] == (measure or known[0])]
+    of = [row for row in rows if measure in (None, row["measure"], row["label"])]
+    of = [row for row in of if row["measure"] == of[0]["measure"]]
     level = float(of[0]["base"])
     bars: "list[tuple[str, float, float, str]]" = [("before", 0.0, level, "#8899aa")]
     for row in of:
@@ -131,7 +138,7 @@ def waterfall(report: Report, measure: "str | None" = None) -> Waterfall:
         bars.append((str(row["switch"]), level, after, "#c0504d" if row["decided"] else "#d0d0d0"))
         level = after
     bars.append(("after", 0.0, level, "#8899aa"))
-    return Waterfall(_bars(measure or known[0], bars))
+    return Waterfall(_bars(str(of[0]["label"]), bars))
 
 
 def _bars(title: str, bars: "list[tuple[str, float, float, str]]") -> str:
