@@ -69,30 +69,11 @@ pub fn classify(
     checks: &[Check],
     others: &[Check],
 ) -> (Class, Confidence) {
-    if let Some(class) = of_kind(report.kind) {
-        return (
-            class,
-            report.notice.as_ref().map_or(Confidence::High, |notice| notice.about.confidence()),
-        );
-    }
-    let Some(flags) = flags else {
-        return match report.kind {
-            Kind::Dump | Kind::State => (Class::NoRequest, Confidence::High),
-            _ => (Class::Unknown, Confidence::Low),
-        };
+    let flags = match before_checks(report, flags, checks) {
+        Ok(flags) => flags,
+        Err(known) => return known,
     };
     let is_of_low_zones = flags.highest_zone() < ZoneKind::Normal;
-    if checks.is_empty() && is_of_low_zones && report.memory.is_whole_without(flags.highest_zone())
-    {
-        return (Class::ZoneMask, Confidence::Medium);
-    }
-    if report.memory.zones.is_empty() {
-        return (Class::Unknown, Confidence::Low);
-    }
-    if checks.is_empty() && (report.mems_allowed.is_some() || report.nodemask.is_some()) {
-        // The nodes that are printed are those that it may use, and none has a zone for it.
-        return (Class::NodeMask, Confidence::Medium);
-    }
     let any = |verdict| checks.iter().any(|check| check.verdict == verdict);
     let sure = match checks.iter().all(|check| check.reserve.is_some() && check.needed().is_some())
     {
@@ -148,6 +129,39 @@ pub fn classify(
         Some(false) => (Class::Shortage, sure),
         None => (Class::Shortage, Confidence::Medium),
     }
+}
+
+/// Returns the flags of a request whose zones are to be judged; else the class that is known without them.
+fn before_checks(
+    report: &Report,
+    flags: Option<Gfp>,
+    checks: &[Check],
+) -> Result<Gfp, (Class, Confidence)> {
+    if let Some(class) = of_kind(report.kind) {
+        return Err((
+            class,
+            report.notice.as_ref().map_or(Confidence::High, |notice| notice.about.confidence()),
+        ));
+    }
+    let Some(flags) = flags else {
+        return Err(match report.kind {
+            Kind::Dump | Kind::State => (Class::NoRequest, Confidence::High),
+            _ => (Class::Unknown, Confidence::Low),
+        });
+    };
+    let is_of_low_zones = flags.highest_zone() < ZoneKind::Normal;
+    if checks.is_empty() && is_of_low_zones && report.memory.is_whole_without(flags.highest_zone())
+    {
+        return Err((Class::ZoneMask, Confidence::Medium));
+    }
+    if report.memory.zones.is_empty() {
+        return Err((Class::Unknown, Confidence::Low));
+    }
+    if checks.is_empty() && (report.mems_allowed.is_some() || report.nodemask.is_some()) {
+        // The nodes that are printed are those that it may use, and none has a zone for it.
+        return Err((Class::NodeMask, Confidence::Medium));
+    }
+    Ok(flags)
 }
 
 /// Returns the likeliest class of a request whose state of memory is not in the log: the request itself tells most.

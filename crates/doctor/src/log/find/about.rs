@@ -319,6 +319,12 @@ mod tests {
                 About::KilledBy("lowmemorykiller".into()),
                 Some("com.example"),
             ),
+        ]);
+    }
+
+    #[test]
+    fn kills_that_others_tell_of_are_known() {
+        known(&[
             (
                 "web.service: A process of this unit has been killed by the OOM killer.",
                 About::Node,

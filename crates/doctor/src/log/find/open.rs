@@ -15,7 +15,7 @@ use crate::log::read::stack::Caller;
 use crate::log::read::state::Parser;
 use crate::log::read::tasks::Lists;
 use crate::log::read::vmalloc::Vmalloc;
-use crate::log::{Line, Stamp};
+use crate::log::{Line, MemInfo, Stamp};
 
 /// Larger than the blocks of any kernel; a larger number is damage.
 const MOST_ORDER: u32 = 20;
@@ -200,19 +200,7 @@ impl Open {
         let is_memcg = is_memcg
             || cgroup.is_some()
             || head.iter().any(|line| is_frame(line, "mem_cgroup_out_of_memory"));
-        // Of a piece alone the finder decides.
-        let has_counts = (has_header && memory.has_counts()) || memory.ram_pages.is_some();
-        let has_free = memory.zones.iter().any(|zone| zone.free.is_some());
-        let is_kill = head.iter().any(|line| is_frame(line, "oom_kill_process"));
-        let kind = match kind {
-            // The stack is that of a kill, and the first line and the zones were lost.
-            Kind::State if has_counts && !has_free && is_kill => Kind::Oom,
-            Kind::State if has_counts || has_free => Kind::State,
-            // The stack is that of a failure, and its first line was lost.
-            Kind::State if head.iter().any(|line| line.contains("warn_alloc")) => Kind::Failure,
-            Kind::State => return None,
-            kind => kind,
-        };
+        let kind = kind_of(kind, has_header, &memory, &head)?;
         let comm = || head.iter().find_map(|line| word(&COMM, line, 1));
         let lost = || matches!(kind, Kind::Failure | Kind::Oom).then(comm).flatten();
         let (request, task) = (request(&head), task(&head).or_else(lost));
@@ -258,6 +246,22 @@ impl Open {
             ..Report::new(kind, line)
         })
     }
+}
+
+/// Returns the kind of a report; none of a piece that the finder has to decide.
+fn kind_of(kind: Kind, has_header: bool, memory: &MemInfo, head: &[String]) -> Option<Kind> {
+    let has_counts = (has_header && memory.has_counts()) || memory.ram_pages.is_some();
+    let has_free = memory.zones.iter().any(|zone| zone.free.is_some());
+    let is_kill = head.iter().any(|line| is_frame(line, "oom_kill_process"));
+    Some(match kind {
+        // The stack is that of a kill, and the first line and the zones were lost.
+        Kind::State if has_counts && !has_free && is_kill => Kind::Oom,
+        Kind::State if has_counts || has_free => Kind::State,
+        // The stack is that of a failure, and its first line was lost.
+        Kind::State if head.iter().any(|line| line.contains("warn_alloc")) => Kind::Failure,
+        Kind::State => return None,
+        kind => kind,
+    })
 }
 
 /// Returns whether a line is a frame of a stack, and no leftover, of a function whose name begins so.
