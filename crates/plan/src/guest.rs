@@ -36,7 +36,7 @@ pub struct GuestRequest {
     pub kernels: Vec<PathBuf>,
     /// The source of a kernel that is built: a folder, an archive, a package or its name. Its kernels come first.
     pub source: Option<PathBuf>,
-    /// Patches of it, each of which makes one more kernel.
+    /// Patches of it. Each makes one more kernel.
     pub patches: Vec<PathBuf>,
     /// Settings in the guest, `KEY=VALUE,...` each.
     pub sysctls: Vec<String>,

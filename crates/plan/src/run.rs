@@ -67,7 +67,7 @@ impl Seeds {
         })
     }
 
-    /// Returns the seeds, of which a comparison without a fixed number needs some.
+    /// Returns the seeds. A comparison that adds seeds until it is decided may end after some of them.
     fn list(&self, first: u64) -> Result<Vec<u64>> {
         match self {
             Self::Fixed(count) | Self::Auto { most: count } => Ok(seeds(first, *count)?.collect()),

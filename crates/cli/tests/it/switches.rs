@@ -233,7 +233,7 @@ fn texts(folder: &Path, found: &mut Vec<PathBuf>) {
     for entry in fs::read_dir(folder).expect("a folder") {
         let path = entry.expect("an entry").path();
         let name = path.file_name().and_then(OsStr::to_str).unwrap_or_default();
-        // `long` has kernels of which every switch is set.
+        // The kernels in `long` set every switch.
         if path.is_dir() && !matches!(name, "target" | "corpus" | "node_modules" | "long") {
             texts(&path, found);
         } else if matches!(

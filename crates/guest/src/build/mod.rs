@@ -37,7 +37,7 @@ pub type Look<'l> = &'l dyn Fn(Step<'_>) -> bool;
 pub struct Asked<'a> {
     /// The source: a folder, an archive, a package of Debian or its name.
     pub source: &'a Path,
-    /// The patches, each of which makes a kernel of its own.
+    /// The patches. Each makes a kernel of its own.
     pub patches: &'a [PathBuf],
     /// The folder that keeps sources, objects and images.
     pub cache: &'a Path,

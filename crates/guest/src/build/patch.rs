@@ -117,7 +117,7 @@ fn copy(from: &Path, to: &Path) -> Result<(), Error> {
     if let Some(folder) = to.parent() {
         fs::create_dir_all(folder).map_err(Error::at(folder))?;
     }
-    // Written anew, so that make sees that it is newer than its object.
+    // Written and not linked: make sees by its time that it is newer than its object.
     let bytes = fs::read(from).map_err(Error::at(from))?;
     fs::write(to, bytes).map_err(Error::at(to))
 }

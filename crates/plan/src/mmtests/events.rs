@@ -19,7 +19,7 @@ pub(super) struct Fallbacks {
 /// asked for them.
 ///
 /// # Errors
-/// If the file cannot be read, or a line is none that tracefs prints.
+/// If the file cannot be read, or tracefs prints no such line.
 pub(super) fn fallbacks(path: &Path, version: Option<&KernelVersion>) -> Result<Option<Fallbacks>> {
     let numbering = version.map_or(Numbering::Modern, KernelVersion::numbering);
     // Whether a kernel has CMA changes the number of isolated pageblocks, from which no fallback takes.

@@ -184,7 +184,7 @@ impl Grid {
             .saturating_add(self.runs.len() as u128)
     }
 
-    /// Returns its runs, all of which can be run: the seeds of a kernel stand together.
+    /// Returns its runs. All of them can be run, and the seeds of a kernel stand together.
     ///
     /// # Errors
     /// If there are none or more than [`MAX_RUNS`], with their number; and for what is wrong with one.

@@ -37,7 +37,7 @@ class Tuned:
     `settings` is the answer: knobs and values that differ from the default (empty if nothing is better); `tuned` the kernel with them;
     `front` the trials on the Pareto front and `number` the one that the answer comes from; `importance` the shares of the knobs for each
     objective; `without` what becomes of the objectives when a setting is taken back; `changes` what the held-out seeds say; `refused` settings
-    of which too few events tell anything; `disagreements` where importance and `without` differ, and why; `study` Optuna's study.
+    that too few events tell anything of; `disagreements` where importance and `without` differ, and why; `study` Optuna's study.
     """
 
     subject: str
