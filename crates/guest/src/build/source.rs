@@ -224,6 +224,14 @@ fn unpack_tar(reader: impl Read, to: &Path) -> std::io::Result<()> {
         if below.as_os_str().is_empty() || below.components().any(|part| part.as_os_str() == "..") {
             continue;
         }
+        // What stands behind a link may be anywhere: an archive could write any file.
+        let behind = |folder: &Path| to.join(folder).is_symlink();
+        if entry.header().entry_type().is_hard_link() || below.ancestors().skip(1).any(behind) {
+            return Err(std::io::Error::other(format!(
+                "{} is a hard link, or a link leads to it: no source of a kernel has that",
+                below.display()
+            )));
+        }
         let target = to.join(below);
         if let Some(folder) = target.parent() {
             fs::create_dir_all(folder)?;
@@ -268,5 +276,55 @@ fn download(name: &Path, cache: &Path) -> Result<PathBuf, String> {
                 .to_owned();
             Err(format!("there is no such file or folder, and apt-get download {text}: {error}"))
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Returns an archive of a source with one more entry before a file of it.
+    fn archive(add: impl FnOnce(&mut tar::Builder<Vec<u8>>)) -> Vec<u8> {
+        let mut made = tar::Builder::new(Vec::new());
+        let file = |made: &mut tar::Builder<Vec<u8>>, name: &str| {
+            let mut header = tar::Header::new_gnu();
+            header.set_size(1);
+            header.set_mode(0o644);
+            made.append_data(&mut header, format!("linux/{name}"), &b"x"[..]).unwrap();
+        };
+        for mark in MARKS {
+            file(&mut made, mark);
+        }
+        add(&mut made);
+        file(&mut made, "out/there");
+        made.into_inner().unwrap()
+    }
+
+    fn link(made: &mut tar::Builder<Vec<u8>>, kind: tar::EntryType, name: &str, to: &Path) {
+        let mut header = tar::Header::new_gnu();
+        header.set_entry_type(kind);
+        header.set_size(0);
+        made.append_link(&mut header, format!("linux/{name}"), to).unwrap();
+    }
+
+    #[test]
+    fn an_archive_writes_nothing_behind_its_links() {
+        let (tree, elsewhere) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        let evil = archive(|made| link(made, tar::EntryType::Symlink, "out", elsewhere.path()));
+        let why = unpack_tar(&evil[..], tree.path()).unwrap_err().to_string();
+        assert!(why.starts_with("out/there is a hard link, or a link leads to it"), "{why}");
+        assert_eq!(fs::read_dir(elsewhere.path()).unwrap().count(), 0);
+
+        let tree = tempfile::tempdir().unwrap();
+        let hard =
+            archive(|made| link(made, tar::EntryType::Link, "hard", Path::new("linux/Kbuild")));
+        let why = unpack_tar(&hard[..], tree.path()).unwrap_err().to_string();
+        assert!(why.starts_with("hard is a hard link"), "{why}");
+
+        // Sources have links between their own folders.
+        let tree = tempfile::tempdir().unwrap();
+        let plain = archive(|made| link(made, tar::EntryType::Symlink, "near", Path::new("mm")));
+        unpack_tar(&plain[..], tree.path()).unwrap();
+        assert!(tree.path().join("out/there").is_file() && tree.path().join("near").is_symlink());
     }
 }
