@@ -186,7 +186,7 @@ fn positive(name: &str, values: impl Iterator<Item = i64>) -> PyResult<Vec<u64>>
 fn of_arrow(table: &Bound<'_, PyAny>) -> PyResult<Vec<Ask>> {
     let mut columns: [Vec<u64>; NAMES.len()] = Default::default();
     for batch in import::stream(table)? {
-        let batch = batch.map_err(|_| import::not_read(import::UNTYPED))?;
+        let batch = batch.map_err(|error| asked(import::unread(&error)))?;
         let schema = batch.schema();
         let given: Vec<String> = schema.fields().iter().map(|field| field.name().clone()).collect();
         check_names(&given)?;

@@ -107,7 +107,7 @@ impl<'py> Source<'py> {
             Self::Table(table) => {
                 let batches = import::stream(&table)?;
                 let read = batches
-                    .map(|batch| batch.map_err(|_| Error::Asked(import::unread(import::UNTYPED))));
+                    .map(|batch| batch.map_err(|error| Error::Asked(import::unread(&error))));
                 Ok(("table".to_owned(), runs_of(read).map_err(failed)?, true))
             }
             Self::File(path) => {

@@ -3,6 +3,7 @@
 use std::ffi::CStr;
 
 use arrow_array::ffi_stream::RecordBatchStreamReader;
+use arrow_schema::ArrowError;
 use pyo3::prelude::*;
 use pyo3::types::PyCapsule;
 
@@ -17,19 +18,18 @@ pub(crate) fn stream(object: &Bound<'_, PyAny>) -> PyResult<RecordBatchStreamRea
     // SAFETY: the name says that this is a valid `ArrowArrayStream`. `from_raw` moves it out and leaves a released one, which the
     // capsule's destructor lets be; the capsule lives until the end, and under the interpreter's lock nobody else takes it.
     let reader = unsafe { RecordBatchStreamReader::from_raw(pointer.as_ptr().cast()) };
-    reader.map_err(|_| not_read("it is one column, no table"))
+    reader.map_err(|error| asked(unread(&error)))
 }
 
-/// What Arrow does not take from other libraries: columns of its type for nothing but nulls.
-pub(crate) const UNTYPED: &str =
-    "a column has nothing but nulls and no type; leave it out, or give it one";
-
-/// Says that a table of another library cannot be read. Arrow's own words speak of its interface.
-pub(crate) fn unread(why: &str) -> String {
+/// Says why a table of another library cannot be read. Two of Arrow's reasons speak of its interface; the others are its own.
+pub(crate) fn unread(error: &ArrowError) -> String {
+    let said = error.to_string();
+    let why = if said.contains("\"Null\"") {
+        "a column has nothing but nulls and no type; leave it out, or give it one"
+    } else if said.contains("as a Schema") {
+        "it is one column, no table"
+    } else {
+        said.lines().next().unwrap_or_default()
+    };
     format!("the table cannot be read: {why}")
-}
-
-/// The same as an exception.
-pub(crate) fn not_read(why: &str) -> PyErr {
-    asked(unread(why))
 }

@@ -24,7 +24,9 @@ fn what(about: &About, task: &str) -> String {
         About::Xfs(None) => format!("XFS waits for memory, first for {task}"),
         About::XfsObject => format!("XFS waits for memory, less than a page, first for {task}"),
         About::ZfsLarge(bytes) => format!("ZFS warns: it asked for {bytes} bytes in one piece"),
-        About::Words(words) => format!("a driver or a program says that it could not allocate something ({words})"),
+        About::Words(words) => {
+            format!("a driver or a program says that it could not allocate something ({words})")
+        }
         About::Isolation(seconds) => {
             format!(
                 "{task} is blocked for more than {seconds} s until a range of pages is empty (CMA)"
