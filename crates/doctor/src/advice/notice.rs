@@ -1,7 +1,7 @@
 //! What helps where a part of the kernel says by itself what it lacks.
 
 use super::{Advice, advice};
-use crate::log::About;
+use crate::log::{About, Told};
 
 /// Returns what helps against it.
 pub(crate) fn of_notice(about: &About, is_at_boot: bool) -> Vec<Advice> {
@@ -14,9 +14,16 @@ pub(crate) fn of_notice(about: &About, is_at_boot: bool) -> Vec<Advice> {
         About::Swiotlb(_) | About::AtomicPool(_) | About::Cma(..) | About::ContigRange => {
             of_dma(about)
         }
-        About::NobodyToKill | About::KilledBy(_) | About::Node | About::PanicOnOom => {
-            of_kill(about)
-        }
+        About::NobodyToKill
+        | About::KilledBy(_)
+        | About::Node
+        | About::Container
+        | About::Evicted
+        | About::GpuPurge
+        | About::Asked
+        | About::PanicOnOom => of_kill(about),
+        About::Words(told, _) => of_words(*told),
+        About::Overcommit(_) => of_words(Told::Refused),
         other => of_part(other),
     };
     vec![advice(what, why)]
@@ -38,12 +45,6 @@ fn of_part(about: &About) -> Words {
         About::ZfsLarge(_) => (
             "nothing, if nothing else fails; spl_kmem_alloc_warn sets the size from which it warns",
             "ZFS warns of large pieces because they may be hard to get; it got this one",
-        ),
-        About::Words(_) => (
-            "journalctl -k, for what the kernel says at that time: `page allocation failure`, `invoked oom-killer`, `killed as \
-             a result of limit`",
-            "these words tell neither how much was free nor what was asked for; without a line of the kernel it is a limit: \
-             ulimit -a, memory.max, vm.overcommit_memory, vm.max_map_count",
         ),
         About::Zfs(_) => (
             "free memory: a smaller ARC (zfs_arc_max), or more memory; an order above 0 also needs compaction",
@@ -158,6 +159,24 @@ fn of_kill(about: &About) -> Words {
             "sysctl vm.panic_on_oom=0, and the report above for who has the memory",
             "the setting makes a panic of what would be the kill of one process",
         ),
+        About::Container => (
+            "a larger limit of the container (resources.limits.memory, docker run --memory), or less memory in it; journalctl -k on \
+             its machine, for the report of this kill",
+            "only the kernel's own report says which limit was reached, and who had the memory",
+        ),
+        About::Evicted => (
+            "kubectl describe node, for requests against what the node has; requests.memory for every container; evictionHard and \
+             evictionSoft (memory.available) of the kubelet",
+            "pods that use more than they requested are evicted first, and a request of 0 is always exceeded",
+        ),
+        About::GpuPurge => (
+            "journalctl -k, for `invoked oom-killer` after these lines; if none follows and they repeat, free memory by hand (SysRq-f)",
+            "while the driver finds a page to give, the kernel tries again and kills nobody",
+        ),
+        About::Asked => (
+            "nothing: find who pressed SysRq-f or wrote f to /proc/sysrq-trigger",
+            "no request for memory failed",
+        ),
         About::Node => (
             "journalctl -k on that machine, for the report of this kill (`invoked oom-killer`)",
             "systemd and Kubernetes pass on that a process was killed, and not why: the kernel's own report says it",
@@ -165,6 +184,49 @@ fn of_kill(about: &About) -> Words {
         _ => (
             "its limits (systemd-oomd: ManagedOOM*= and oomctl; earlyoom: -m and -s; Android: lmkd), or less load",
             "a program that watches memory killed it before the kernel had to: no request failed",
+        ),
+    }
+}
+
+/// Of what drivers and programs say in their own words.
+const fn of_words(told: Told) -> Words {
+    match told {
+        Told::OwnHeap => (
+            "a larger limit (node --max-old-space-size=MiB, java -Xmx, memory_limit of PHP), or a dump of the heap for who fills it",
+            "the runtime counts its own heap, whatever the machine has",
+        ),
+        Told::Card => (
+            "nvidia-smi or its like for who has the card's memory; a smaller batch, model or texture",
+            "the card's memory is its own: neither swap nor the machine's memory helps",
+        ),
+        Told::Threads => (
+            "ulimit -u, pids.max and pids.current of the cgroup, sysctl kernel.threads-max kernel.pid_max vm.max_map_count",
+            "the number of threads and of mappings is limited apart from memory",
+        ),
+        Told::HugePages => (
+            "grep Huge /proc/meminfo; then more of them (sysctl vm.nr_hugepages=N, hugepages= at boot), or delete files that were left \
+             in /dev/hugepages",
+            "huge pages are set aside by number; what a program left in a file of hugetlbfs stays used",
+        ),
+        Told::Compiler => (
+            "fewer jobs at once (make -j), or more memory or swap; journalctl -k, for `Out of memory: Killed process`",
+            "a compiler's process gets SIGKILL from the OOM killer, or from somebody who stops the build",
+        ),
+        Told::Driver => (
+            "dmesg at that time, for the driver's own lines and `cma_alloc` or `page allocation failure`; ulimit -l",
+            "what a driver gives is from an area of its own (CMA, DMA, graphics), from large blocks, or locked memory",
+        ),
+        Told::Refused => (
+            "compare CommitLimit and Committed_AS in /proc/meminfo; ulimit -v; memory.max of the cgroup; sysctl vm.overcommit_memory \
+             vm.max_map_count",
+            "a shortage of pages would end in the OOM killer: what is refused at once is beyond a limit, or more than overcommit \
+             allows, as the fork of a large process is",
+        ),
+        Told::Nothing => (
+            "journalctl -k, for what the kernel says at that time: `page allocation failure`, `invoked oom-killer`, `killed as \
+             a result of limit`",
+            "these words tell neither how much was free nor what was asked for; without a line of the kernel it is a limit: \
+             ulimit -a, memory.max, vm.overcommit_memory, vm.max_map_count",
         ),
     }
 }

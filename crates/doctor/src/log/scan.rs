@@ -15,12 +15,22 @@ use super::unwrap::{REALTIME, Unwrapper, Utf8};
 /// A longer line is read in pieces that end with a blank: reports are found in whatever way they are wrapped.
 const PIECE_BYTES: usize = 16 << 10;
 
-/// Relevant lines contain one of these strings.
-static SAYS: LazyLock<AhoCorasick> =
-    LazyLock::new(|| AhoCorasick::new(literals()).expect("a few short texts make a searcher"));
+/// With more strings than this a searcher looks at one byte at a time, else at 16.
+const AT_ONCE: usize = 64;
 
-/// Returns the strings that mark a relevant line, which contains at least one of them. A string that contains another is left
-/// out: with up to 64 strings the searcher looks at 16 bytes at once.
+/// Relevant lines contain one of the strings of these searchers.
+static SAYS: LazyLock<Vec<AhoCorasick>> = LazyLock::new(|| {
+    let searcher = |texts| AhoCorasick::new(texts).expect("a few short texts make a searcher");
+    literals().chunks(AT_ONCE).map(searcher).collect()
+});
+
+/// Returns whether a line may matter by itself.
+fn says(line: &[u8]) -> bool {
+    SAYS.iter().any(|searcher| searcher.is_match(line))
+}
+
+/// Returns the strings that mark a relevant line, which contains at least one of them, the shortest first. A string that contains
+/// another is left out.
 fn literals() -> Vec<&'static str> {
     let mut all: Vec<&str> = WORDS.into_iter().chain(marks()).chain([REALTIME]).collect();
     all.sort_by_key(|text| text.len());
@@ -97,7 +107,7 @@ impl Log {
     fn piece(&mut self, piece: &[u8], ends: bool) {
         let piece = piece.strip_suffix(b"\n").unwrap_or(piece);
         let piece = piece.strip_suffix(b"\r").unwrap_or(piece);
-        let says = SAYS.is_match(piece);
+        let says = says(piece);
         self.plain.push(self.number, piece, says);
         if self.joined.is_none() && !is_quoted(piece) {
             self.unquoted.push(self.number, piece, says);
@@ -119,7 +129,7 @@ impl Log {
         if part.is_some() && line.len() < PIECE_BYTES {
             self.joined = Some((number, line));
         } else {
-            self.unquoted.push(number, &line, SAYS.is_match(&line));
+            self.unquoted.push(number, &line, says(&line));
         }
     }
 
@@ -224,7 +234,7 @@ mod tests {
     #[test]
     fn the_strings_of_relevant_lines_are_few() {
         let literals = literals();
-        assert!(literals.len() <= 64, "{}: {literals:?}", literals.len());
+        assert!(literals.len() <= 2 * AT_ONCE, "{}: {literals:?}", literals.len());
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use pageblock_doctor::class::{Class, Confidence};
 use pageblock_doctor::explain;
-use pageblock_doctor::log::{About, Kind, Lack};
+use pageblock_doctor::log::{About, Kind, Lack, Purpose, Told};
 
 /// A limit calls the OOM killer through functions of the memory cgroup, the allocator without them.
 #[test]
@@ -170,6 +170,60 @@ fn failures_of_vmalloc_are_read_whole_where_mail_wrapped_them() {
     }
 }
 
+/// Four failures: of three only the first line is left, and each counts the page that guards the range.
+#[test]
+fn a_line_of_vmalloc_that_comes_again_is_a_failure_of_its_own() {
+    let first = "vmap allocation for size 36864 failed: use vmalloc=<size> to increase size\n";
+    let log = first.repeat(4)
+        + "a: vmalloc: allocation failure: 32768 bytes, mode:0xcc0(GFP_KERNEL), nodemask=(null)\n\
+           CPU: 0 PID: 23 Comm: a Not tainted 5.4.58 #0\n\
+           [<c02>] (warn_alloc) from [<c03>] (__vmalloc_node_range+0x1b0/0x294)\n\
+           [<c02>] (__vmalloc_node_range) from [<c03>] (module_alloc+0x44/0x4c)\n";
+    let found = explain(&log);
+    let seen: Vec<_> = found
+        .iter()
+        .map(|of| (of.report.line, of.report.caller.as_ref().and_then(|caller| caller.purpose)))
+        .collect();
+    assert_eq!(seen, [1, 2, 3, 4].map(|line| (line, Some(Purpose::Module))));
+    assert_eq!(explain(first)[0].report.caller, None);
+}
+
+/// What people paste around a failure is a state, and counts for less than a report.
+#[test]
+fn a_pasted_state_stands_beside_words_that_tell_something() {
+    let state = "MemTotal: 6112100 kB\nMemFree: 638020 kB\nMemAvailable: 3580192 kB\nSwapFree: 5960096 kB\n";
+    let words = "nsenter: Unable to fork: Cannot allocate memory\n";
+    let found = explain(&format!("{words}{state}"));
+    let seen: Vec<_> = found.iter().map(|of| (of.report.line, of.report.kind)).collect();
+    assert_eq!(seen, [(1, Kind::Notice), (2, Kind::State)]);
+    assert_eq!(found[1].report.memory.available_kb, Some(3_580_192));
+    let vague = explain(&format!("tg3: failed to allocate rx ring\n{state}"));
+    assert_eq!((vague.len(), vague[0].report.kind), (1, Kind::State));
+    let report = "a: page allocation failure: order:0, mode:0x20\n";
+    let after = explain(&format!("{report}{state}"));
+    assert_eq!((after.len(), after[0].report.memory.available_kb), (1, None), "of another time");
+}
+
+/// Only the OOM killer lists tasks; the kill below the list belongs to it.
+#[test]
+fn a_list_of_tasks_alone_is_of_the_oom_killer() {
+    let row = |pid: u32, rss: u32| {
+        format!(
+            "[ {pid}]     0  {pid}      492     {rss}       4       0        0             0 app{pid}\n"
+        )
+    };
+    let rows = row(2700, 29) + &row(2732, 28) + &row(2737, 1506);
+    let found = explain(&rows);
+    assert_eq!((found.len(), found[0].report.kind, found[0].class), (1, Kind::Oom, Class::Unknown));
+    assert_eq!(found[0].report.processes[0].task, "app2737");
+    let kill =
+        "Memory cgroup out of memory: Kill process 2737 (app2737) score 11 or sacrifice child\n";
+    let found = explain(&format!("{rows}{kill}"));
+    assert_eq!((found.len(), found[0].class), (1, Class::Cgroup));
+    assert_eq!(found[0].report.victim.as_ref().map(|victim| victim.pid), Some(2737));
+    assert_eq!(explain(&row(2700, 29)).len(), 0, "one row may be anything");
+}
+
 /// Most of what a process has may be in swap.
 #[test]
 fn the_largest_processes_are_those_whose_end_frees_most() {
@@ -211,8 +265,11 @@ fn others_words_are_a_guess_of_their_own() {
     let found = explain(words);
     let about: Vec<_> =
         found.iter().map(|of| of.report.notice.as_ref().map(|n| &n.about)).collect();
-    assert!(matches!(about[..], [Some(About::Words(_)), Some(About::Words(_))]), "{about:?}");
-    assert_eq!(found[0].confidence, Confidence::Low);
+    // The first tells nothing but that it failed, and the second more.
+    assert!(matches!(about[..], [Some(About::Words(Told::Refused, _))]), "{about:?}");
+    assert_eq!(found[0].confidence, Confidence::Medium);
+    let vague = explain(words.lines().next().expect("there are two"));
+    assert_eq!((vague.len(), vague[0].confidence), (1, Confidence::Low));
     let report = "a: page allocation failure: order:0, mode:0x20\n";
     assert_eq!(explain(&format!("{words}{report}")).len(), 1, "a report says more");
     for nothing in

@@ -242,7 +242,7 @@ fn cgroup(of: &Cgroup) -> String {
 }
 
 /// Returns a size in the unit that says enough.
-fn size(kb: u64) -> String {
+pub(super) fn size(kb: u64) -> String {
     if kb < 10 << 10 { format!("{kb} kB") } else { format!("{} MiB", kb >> 10) }
 }
 

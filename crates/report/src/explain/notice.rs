@@ -1,7 +1,7 @@
 //! What a part of the kernel said by itself.
 
 use pageblock_doctor::Explanation;
-use pageblock_doctor::log::{About, Notice};
+use pageblock_doctor::log::{About, Notice, Told};
 
 /// Returns what was said, and how often.
 pub(super) fn notice(of: &Explanation) -> String {
@@ -24,9 +24,7 @@ fn what(about: &About, task: &str) -> String {
         About::Xfs(None) => format!("XFS waits for memory, first for {task}"),
         About::XfsObject => format!("XFS waits for memory, less than a page, first for {task}"),
         About::ZfsLarge(bytes) => format!("ZFS warns: it asked for {bytes} bytes in one piece"),
-        About::Words(words) => {
-            format!("a driver or a program says that it could not allocate something ({words})")
-        }
+        About::Words(told, words) => format!("{} ({words})", who(*told)),
         About::Isolation(seconds) => {
             format!(
                 "{task} is blocked for more than {seconds} s until a range of pages is empty (CMA)"
@@ -78,6 +76,16 @@ fn what(about: &About, task: &str) -> String {
         }
         About::KilledBy(program) => format!("{program}, not the kernel, killed {task}"),
         About::Node => format!("the kernel killed {task}, as systemd or Kubernetes says"),
+        About::Container => {
+            "a process of a container was killed, as Docker or Kubernetes says".to_owned()
+        }
+        About::Evicted => "the kubelet evicts pods, or is about to".to_owned(),
+        About::GpuPurge => "a graphics driver (i915) gave pages back".to_owned(),
+        About::Asked => "somebody asked for a kill (SysRq-f)".to_owned(),
+        About::Overcommit(0) => format!("{task} was refused memory by the rules of overcommit"),
+        About::Overcommit(bytes) => {
+            format!("{task} was refused {bytes} bytes by the rules of overcommit")
+        }
         About::CmaReserve(mib) => format!("an area of {mib} MiB for CMA was not had at boot"),
         About::ExecMem => {
             "there was no room for the code of a module or of a BPF program".to_owned()
@@ -94,13 +102,13 @@ pub(super) fn said(about: &About) -> String {
             "A slab cache got no page: memory is used up, or the limit of the task's memory cgroup; XFS asks again until it gets it."
         }
         About::ZfsLarge(_) => "Nothing failed: ZFS says that it asked for a large piece.",
-        About::Words(_) => "Nothing of the kernel's page allocator is in the log; these words alone do not say why.",
+        About::Words(told, _) => meaning(*told),
         About::Isolation(_) => "CMA: the task waits until pages are moved out of the range that a device wants.",
         About::Zfs(_) => "Memory, or a free block of this size, is short: ZFS asks again until it gets it.",
         About::Cma(_, -12) => "CMA: no range of the area is free and long enough.",
         About::Cma(_, -16) => "CMA: pages in the range could not be moved out of it.",
         About::Cma(..) => "CMA: the area could not be used.",
-        About::ContigRange => "Some pages of the range are pinned, or under I/O, and cannot be moved out.",
+        About::ContigRange => "Nothing failed yet: some pages of the range are pinned or under I/O, and the next range is tried.",
         About::Hugetlb(..) => {
             "Fragmentation, or a shortage: the kernel found no more free blocks of this size."
         }
@@ -131,6 +139,56 @@ pub(super) fn said(about: &About) -> String {
         About::ExecMem => "The range of addresses for code is full; free pages do not matter.",
         About::PanicOnOom => "Memory is used up, and vm.panic_on_oom is set.",
         About::Node => "Only that a process was killed is in the log, not why.",
+        About::Container => "Most likely the container's own limit; a machine that is short kills the same way.",
+        About::Evicted => "No request failed: less memory was available than the kubelet wants to keep on the node.",
+        About::GpuPurge => "Memory is used up: the kernel does this before it calls the OOM killer.",
+        About::Asked => "Nobody lacked memory.",
+        About::Overcommit(_) => "Addresses, not pages: all that was promised is more than vm.overcommit_memory allows.",
     }
     .to_owned()
+}
+
+/// Returns who speaks, of what.
+const fn who(told: Told) -> &'static str {
+    match told {
+        Told::OwnHeap => "a program's runtime ran out of its own heap",
+        Told::Card => "a program got no memory of a graphics card",
+        Told::Threads => "a program could not start a thread or a process",
+        Told::HugePages => "a program found no free huge page",
+        Told::Compiler => "a process of a compiler was killed",
+        Told::Driver => "a driver gave no memory",
+        Told::Refused => "a program was refused memory",
+        Told::Nothing => "a driver or a program says that it could not allocate something",
+    }
+}
+
+/// Returns what such words mean.
+const fn meaning(told: Told) -> &'static str {
+    match told {
+        Told::OwnHeap => {
+            "Not the machine's memory: the runtime limits its heap, and the limit was reached."
+        }
+        Told::Card => {
+            "Not the machine's memory: that of the card is used up, by this program or by others."
+        }
+        Told::Threads => {
+            "A limit on their number, most often (ulimit -u, pids.max); seldom memory."
+        }
+        Told::HugePages => {
+            "HugeTLB: none was set aside, or others have them; what else is free does not matter."
+        }
+        Told::Compiler => {
+            "By SIGKILL, as the OOM killer does it: most likely memory was used up; the kernel's log says it."
+        }
+        Told::Driver => {
+            "A driver returned ENOMEM: its own area or a large block was not had; the kernel's log says which."
+        }
+        Told::Refused => {
+            "The kernel refused it at once (ENOMEM) and killed nobody: a limit or overcommit, more often than a machine \
+                          that is full."
+        }
+        Told::Nothing => {
+            "Nothing of the kernel's page allocator is in the log; these words alone do not say why."
+        }
+    }
 }

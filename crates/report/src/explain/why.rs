@@ -3,9 +3,10 @@
 use pageblock_doctor::Explanation;
 use pageblock_doctor::class::{COSTLY_ORDER, Class, Confidence};
 use pageblock_doctor::gfp;
-use pageblock_doctor::log::{Kind, Lack, Purpose, Vmalloc};
+use pageblock_doctor::log::{Kind, Lack, MemInfo, Purpose, Vmalloc, Zone};
 use pageblock_doctor::watermark::Verdict;
 
+use super::more::size;
 use super::notice::said;
 use super::zones::is_known;
 
@@ -35,6 +36,32 @@ fn vmalloc(of: &Vmalloc, purpose: Option<Purpose>) -> String {
         }
         (Lack::Pages, None, _) => format!("vmalloc: there were not enough pages for {bytes}."),
     }
+}
+
+/// Returns what a state that somebody pasted says by itself.
+fn state(memory: &MemInfo) -> String {
+    let mut text = String::new();
+    if let Some((available, pages)) = memory.available_kb.zip(memory.ram_pages) {
+        let total = pages.saturating_mul(memory.page_kb());
+        text += &format!(" Of {} {} are available.", size(total), size(available));
+    }
+    if let Some(swap) = memory.free_swap_kb.filter(|_| memory.zones.is_empty()) {
+        text += &format!(" Free swap: {}.", size(swap));
+    }
+    let is_one = memory.zones.iter().all(|zone| zone.node == memory.zones[0].node);
+    let place = |zone: &Zone| match is_one {
+        true => zone.kind.name().to_owned(),
+        false => format!("{} of node {}", zone.kind.name(), zone.node),
+    };
+    let largest = |zone: &Zone| {
+        let list = zone.lists.iter().rfind(|list| list.blocks > 0)?;
+        Some(format!("{} kB in {}", list.block_kb, place(zone)))
+    };
+    let blocks: Vec<String> = memory.zones.iter().filter_map(largest).collect();
+    if !blocks.is_empty() {
+        text += &format!(" Largest free blocks: {}.", blocks.join(", "));
+    }
+    text
 }
 
 /// Returns what a request alone tells.
@@ -81,6 +108,9 @@ fn without_state(of: &Explanation) -> String {
             .to_owned(),
         _ if of.report.victim.is_some() => {
             "Only the lines of the kill are in the log; they do not say why memory was short.".to_owned()
+        }
+        _ if !of.report.processes.is_empty() && of.report.order.is_none() => {
+            "Only tasks that the OOM killer listed are in the log: who was short, the machine or a memory cgroup, is not.".to_owned()
         }
         // The kernel tries hard for these, and kills for them.
         _ if (1..=COSTLY_ORDER).contains(&order)
@@ -156,7 +186,7 @@ pub(super) fn why(of: &Explanation) -> String {
         Class::Notice | Class::Vmalloc => String::new(),
         Class::Asked => "Nobody lacked memory: somebody asked for the kill.".to_owned(),
         Class::NoRequest if of.report.kind == Kind::State => {
-            "The request is not in the log: this is a state only.".to_owned()
+            format!("The request is not in the log: this is a state only.{}", state(&of.report.memory))
         }
         Class::NoRequest => "Nobody asked for memory here: this is a state, not a failure.".to_owned(),
         Class::Unknown if of.report.victim.is_some() && of.report.memory.zones.is_empty() => {

@@ -3,6 +3,7 @@
 use serde::Serialize;
 
 use super::texts::{PATTERNS, TEXTS};
+use super::words::Told;
 use crate::class::Confidence;
 
 /// The subject of such a line.
@@ -68,14 +69,26 @@ pub enum About {
     KilledBy(String),
     /// systemd or Kubernetes reports that a kernel killed a process.
     Node,
+    /// Docker or Kubernetes reports that a process of a container was killed for memory.
+    Container,
+    /// The kubelet evicted pods, as less memory was available than it wants, or is about to.
+    Evicted,
+    /// A graphics driver gave pages back as the OOM killer was about to be called.
+    GpuPurge,
+    /// Somebody asked for a kill, with SysRq-f.
+    Asked,
+    /// The kernel promises no more addresses than it has memory for (`vm.overcommit_memory`): bytes, or 0 where they are
+    /// not printed.
+    Overcommit(u64),
     /// An area for CMA was not had at boot: MiB.
     CmaReserve(u64),
     /// The range of addresses for code is full.
     ExecMem,
     /// The kernel panicked instead of killing, as it was told to.
     PanicOnOom,
-    /// A line of a driver or a program that says so in its own words; only where nothing else is in the log.
-    Words(String),
+    /// A line of a driver or a program that says so in its own words, and what they tell; only where nothing else is in the
+    /// log.
+    Words(Told, String),
 }
 
 impl About {
@@ -91,8 +104,13 @@ impl About {
     /// Returns how sure it is what such a line means.
     pub(crate) const fn confidence(&self) -> Confidence {
         match self {
-            Self::Words(_) => Confidence::Low,
-            Self::Slab { cgroup: None, .. }
+            Self::Words(Told::Nothing, _) => Confidence::Low,
+            Self::Words(
+                Told::Refused | Told::Driver | Told::Threads | Told::Compiler | Told::HugePages,
+                _,
+            )
+            | Self::Container
+            | Self::Slab { cgroup: None, .. }
             | Self::Graphics(_)
             | Self::Node
             | Self::Zfs(_)
@@ -112,7 +130,8 @@ impl About {
             (Self::Slab { .. }, Self::Slab { .. })
             | (Self::KilledBy(_), Self::KilledBy(_))
             | (Self::Graphics(_), Self::Graphics(_))
-            | (Self::Words(_), Self::Words(_)) => self == other,
+            | (Self::Words(Told::Nothing, _), Self::Words(..)) => self == other,
+            (Self::Words(told, _), Self::Words(other, _)) => told == other,
             _ => std::mem::discriminant(self) == std::mem::discriminant(other),
         }
     }
@@ -262,6 +281,16 @@ mod tests {
             ),
             ("cma: Failed to reserve 512 MiB", About::CmaReserve(512), None),
             ("execmem: unable to allocate memory", About::ExecMem, None),
+            (
+                "__vm_enough_memory: pid: 812, comm: java, bytes: 4294967296 not enough memory for the allocation",
+                About::Overcommit(4_294_967_296),
+                Some("java"),
+            ),
+            (
+                "__vm_enough_memory: pid: 812, comm: java, no enough memory for the allocation",
+                About::Overcommit(0),
+                Some("java"),
+            ),
         ]);
     }
 
@@ -331,7 +360,45 @@ mod tests {
                 Some("web.service"),
             ),
             ("web.service: Failed with result 'oom-kill'.", About::Node, Some("web.service")),
-            ("      Reason:       OOMKilled", About::Node, None),
+            ("      Reason:       OOMKilled", About::Container, None),
+            ("            \"OOMKilled\": true,", About::Container, None),
+            ("   Active: failed (Result: oom-kill) since Mon 2024-01-01", About::Node, None),
+            (
+                "kubelet[4991]: manager.go:1126] Created an OOM event in container \"/\" at 2017-10-10 17:41:55",
+                About::Node,
+                None,
+            ),
+            (
+                "Message: The node was low on resource: memory. Container app was using 1Gi",
+                About::Evicted,
+                None,
+            ),
+            (
+                "eviction_manager.go:288] eviction manager: node conditions - observed: [MemoryPressure]",
+                About::Evicted,
+                None,
+            ),
+            (
+                "Purging GPU memory, 0 pages freed, 0 pages still pinned, 1 pages left available.",
+                About::GpuPurge,
+                None,
+            ),
+            (
+                "systemd-oomd[70]: Memory pressure for /a.slice/b.scope is 74.23% > 20.00% for > 2s with reclaim activity",
+                About::KilledBy("systemd-oomd".into()),
+                Some("/a.slice/b.scope"),
+            ),
+            (
+                "oomd[14628]: [../src/oomd/engine/Ruleset.cpp:112] Running Action=kill_by_memory_size_or_growth",
+                About::KilledBy("oomd".into()),
+                None,
+            ),
+            (
+                "systemd-oomd[612]: Considered 75 cgroups for killing, top candidates were:",
+                About::KilledBy("systemd-oomd".into()),
+                None,
+            ),
+            ("sysrq: SysRq : Manual OOM execution", About::Asked, None),
             (
                 "Kernel panic - not syncing: Out of memory: system-wide panic_on_oom is enabled",
                 About::PanicOnOom,
@@ -363,6 +430,8 @@ mod tests {
             "WARNING: CPU: 3 PID: 1 at mm/page_alloc.c:100 free_pages+0x1/0x2",
             "TCP: request_sock_TCP: Possible SYN flooding",
             "systemd-oomd.service: Deactivated successfully.",
+            "            \"OOMKilled\": false,",
+            "helpers.go:808] eviction manager: no observation found for eviction signal allocatableMemory.available",
         ] {
             assert_eq!(About::find(text), None, "{text}");
         }

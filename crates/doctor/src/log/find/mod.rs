@@ -6,6 +6,7 @@ mod open;
 mod report;
 mod slab;
 mod texts;
+mod words;
 
 use std::sync::LazyLock;
 
@@ -16,7 +17,9 @@ pub use self::notice::Notice;
 use self::open::{CONSTRAINT, Open};
 pub use self::report::{Kind, Report};
 pub use self::slab::Slab;
+pub use self::words::Told;
 use super::Line;
+use super::read::stack::{Caller, Purpose};
 use super::read::vmalloc::Vmalloc;
 use super::read::{cgroup, tasks, vmalloc};
 
@@ -53,7 +56,7 @@ pub(super) fn marks() -> impl Iterator<Item = &'static str> {
         .flatten()
         .copied()
         .chain(texts::MARKS.iter().copied())
-        .chain(texts::SAID)
+        .chain(words::marks())
         .chain([CALLBACKS])
 }
 
@@ -66,6 +69,8 @@ const LINES_BEFORE: usize = 20;
 const LINES_AFTER: usize = 6;
 /// The lines between two that report one failure of `vmalloc`, at most.
 const LINES_BETWEEN: usize = 4;
+/// The page that guards a range of `vmalloc`, in bytes.
+const GUARD: u64 = 4096;
 
 /// Finds the reports of a log, line by line.
 pub(super) struct Finder {
@@ -192,19 +197,41 @@ impl Finder {
         let is_kill =
             |kind| matches!(kind, Kind::Oom | Kind::MemcgOom | Kind::FaultOom | Kind::AskedOom);
         let has_kill = self.found.iter().any(|report| is_kill(report.kind));
-        let is_said = |notice: &Notice| has_kill && notice.about == About::Node;
+        let is_less = |about: &About| {
+            matches!(about, About::Node | About::Container | About::Asked | About::GpuPurge)
+        };
+        let is_said = |notice: &Notice| has_kill && is_less(&notice.about);
         let (notices, words) = self.notices.finish();
         let notices = notices.into_iter().filter(|notice| !is_taken(notice) && !is_said(notice));
         self.found.extend(notices.map(Report::of_notice));
-        // A piece of a report whose first line was cut says less than any other.
-        if !self.found.iter().all(Report::is_piece) {
+        // A piece of a report whose first line was cut says less than any other; others' words say less than any report, and
+        // those that tell nothing less than a state.
+        let is_state =
+            self.found.iter().all(|report| report.kind == Kind::State || report.is_piece());
+        let is_piece = self.found.iter().all(Report::is_piece);
+        if !is_piece {
             self.found.retain(|report| !report.is_piece());
-        } else {
-            // Others' words say less than any report.
-            self.found.extend(words.into_iter().map(Report::of_notice));
         }
+        let words = words.into_iter().filter(|notice| is_piece || (is_state && !notice.is_vague()));
+        self.found.extend(words.map(Report::of_notice));
+        of_modules(&mut self.found);
         self.found.sort_by_key(|report| report.line);
         self.found
+    }
+}
+
+/// Gives a failure of `vmalloc` of which only the first line is left the caller of one for as many bytes, if modules asked.
+fn of_modules(found: &mut [Report]) {
+    let is_module = |caller: &Caller| caller.purpose == Some(Purpose::Module);
+    let bytes = |report: &Report| report.vmalloc.and_then(|vmalloc| vmalloc.bytes);
+    let known = found.iter().filter_map(|report| Some((bytes(report)?, report.caller.clone()?)));
+    let known: Vec<_> = known.filter(|(_, caller)| is_module(caller)).collect();
+    for report in found.iter_mut().filter(|report| report.caller.is_none()) {
+        // The first line counts the page that guards the range.
+        let is_of = |(other, _): &&(u64, Caller)| {
+            bytes(report).is_some_and(|own| own == *other || own == other.saturating_add(GUARD))
+        };
+        report.caller = known.iter().find(is_of).map(|(_, caller)| caller.clone());
     }
 }
 

@@ -6,7 +6,7 @@ use regex_lite::Regex;
 use serde::Serialize;
 
 use super::about::About;
-use super::texts::said;
+use super::words::{Told, said};
 use crate::log::read::stack::Caller;
 use crate::log::{Line, Stamp};
 
@@ -85,6 +85,13 @@ pub struct Notice {
     pub caller: Option<Caller>,
 }
 
+impl Notice {
+    /// Returns whether it is in others' words that tell no more than that something was not allocated.
+    pub(super) const fn is_vague(&self) -> bool {
+        matches!(self.about, About::Words(Told::Nothing, _))
+    }
+}
+
 /// Reads such lines.
 #[derive(Default)]
 pub(super) struct Parser {
@@ -125,11 +132,23 @@ impl Parser {
                 let task = found.get(1).or(found.get(4))?.as_str().to_owned();
                 Some((line.clone(), task, found.get(2).or(found.get(3))?.as_str().parse().ok()?))
             });
-        } else {
-            if self.words.len() < WORDS
-                && let Some(about) = said(&line.text)
+            // These do nothing else, whatever their stack is cut to.
+            let about: Option<fn(u64) -> About> = match &self.blocked {
+                Some((_, task, _)) if task.starts_with("kswapd") => Some(About::Reclaim),
+                Some((_, task, _)) if task.starts_with("kcompactd") => Some(About::Compaction),
+                _ => None,
+            };
+            if let Some(about) = about
+                && let Some((first, task, seconds)) = self.blocked.take()
             {
-                add(&mut self.words, about, line, None);
+                self.add(about(seconds), &first, Some(task));
+            }
+        } else {
+            if let Some(about) = said(&line.text) {
+                let is_more = !matches!(about, About::Words(Told::Nothing, _));
+                if is_more || self.words.len() < WORDS {
+                    add(&mut self.words, about, line, None);
+                }
             }
             self.waits(line);
             self.below(line);
@@ -174,9 +193,16 @@ impl Parser {
         add(&mut self.found, about, line, task)
     }
 
-    /// Returns the notices, and what others say in their own words.
+    /// Returns the notices, and what others say in their own words: those that tell something, if there are any.
     pub(super) fn finish(mut self) -> (Vec<Notice>, Vec<Notice>) {
         self.end_stack();
+        // Who asks for a kill makes the driver give pages back, too.
+        if self.found.iter().any(|notice| notice.about == About::Asked) {
+            self.found.retain(|notice| notice.about != About::GpuPurge);
+        }
+        if !self.words.iter().all(Notice::is_vague) {
+            self.words.retain(|notice| !notice.is_vague());
+        }
         (self.found, self.words)
     }
 }
@@ -247,7 +273,7 @@ mod tests {
             "INFO: task kworker/u8:0:5 blocked for more than 120 seconds.",
             " schedule+0x4f/0xc0",
             "watchdog: BUG: soft lockup - CPU#3 stuck for 22s! [kswapd0:45]",
-            " shrink_lruvec+0x38e/0x8c0",
+            " __mutex_lock_slowpath+0xd7/0x150",
         ]);
         assert_eq!(found.len(), 3, "{found:?}");
         assert_eq!(

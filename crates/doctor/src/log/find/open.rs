@@ -11,6 +11,7 @@ use super::report::{Kind, Report};
 use super::slab::Slab;
 use super::{begins, is_header, pattern};
 use crate::log::read::cgroup;
+use crate::log::read::proc::Pasted;
 use crate::log::read::stack::Caller;
 use crate::log::read::state::Parser;
 use crate::log::read::tasks::Lists;
@@ -75,6 +76,7 @@ pub(super) struct Open {
     vmalloc: Option<Vmalloc>,
     lists: Lists,
     memory: Parser,
+    pasted: Pasted,
 }
 
 impl Open {
@@ -96,13 +98,19 @@ impl Open {
             vmalloc: None,
             lists: Lists::default(),
             memory: Parser::default(),
+            pasted: Pasted::default(),
         }
     }
 
     /// Returns whether a line that begins a report goes on with this one, of a failure of `vmalloc`: up to three lines
     /// say so.
     pub(super) fn goes_on(&self, line: &Line, lines: usize) -> bool {
-        self.kind == Kind::Vmalloc && !self.has_header && line.number - self.line <= lines
+        // The line that comes first says it anew.
+        let is_next = |head: &String| Vmalloc::is_first(head) && Vmalloc::is_first(&line.text);
+        self.kind == Kind::Vmalloc
+            && !self.has_header
+            && line.number - self.line <= lines
+            && !self.head.iter().any(is_next)
     }
 
     /// Forgets the lines that describe the request: better ones follow.
@@ -139,7 +147,7 @@ impl Open {
         let is_oom = match self.kind {
             Kind::Oom => true,
             // Its first lines were lost.
-            Kind::State | Kind::Dump => self.memory.has_zones(),
+            Kind::State | Kind::Dump => self.memory.has_zones() || self.lists.is_bare(),
             _ => false,
         };
         let is_said = text.contains(CONSTRAINT) && self.constraint.is_some();
@@ -172,6 +180,9 @@ impl Open {
         }
         self.lists.push(text);
         self.memory.push(line);
+        if self.kind == Kind::State {
+            self.pasted.push(line);
+        }
         self.last_line = line.number;
     }
 
@@ -193,19 +204,28 @@ impl Open {
             oom,
             vmalloc,
             lists,
+            pasted,
             ..
         } = self;
         let memory = memory.finish();
+        let is_bare = memory.zones.is_empty() && !memory.has_counts() && memory.ram_pages.is_none();
+        let (line, memory) = pasted.finish().filter(|_| is_bare).unwrap_or((line, memory));
         let (cgroup, victim) = oom.finish();
         let is_memcg = is_memcg
             || cgroup.is_some()
             || head.iter().any(|line| is_frame(line, "mem_cgroup_out_of_memory"));
-        let kind = kind_of(kind, has_header, &memory, &head)?;
+        let kind = match kind {
+            // Only the OOM killer lists tasks so.
+            Kind::State if lists.is_bare() => Kind::Oom,
+            kind => kind_of(kind, has_header, &memory, &head)?,
+        };
         let comm = || head.iter().find_map(|line| word(&COMM, line, 1));
         let lost = || matches!(kind, Kind::Failure | Kind::Oom).then(comm).flatten();
         let (request, task) = (request(&head), task(&head).or_else(lost));
         let of_machine = is_global || head.iter().any(|line| is_frame(line, "__alloc_page"));
-        let caller = Caller::find(head.iter().map(String::as_str));
+        // A stack above a state that does not allocate is cut, or another's.
+        let allocates = kind != Kind::State || head.iter().any(|line| line.contains("alloc"));
+        let caller = Caller::find(head.iter().map(String::as_str)).filter(|_| allocates);
         let head = head.join("\n");
         let flags = word(&MODE, &request, 2);
         let mode = word(&MODE, &request, 1).and_then(|hex| u64::from_str_radix(&hex, 16).ok());

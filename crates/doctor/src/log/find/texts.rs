@@ -26,7 +26,7 @@ fn words(found: &Captures<'_>, group: usize) -> Option<String> {
     found.get(group).map(|words| words.as_str().trim().to_owned())
 }
 
-pub(super) const TEXTS: [Text; 40] = [
+pub(super) const TEXTS: [Text; 51] = [
     Text {
         mark: "ossible memory allocation deadlock",
         pattern: r"XFS: (?:(?<task>.{1,15})\(\d+\) )?possible memory allocation deadlock(?: size (\d+))?(?: in (\w+))?",
@@ -208,12 +208,67 @@ pub(super) const TEXTS: [Text; 40] = [
         pattern: r"(?<task>[^ :]+): A process of this unit has been killed by the OOM killer",
         make: |_| Some(About::Node),
     },
+    Text { mark: "esult: oom-kill", pattern: r"\(Result: oom-kill\)", make: |_| Some(About::Node) },
     Text {
         mark: "result 'oom-kill'",
         pattern: r"(?<task>[^ :]+): Failed with result 'oom-kill'",
         make: |_| Some(About::Node),
     },
-    Text { mark: "OOMKilled", pattern: r"OOMKilled", make: |_| Some(About::Node) },
+    Text {
+        mark: "OOMKilled",
+        pattern: r"OOMKilled(?:\x22?: *(\w+))?",
+        make: |found| (words(found, 1).as_deref() != Some("false")).then_some(About::Container),
+    },
+    Text {
+        mark: "an OOM event in container",
+        pattern: r"Created an OOM event in container \x22/\x22",
+        make: |_| Some(About::Node),
+    },
+    Text {
+        mark: "an OOM event in container",
+        pattern: r"Created an OOM event in container \x22(?<task>[^\x22]+)\x22",
+        make: |_| Some(About::Container),
+    },
+    Text {
+        mark: "low on resource: memory",
+        pattern: r"low on resource: memory",
+        make: |_| Some(About::Evicted),
+    },
+    Text {
+        mark: "eviction manager: ",
+        pattern: r"eviction manager: .*(?:\[signal=memory\.available|observed: \[MemoryPressure)",
+        make: |_| Some(About::Evicted),
+    },
+    Text {
+        mark: "Purging GPU memory",
+        pattern: r"Purging GPU memory, \d+ pages freed",
+        make: |_| Some(About::GpuPurge),
+    },
+    Text {
+        mark: "systemd-oomd",
+        pattern: r"(systemd-oomd)\[\d+\]: Memory pressure for (?<task>/\S+) is ",
+        make: |found| words(found, 1).map(About::KilledBy),
+    },
+    Text {
+        mark: "Running Action=kill",
+        pattern: r"(oomd)\[\d+\]: .*Running Action=kill",
+        make: |found| words(found, 1).map(About::KilledBy),
+    },
+    Text {
+        mark: "cgroups for killing",
+        pattern: r"Considered \d+ cgroups for killing, top candidates",
+        make: |_| Some(About::KilledBy("systemd-oomd".to_owned())),
+    },
+    Text {
+        mark: "Manual OOM execution",
+        pattern: r"(?i)sysrq.* Manual OOM execution",
+        make: |_| Some(About::Asked),
+    },
+    Text {
+        mark: "__vm_enough_memory:",
+        pattern: r"__vm_enough_memory: pid: \d+, comm: (?<task>.{1,15}?), (?:bytes: (\d+) )?not? enough memory",
+        make: |found| Some(About::Overcommit(number(found, 2).unwrap_or(0))),
+    },
     Text {
         mark: "cma: Failed to reserve",
         pattern: r"cma: Failed to reserve (\d+) MiB",
@@ -235,34 +290,6 @@ pub(super) const TEXTS: [Text; 40] = [
         make: |_| Some(About::Node),
     },
 ];
-
-/// What others say of their own failures, in whatever words.
-static WORDS: LazyLock<Regex> = LazyLock::new(|| {
-    Regex::new(
-        r"(?i)(?:fail(?:ed|ure)?|unable|cannot|can't|could not|not enough|error) (?:to )?(?:re)?alloc(?:at\w*|ed)?\b.*|alloc\w* (?:\S+ ){0,4}fail.*|out of memory.*|not enough memory.*",
-    )
-    .expect("the pattern is valid")
-});
-/// What they are about is memory.
-static OF_MEMORY: LazyLock<Regex> = LazyLock::new(|| {
-    Regex::new(r"(?i)mem|buffer|page|byte|skb|dma|\bring\b|-12\b|kB|MB")
-        .expect("the pattern is valid")
-});
-/// The longest such words that are kept.
-const LONGEST: usize = 120;
-
-/// Such a line contains at least one of these strings.
-pub(super) const SAID: [&str; 4] = ["alloc", "Alloc", "ut of memory", "ot enough memory"];
-
-/// Returns what a line says in its own words of memory that was not had.
-pub(super) fn said(text: &str) -> Option<About> {
-    let is_said = SAID.iter().any(|mark| text.contains(mark)) && WORDS.is_match(text);
-    if !is_said || !OF_MEMORY.is_match(text) {
-        return None;
-    }
-    let end = text.char_indices().nth(LONGEST).map_or(text.len(), |(at, _)| at);
-    Some(About::Words(text[..end].trim().to_owned()))
-}
 
 /// Such a line contains at least one of these strings.
 pub(in crate::log) static MARKS: LazyLock<Vec<&'static str>> =

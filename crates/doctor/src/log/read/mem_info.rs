@@ -75,6 +75,30 @@ pub struct Zone {
 }
 
 impl Zone {
+    /// Returns a zone of which nothing is known.
+    pub(super) const fn empty(node: u32, kind: ZoneKind) -> Self {
+        Self {
+            node,
+            kind,
+            line: None,
+            list_line: None,
+            free: None,
+            boost: None,
+            inferred_boost: None,
+            min: None,
+            low: None,
+            high: None,
+            reserved_highatomic: None,
+            free_highatomic: None,
+            free_cma: None,
+            present: None,
+            managed: None,
+            file: 0,
+            lowmem_reserve: Vec::new(),
+            lists: Vec::new(),
+        }
+    }
+
     /// Returns the boost, as printed or as far as it can be inferred.
     pub(crate) fn known_boost(&self) -> Option<u64> {
         self.boost.or(self.inferred_boost)
@@ -98,6 +122,8 @@ pub struct MemInfo {
     pub(crate) file_kb: u64,
     /// Free swap in kB; 0 where the numbers around it are printed and it is not, as of a kernel without swap.
     pub free_swap_kb: Option<u64>,
+    /// What can be had without swap, in kB, where `/proc/meminfo` or `free` was pasted (`MemAvailable`).
+    pub available_kb: Option<u64>,
     /// Who has memory, in kB.
     pub held: Held,
     /// Pages of the machine, with those that were never given to the allocator.
@@ -126,7 +152,7 @@ impl MemInfo {
 
     /// Returns whether counts of the whole machine were printed.
     pub(crate) fn has_counts(&self) -> bool {
-        self.file_pages.is_some() || self.held != Held::default()
+        self.file_pages.is_some() || self.available_kb.is_some() || self.held != Held::default()
     }
 
     /// Returns the memory of the zones that were printed, in kB.

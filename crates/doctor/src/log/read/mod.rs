@@ -3,6 +3,7 @@
 pub(super) mod cgroup;
 pub(super) mod held;
 pub(super) mod mem_info;
+pub(super) mod proc;
 pub(super) mod stack;
 pub(super) mod state;
 pub(super) mod tasks;

@@ -118,26 +118,7 @@ impl Parser {
     /// Returns the zone of this kind on the node that was named last.
     fn zone(&mut self, kind: ZoneKind) -> &mut Zone {
         let node = self.node;
-        self.zones.entry((node, kind)).or_insert_with(|| Zone {
-            node,
-            kind,
-            line: None,
-            list_line: None,
-            free: None,
-            boost: None,
-            inferred_boost: None,
-            min: None,
-            low: None,
-            high: None,
-            reserved_highatomic: None,
-            free_highatomic: None,
-            free_cma: None,
-            present: None,
-            managed: None,
-            file: 0,
-            lowmem_reserve: Vec::new(),
-            lists: Vec::new(),
-        })
+        self.zones.entry((node, kind)).or_insert_with(|| Zone::empty(node, kind))
     }
 
     fn word(&mut self, word: &str, line: usize) {

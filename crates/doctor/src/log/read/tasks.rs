@@ -2,8 +2,16 @@
 
 use serde::Serialize;
 
-/// What the lines of both lists contain, or the line above them.
-pub(in crate::log) const MARKS: [&str; 2] = ["total_vm", "Unreclaimable slab info"];
+/// What the lines of both lists contain, or the line above them; the rows of tasks alone have wide gaps.
+pub(in crate::log) const MARKS: [&str; 3] = ["total_vm", "Unreclaimable slab info", GAP];
+/// The gap before `oom_score_adj`.
+const GAP: &str = "         ";
+/// The rows of tasks without the line above them that are no chance.
+const ROWS: usize = 3;
+/// How many numbers such a row has, by version.
+const NUMBERS: [usize; 3] = [8, 9, 11];
+/// In rows without the line above them a smaller number is not known to be pages in swap: 2.6.32 prints `oom_adj` there.
+const LEAST_SWAP: u64 = 18;
 /// The largest that are kept of each.
 const LARGEST: usize = 5;
 /// What no process exceeds, in pages.
@@ -51,6 +59,9 @@ pub(in crate::log) struct Lists {
     before_name: usize,
     /// The column of what is in swap.
     swap: Option<usize>,
+    has_head: bool,
+    /// The rows of tasks without the line above them.
+    bare_rows: usize,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -70,7 +81,7 @@ impl Lists {
     /// Reads a line.
     pub(in crate::log) fn push(&mut self, text: &str) {
         if text.contains("total_vm") && text.contains("name") {
-            self.within = Within::Processes;
+            (self.within, self.has_head) = (Within::Processes, true);
             // `[ pid ]` is one column here, and is read as such below.
             let columns = text.replace(['[', ']'], " ");
             self.before_name = columns.split_whitespace().count().saturating_sub(1);
@@ -82,12 +93,31 @@ impl Lists {
             return;
         }
         let is_read = match self.within {
-            Within::Nothing => return,
+            Within::Nothing => return self.bare(text),
             Within::Processes => self.process(text),
             Within::Slabs => text.starts_with("Name ") || self.slab(text),
         };
         if !is_read && !text.is_empty() {
             self.within = Within::Nothing;
+        }
+    }
+
+    /// Returns whether a list of tasks was read without the line above it.
+    pub(in crate::log) fn is_bare(&self) -> bool {
+        self.bare_rows >= ROWS
+    }
+
+    /// Reads the row of a task if the line above the list was cut off.
+    fn bare(&mut self, text: &str) {
+        if self.has_head || !text.contains(GAP) || !text.trim_start().starts_with('[') {
+            return;
+        }
+        let columns = text.replace(['[', ']'], " ");
+        let is_number = |word: &&str| word.parse::<i64>().is_ok();
+        let numbers = columns.split_whitespace().take_while(is_number).count();
+        if NUMBERS.contains(&numbers) {
+            (self.before_name, self.swap) = (numbers, Some(numbers - 2));
+            self.bare_rows += usize::from(self.process(text));
         }
     }
 
@@ -101,7 +131,9 @@ impl Lists {
         let Ok(pid) = pid.try_into() else { return false };
         let name = words.get(self.before_name..).unwrap_or_default().join(" ");
         if !name.is_empty() && rss_pages <= MOST_PAGES {
-            let swap_pages = self.swap.and_then(number).filter(|pages| *pages <= MOST_PAGES);
+            let least = if self.has_head { 0 } else { LEAST_SWAP };
+            let swap_pages =
+                self.swap.and_then(number).filter(|p| (least..=MOST_PAGES).contains(p));
             self.processes.push(Process { pid, task: name, rss_pages, swap_pages });
             self.processes.sort_by_key(|process| std::cmp::Reverse(process.pages()));
             self.processes.truncate(LARGEST);
@@ -166,6 +198,26 @@ mod tests {
                 "{head}"
             );
         }
+    }
+
+    #[test]
+    fn rows_of_tasks_are_read_without_the_line_above_them() {
+        let mut lists = Lists::default();
+        for text in [
+            "[   2786]     0  2786      326      224    16384        0             0 dropbear",
+            "[   3000]     0  3000      775      342    24576       90         -1000 a b",
+            "[   3000]     0  3000      775",
+        ] {
+            lists.push(text);
+        }
+        assert!(!lists.is_bare());
+        lists.push(
+            "[ 2700]     0  2700      492       29       4       0        0             0 agetty",
+        );
+        assert!(lists.is_bare());
+        let seen: Vec<_> =
+            lists.processes.iter().map(|p| (p.task.as_str(), p.rss_pages, p.swap_pages)).collect();
+        assert_eq!(seen, [("a b", 342, Some(90)), ("dropbear", 224, None), ("agetty", 29, None)]);
     }
 
     #[test]

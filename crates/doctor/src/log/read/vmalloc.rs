@@ -76,9 +76,15 @@ impl Vmalloc {
         Some(Self { bytes: Some(bytes), had_bytes: None, lack })
     }
 
-    /// Returns the failure of a machine with so many kB: before 5.13 no line says that a request is larger.
+    /// Returns whether a line is the first of those about one failure.
+    pub(in crate::log) fn is_first(text: &str) -> bool {
+        text.contains("vmap allocation")
+    }
+
+    /// Returns the failure of a machine with so many kB: before 5.13 no line says that a request is larger, or of nothing.
     pub(in crate::log) fn on(self, machine_kb: u64) -> Self {
-        let is_larger = self.bytes.is_some_and(|bytes| machine_kb > 0 && bytes >> 10 > machine_kb);
+        let is_larger = |bytes| bytes == 0 || (machine_kb > 0 && bytes >> 10 > machine_kb);
+        let is_larger = self.lack == Lack::Addresses && self.bytes.is_some_and(is_larger);
         Self { lack: if is_larger { Lack::Machine } else { self.lack }, ..self }
     }
 }
@@ -143,5 +149,7 @@ mod tests {
         let old = Vmalloc::read("vmalloc: allocation failure: 17178820608 bytes").unwrap();
         assert_eq!((old.on(8 << 20).lack, old.on(0).lack), (Lack::Machine, Lack::Addresses));
         assert_eq!(old.on(32 << 20).lack, Lack::Addresses);
+        let empty = Vmalloc::read("vmalloc: allocation failure: 0 bytes").unwrap();
+        assert_eq!(empty.on(0).lack, Lack::Machine);
     }
 }

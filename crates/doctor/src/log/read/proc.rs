@@ -1,0 +1,216 @@
+//! What people paste around a failure: `/proc/meminfo`, `/proc/buddyinfo` and `free`.
+
+use std::collections::BTreeMap;
+
+use pageblock::layout::ZoneKind;
+
+use super::held::Held;
+use super::mem_info::{FreeList, MemInfo, Zone};
+use super::state::{MOST_KB, MOST_PAGES, at_most};
+use crate::log::Line;
+
+/// A text that somebody pasted has them soon; in a longer one they are not about a failure.
+const LINES: usize = 200;
+/// The page whose blocks `/proc/buddyinfo` counts, in kB; it does not say it.
+const PAGE_KB: u64 = 4;
+/// The orders of a line of `/proc/buddyinfo`, at least.
+const ORDERS: usize = 9;
+
+/// Reads them.
+#[derive(Default)]
+pub(in crate::log) struct Pasted {
+    /// The fields of `/proc/meminfo`, in kB, but for counts of huge pages.
+    fields: BTreeMap<String, u64>,
+    zones: BTreeMap<(u32, ZoneKind), Zone>,
+    /// The unit of `free` in kB, once its command was read, and whether its last column is what is available.
+    unit_kb: Option<u64>,
+    has_available: bool,
+    /// The first line that was read.
+    first: Option<usize>,
+}
+
+impl Pasted {
+    /// Reads a line.
+    pub(in crate::log) fn push(&mut self, line: &Line) {
+        if line.number > LINES {
+            return;
+        }
+        let text = line.text.trim();
+        let words: Vec<&str> = text.split_whitespace().collect();
+        match words[..] {
+            [key, number] | [key, number, "kB"] if key.ends_with(':') => {
+                if let Some(number) = at_most(number, MOST_KB) {
+                    self.fields.insert(key.trim_end_matches(':').to_owned(), number);
+                }
+            }
+            ["Node", node, "zone", kind, ref blocks @ ..] if blocks.len() >= ORDERS => {
+                self.zone(node, kind, blocks, line.number);
+            }
+            ["total", "used", "free", ..] => self.has_available = text.ends_with("available"),
+            ["Mem:", total, _, free, .., last] => self.row("Mem", total, free, Some(last)),
+            ["Swap:", total, _, free] => self.row("Swap", total, free, None),
+            // What older versions say of what can be had.
+            ["-/+", "buffers/cache:", _, free] => self.available(free),
+            _ => {
+                if let Some(at) = words.iter().position(|word| *word == "free") {
+                    self.unit_kb = unit(words.get(at + 1).copied().unwrap_or_default());
+                }
+            }
+        }
+        if !(self.fields.is_empty() && self.zones.is_empty()) {
+            self.first.get_or_insert(line.number);
+        }
+    }
+
+    /// Reads a line of `/proc/buddyinfo`.
+    fn zone(&mut self, node: &str, kind: &str, blocks: &[&str], line: usize) {
+        let node = node.trim_end_matches(',').parse().ok();
+        let blocks: Option<Vec<u64>> =
+            blocks.iter().map(|blocks| at_most(blocks, MOST_PAGES)).collect();
+        let (Some(node), Some(kind), Some(blocks)) = (node, ZoneKind::from_name(kind), blocks)
+        else {
+            return;
+        };
+        let list = |(blocks, order)| FreeList { blocks, block_kb: PAGE_KB << order, types: None };
+        let lists: Vec<FreeList> = blocks.into_iter().zip(0..20).map(list).collect();
+        let free = lists.iter().map(|list| list.blocks.saturating_mul(list.block_kb));
+        let free = free.fold(0, u64::saturating_add).min(MOST_KB);
+        let mut zone = Zone::empty(node, kind);
+        (zone.free, zone.list_line, zone.lists) = (Some(free), Some(line), lists);
+        self.zones.entry((node, kind)).or_insert(zone);
+    }
+
+    /// Reads a row of `free`.
+    fn row(&mut self, of: &str, total: &str, free: &str, last: Option<&str>) {
+        let (Some(total), Some(free)) = (self.kb(total), self.kb(free)) else { return };
+        self.fields.insert(format!("{of}Total"), total);
+        self.fields.insert(format!("{of}Free"), free);
+        if let Some(last) = last.filter(|_| self.has_available) {
+            self.available(last);
+        }
+    }
+
+    fn available(&mut self, word: &str) {
+        let kb = self.kb(word);
+        self.fields.extend(kb.map(|kb| ("MemAvailable".to_owned(), kb)));
+    }
+
+    /// Returns a number of `free` in kB; `None` if its unit is not known.
+    fn kb(&self, word: &str) -> Option<u64> {
+        let digits = word.trim_end_matches(|c: char| c.is_ascii_alphabetic());
+        let unit = match &word[digits.len()..] {
+            "" => self.unit_kb?,
+            "B" => return Some(0),
+            suffix => unit(suffix)?,
+        };
+        let (whole, part) = digits.split_once('.').unwrap_or((digits, "0"));
+        let tenths = part.get(..1)?.parse::<u64>().ok()?;
+        let whole = at_most(whole, MOST_KB)?.saturating_mul(unit);
+        Some(whole.saturating_add(tenths * unit / 10).min(MOST_KB))
+    }
+
+    /// Returns what was read, and its first line, if it tells how much of the machine's memory is free.
+    pub(in crate::log) fn finish(self) -> Option<(usize, MemInfo)> {
+        let field = |name: &str| self.fields.get(name).copied();
+        let total = field("MemTotal").filter(|_| field("MemFree").is_some());
+        if total.is_none() && self.zones.is_empty() {
+            return None;
+        }
+        let sum = |one: Option<u64>, other: Option<u64>| Some(one? + other.unwrap_or(0));
+        let shmem = field("Shmem");
+        let cache = sum(field("Cached"), field("Buffers"));
+        let hugetlb = field("HugePages_Total").zip(field("Hugepagesize"));
+        let info = MemInfo {
+            zones: self.zones.into_values().collect(),
+            file_pages: cache.map(|kb| kb.saturating_sub(shmem.unwrap_or(0)) / PAGE_KB),
+            free_swap_kb: field("SwapFree"),
+            ram_pages: total.map(|kb| kb / PAGE_KB),
+            available_kb: field("MemAvailable"),
+            held: Held {
+                // The lists that reclaim looks at have both.
+                anonymous: sum(field("AnonPages"), shmem),
+                shmem,
+                unevictable: field("Unevictable"),
+                mlocked: field("Mlocked"),
+                slab_reclaimable: field("SReclaimable"),
+                slab_unreclaimable: field("SUnreclaim"),
+                kernel_stack: field("KernelStack"),
+                pagetables: field("PageTables"),
+                hugetlb: hugetlb.map(|(pages, kb)| pages.saturating_mul(kb).min(MOST_KB)),
+                ..Held::default()
+            },
+            ..MemInfo::default()
+        };
+        Some((self.first?, info))
+    }
+}
+
+/// Returns the unit of an option of `free`, or of a number that it printed, in kB; what is smaller is not read.
+fn unit(of: &str) -> Option<u64> {
+    match of.trim_start_matches('-').chars().next() {
+        None | Some('k' | 'K') => Some(1),
+        Some('m' | 'M') => Some(1 << 10),
+        Some('g' | 'G') => Some(1 << 20),
+        Some('t' | 'T') => Some(1 << 30),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(text: &str) -> Option<MemInfo> {
+        let mut pasted = Pasted::default();
+        for (number, text) in (1..).zip(text.lines()) {
+            pasted.push(&Line { number, text: text.to_owned(), ..Line::default() });
+        }
+        pasted.finish().map(|(_, info)| info)
+    }
+
+    #[test]
+    fn a_pasted_meminfo_is_a_state() {
+        let info = read(
+            "MemTotal:        6112100 kB\nMemFree:          638020 kB\nMemAvailable:    3580192 kB\nBuffers: 100 kB\n\
+             Cached: 900 kB\nSwapFree: 77 kB\nAnonPages: 1000 kB\nShmem: 200 kB\nSUnreclaim: 341080 kB\n\
+             HugePages_Total: 3\nHugepagesize: 2048 kB\n",
+        )
+        .unwrap();
+        assert_eq!((info.ram_pages, info.available_kb), (Some(1_528_025), Some(3_580_192)));
+        assert_eq!((info.free_swap_kb, info.file_pages), (Some(77), Some(200)));
+        assert_eq!((info.held.anonymous, info.held.hugetlb), (Some(1200), Some(6144)));
+        assert_eq!((info.held.slab_unreclaimable, info.held.mlocked), (Some(341_080), None));
+        assert_eq!(read("MemTotal: 6112100 kB\n"), None, "how much is free is not printed");
+        let late = "\n".repeat(LINES) + "MemTotal: 9 kB\nMemFree: 8 kB\n";
+        assert_eq!(read(&late), None);
+    }
+
+    #[test]
+    fn rows_of_free_have_a_unit_or_say_nothing() {
+        let head = "       total   used   free  shared  buff/cache   available\n";
+        for (log, total, available, swap) in [
+            (format!("$ free -m\n{head}Mem: 500 91 369 5 39 362\nSwap: 9 0 7"), 500 << 10, Some(362 << 10), 7 << 10),
+            (format!("{head}Mem: 31Gi 18Gi 5.5Gi 46Mi 7Gi 12Gi\nSwap: 8Gi 0B 8Gi"), 31 << 20, Some(12 << 20), 8 << 20),
+            ("# free\n total used free shared buffers cached\nMem: 8000 7 99 0 5 6\nSwap: 0 0 0".to_owned(), 8000, None, 0),
+            ("$ free -g\n total used free shared buffers cached\nMem: 62 62 0 0 0 16\n-/+ buffers/cache: 45 16\nSwap: 4 4 0".to_owned(), 62 << 20, Some(16 << 20), 0),
+        ] {
+            let info = read(&log).unwrap();
+            assert_eq!((info.ram_pages, info.available_kb), (Some(total / 4), available), "{log}");
+            assert_eq!(info.free_swap_kb, Some(swap), "{log}");
+        }
+        assert_eq!(read(&format!("{head}Mem: 500 91 369 5 39 362\n")), None);
+    }
+
+    #[test]
+    fn a_pasted_buddyinfo_has_free_lists() {
+        let info = read(
+            "Node 0, zone      DMA      0      1      0      0      2      1      1      0      1      1      3\n\
+             Node 0, zone   Normal   1348    491    359    179     42     13      2      1      0      0      0\n\
+             Node 0, zone   Normal\n",
+        )
+        .unwrap();
+        let seen: Vec<_> =
+            info.zones.iter().map(|zone| (zone.kind, zone.free, zone.lists.len())).collect();
+        assert_eq!(seen, [(ZoneKind::Dma, Some(15_880), 11), (ZoneKind::Normal, Some(26_168), 11)]);
+    }
+}
