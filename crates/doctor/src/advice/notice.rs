@@ -213,8 +213,9 @@ const fn of_words(told: Told) -> Words {
             "a compiler's process gets SIGKILL from the OOM killer, or from somebody who stops the build",
         ),
         Told::Driver => (
-            "dmesg at that time, for the driver's own lines and `cma_alloc` or `page allocation failure`; ulimit -l",
-            "what a driver gives is from an area of its own (CMA, DMA, graphics), from large blocks, or locked memory",
+            "dmesg at that time, for `page allocation failure`, `vmalloc`, `cma_alloc` or the driver's own lines; memory.max of the \
+             cgroup; ulimit -l; for USB usbcore.usbfs_memory_mb",
+            "what the kernel takes for a program is from areas of its own (CMA, DMA, percpu, vmalloc), from large blocks, or limited",
         ),
         Told::Refused => (
             "compare CommitLimit and Committed_AS in /proc/meminfo; ulimit -v; memory.max of the cgroup; sysctl vm.overcommit_memory \

@@ -193,9 +193,9 @@ fn a_line_of_vmalloc_that_comes_again_is_a_failure_of_its_own() {
 fn a_pasted_state_stands_beside_words_that_tell_something() {
     let state = "MemTotal: 6112100 kB\nMemFree: 638020 kB\nMemAvailable: 3580192 kB\nSwapFree: 5960096 kB\n";
     let words = "nsenter: Unable to fork: Cannot allocate memory\n";
-    let found = explain(&format!("{words}{state}"));
+    let found = explain(&format!("{state}{words}"));
     let seen: Vec<_> = found.iter().map(|of| (of.report.line, of.report.kind)).collect();
-    assert_eq!(seen, [(1, Kind::Notice), (2, Kind::State)]);
+    assert_eq!(seen, [(5, Kind::Notice), (1, Kind::State)], "what tells of a failure is first");
     assert_eq!(found[1].report.memory.available_kb, Some(3_580_192));
     let vague = explain(&format!("tg3: failed to allocate rx ring\n{state}"));
     assert_eq!((vague.len(), vague[0].report.kind), (1, Kind::State));

@@ -156,7 +156,7 @@ const fn who(told: Told) -> &'static str {
         Told::Threads => "a program could not start a thread or a process",
         Told::HugePages => "a program found no free huge page",
         Told::Compiler => "a process of a compiler was killed",
-        Told::Driver => "a driver gave no memory",
+        Told::Driver => "a part of the kernel got no memory for a program",
         Told::Refused => "a program was refused memory",
         Told::Nothing => "a driver or a program says that it could not allocate something",
     }
@@ -181,7 +181,7 @@ const fn meaning(told: Told) -> &'static str {
             "By SIGKILL, as the OOM killer does it: most likely memory was used up; the kernel's log says it."
         }
         Told::Driver => {
-            "A driver returned ENOMEM: its own area or a large block was not had; the kernel's log says which."
+            "ENOMEM from a driver, BPF or the like: an area of its own, a large block, or a limit; the kernel's log says which."
         }
         Told::Refused => {
             "The kernel refused it at once (ENOMEM) and killed nobody: a limit or overcommit, more often than a machine \

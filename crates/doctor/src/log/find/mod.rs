@@ -215,7 +215,8 @@ impl Finder {
         let words = words.into_iter().filter(|notice| is_piece || (is_state && !notice.is_vague()));
         self.found.extend(words.map(Report::of_notice));
         of_modules(&mut self.found);
-        self.found.sort_by_key(|report| report.line);
+        // What was pasted around a failure comes after what tells of one.
+        self.found.sort_by_key(|report| (report.memory.available_kb.is_some(), report.line));
         self.found
     }
 }

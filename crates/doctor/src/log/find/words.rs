@@ -21,7 +21,7 @@ pub enum Told {
     HugePages,
     /// A compiler's process was killed.
     Compiler,
-    /// A driver returned `ENOMEM`.
+    /// A driver, or another part of the kernel, returned `ENOMEM`.
     Driver,
     /// Another system call did.
     Refused,
@@ -50,8 +50,9 @@ const TABLE: [(Told, &[&str], &str); 8] = [
             "UT_OF_DEVICE_MEMORY",
             "device memory",
             "allocating tensor",
+            "cuda",
         ],
-        r"(?i)\b(?:cuda|hip|xpu)\b.*out of memory|\b(?:cuda|cu|hip|vk|gl|cl)_\w*out_of_\w*memory|out of (?:device|video|gpu) memory|OOM when allocating tensor.*GPU",
+        r"(?i)\b(?:cuda|hip|xpu)\b.*out of memory|\b(?:cuda|cu|hip|vk|gl|cl)_\w*out_of_\w*memory|out of (?:device|video|gpu) memory|OOM when allocating tensor.*GPU|\(GPU_\d+_bfc\) ran out of memory|\bcuda\w*(?:alloc|malloc)\w*.*\bfail",
     ),
     (
         Told::Threads,
@@ -70,8 +71,16 @@ const TABLE: [(Told, &[&str], &str); 8] = [
     ),
     (
         Told::Driver,
-        &["annot allocate memory", "error -12", "failed: -12", "(-12)", "ENOMEM"],
-        r"(?i)(?:ioctl|\bdrm|\bdma|v4l2|video|camera|buffers?\b|insmod|modprobe|insert module|/dev/|\bgpu|\bgem\b|\busb|vfio|\bibv?_|memlock).*(?:cannot allocate memory|\bENOMEM\b)|failed with error -12\b|\bfailed: -12\b|\bfailed \(-12\)",
+        &[
+            "annot allocate memory",
+            "error -12",
+            "failed: -12",
+            "(-12)",
+            "ENOMEM",
+            "rrno",
+            "emory allocation problem",
+        ],
+        r"(?i)(?:ioctl|\bdrm|\bdma|v4l2|video|camera|buffers?\b|insmod|modprobe|insert module|/dev/|\bgpu|\bgem\b|\busb|vfio|\bibv?_|memlock|bpf|urb\b).*(?:cannot allocate memory|\bENOMEM\b|\berrno[ =:]*12\b)|ip6?tables.*Memory allocation problem|failed with error -12\b|\bfailed: -12\b|\bfailed \(-12\)",
     ),
     (
         Told::Refused,
@@ -163,6 +172,13 @@ mod tests {
                 Some(Told::Driver),
             ),
             ("xilinx-vdma 4300.dma: probe failed with error -12", Some(Told::Driver)),
+            ("libusb: error [submit_iso_transfer] submiturb failed, errno=12", Some(Told::Driver)),
+            ("libbpf: map 'a': failed to create: Cannot allocate memory(-12)", Some(Told::Driver)),
+            (
+                "iptables: create-instance-chains: iptables: Memory allocation problem.",
+                Some(Told::Driver),
+            ),
+            ("jetson.utils -- cudaAllocMapped() failed to allocate memory", Some(Told::Card)),
             ("sof-audio-pci 0000:00:1f.3: error: memory alloc failed: -12", Some(Told::Driver)),
             (
                 "qemu-system-x86_64: unable to map backing store for guest RAM: Cannot allocate memory",
