@@ -33,7 +33,7 @@ use crate::policy::NamedPolicy;
 use crate::watch::Watch;
 
 /// One run of a sweep, as it is sent to a worker.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize)]
 pub struct Cell {
     /// The workload's name.
     pub workload: String,
@@ -70,6 +70,15 @@ pub struct Row {
 }
 
 impl Cell {
+    /// Returns it in words: `hugealloc under linux-6.9 on weiner-1g8 at 1/64 with seed 3`.
+    #[must_use]
+    pub fn named(&self) -> String {
+        let Self { workload, kernel, machine, scale, seed } = self;
+        let kernel = Named::brief(kernel);
+        let at = if scale == "1" { String::new() } else { format!(" at {scale}") };
+        format!("{workload} under {kernel} on {machine}{at} with seed {seed}")
+    }
+
     /// Checks that it can be run.
     ///
     /// # Errors
@@ -104,7 +113,7 @@ impl Cell {
         let kernel = NamedPolicy::parse(&self.kernel)?.kernel;
         let simulation =
             Simulation { machine: &machine, kernel: &kernel, workload, seed: self.seed };
-        match simulation.run(&mut |_| !watch.stopped())? {
+        match simulation.run(&mut |_| !watch.stopped()).at(|| self.named())? {
             Some(run) => {
                 let requests = checked.map(|checked| checked.digest(self.seed));
                 to_json(&Row { requests, ..self.row(&run, &kernel) })

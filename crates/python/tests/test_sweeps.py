@@ -92,6 +92,57 @@ def test_what_is_there_is_not_run_again(expected: bytes, tmp_path: Path) -> None
     assert (tmp_path / "runs.parquet").read_bytes() == expected
 
 
+def test_a_larger_grid_runs_only_what_is_new(expected: bytes, tmp_path: Path) -> None:
+    told: "list[int]" = []
+
+    class Bar:
+        def __init__(self, **about: Any) -> None:
+            told.append(about["total"])
+
+        def update(self, n: int) -> None:
+            told.append(n)
+
+        def close(self) -> None:
+            pass
+
+    pageblock.sweep({**GRID, "seeds": 2}, tmp_path)
+    pageblock.sweep(GRID, tmp_path, progress=Bar)
+    assert (told[0], told[1], sum(told[2:])) == (12, 8, 4)
+    assert (tmp_path / "runs.parquet").read_bytes() == expected
+    with pytest.raises(pageblock.Error, match="the folder has another sweep: hugealloc-short under .* with seed 3 is not one of this grid"):
+        pageblock.sweep({**GRID, "seeds": 2}, tmp_path)
+
+
+def test_workers_end_with_a_parent_that_is_killed(tmp_path: Path) -> None:
+    """A parent that is killed says nothing: neither the package's workers nor those of a pool of the user's outlive it."""
+    code = f"""
+import pageblock
+from concurrent.futures import ProcessPoolExecutor
+if __name__ == "__main__":
+    grid = {{"workloads": ["hugealloc"], "kernels": ["linux-6.9"], "scales": ["1/4"], "seeds": 4}}
+    pageblock.sweep(grid, {str(tmp_path)!r}, executor=EXECUTOR, jobs=2)
+"""
+    for executor in ("ProcessPoolExecutor(2)", "'processes'"):
+        child = subprocess.Popen([sys.executable, "-c", code.replace("EXECUTOR", executor)], stdout=subprocess.PIPE, text=True)
+        workers: "set[int]" = set()
+        while len(workers) < 2:
+            listed = subprocess.run(["ps", "-o", "pid=", "--ppid", str(child.pid)], capture_output=True, text=True).stdout.split()
+            workers = {int(pid) for pid in listed}
+            assert child.poll() is None
+            time.sleep(0.1)
+        # Workers begin to look for their parent with their first call.
+        time.sleep(2)
+        child.kill()
+        child.wait()
+        deadline = time.monotonic() + 10
+        while any(Path(f"/proc/{pid}/stat").exists() for pid in workers) and time.monotonic() < deadline:
+            time.sleep(0.1)
+        left = [pid for pid in workers if Path(f"/proc/{pid}/stat").exists()]
+        for pid in left:
+            os.kill(pid, signal.SIGKILL)
+        assert not left, executor
+
+
 def test_a_toml_file_is_the_same_grid(expected: bytes, tmp_path: Path) -> None:
     file = tmp_path / "grid.toml"
     file.write_text(
@@ -271,7 +322,7 @@ def test_a_sweep_that_failed_before_its_first_run_leaves_the_folder_free(tmp_pat
         pageblock.sweep(grid(raises), tmp_path)
     assert len(pageblock.sweep(grid(_steady, seeds=2), tmp_path).to_dicts()) == 2
     with pytest.raises(pageblock.Error, match="the folder has another sweep"):
-        pageblock.sweep(grid(_steady, seeds=3), tmp_path)
+        pageblock.sweep(grid(_steady, seeds=[1, 3]), tmp_path)
     assert kept.value.args == ("not yet",)
 
 

@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
-use pageblock_kernel::Named;
 use pageblock_simulate::workload::requests::Requests;
 use serde::de::IntoDeserializer;
 use serde::{Deserialize, Serialize};
@@ -265,12 +264,9 @@ impl Single {
 
 fn without_twins(cells: &[Cell]) -> Result<()> {
     let mut seen = std::collections::BTreeSet::new();
-    for Cell { workload, kernel, machine, scale, seed } in cells {
-        if !seen.insert((workload, kernel, machine, scale, seed)) {
-            let kernel = Named::brief(kernel);
-            bail!(
-                "{workload} under {kernel} on {machine} at {scale} with seed {seed} is given twice"
-            );
+    for cell in cells {
+        if !seen.insert(cell) {
+            bail!("{} is given twice", cell.named());
         }
     }
     Ok(())

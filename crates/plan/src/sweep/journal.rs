@@ -1,5 +1,6 @@
 //! The folder of a sweep: its grid, a journal with a line for each finished run, and the table at the end.
 
+use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File};
 use std::io::{BufRead, BufReader, Seek, SeekFrom, Write};
@@ -20,14 +21,16 @@ use crate::program::build;
 pub const RESULT: &str = "runs.parquet";
 pub(super) const JOURNAL: &str = "runs.jsonl";
 
-/// The first line of a journal: lines of another program, or of other runs, are not gone on with.
+/// The first line of a journal: lines of another program are not gone on with.
 #[derive(PartialEq, Eq, Debug, Serialize, Deserialize)]
 struct Head {
     program: String,
-    runs: usize,
-    /// A hash of all runs, and of the files that describe their machines and workloads.
+    /// A hash of the runs of the sweep that began it, and of what they are made of.
     grid: String,
 }
+
+/// A line of a journal: what the run is made of beside its names ([`Made`]), and the run.
+type Line = (String, Row);
 
 /// The runs of a sweep, and where in the journal those that are done are: a row itself is in memory only while it is used.
 #[derive(Debug)]
@@ -37,8 +40,33 @@ pub struct Journal {
     grid: String,
     cells: Vec<Cell>,
     loads: Loads,
+    made: Made,
     done: Done,
     file: File,
+}
+
+/// Hashes of what describes the machine and the workload of a run, by their names: a name is not bound to the content of a file.
+#[derive(Debug, Default)]
+struct Made(BTreeMap<(String, String), String>);
+
+impl Made {
+    fn of(cells: &[Cell], loads: &Loads) -> Result<Self> {
+        let mut all = Self::default();
+        for Cell { workload, machine, .. } in cells {
+            let names = (machine.clone(), workload.clone());
+            if let Entry::Vacant(new) = all.0.entry(names) {
+                let mut hash = Xxh3::new();
+                hash.update(machines::text(machine)?.as_bytes());
+                hash.update(loads.text(workload).as_bytes());
+                new.insert(format!("{:016x}", hash.digest()));
+            }
+        }
+        Ok(all)
+    }
+
+    fn get(&self, cell: &Cell) -> &str {
+        self.0.get(&(cell.machine.clone(), cell.workload.clone())).map_or("", String::as_str)
+    }
 }
 
 /// What is done.
@@ -101,26 +129,34 @@ impl Done {
 
 impl Journal {
     /// Opens the journal of a sweep in a folder, which is made where it does not exist. The cells are those of the grid with
-    /// these workloads.
+    /// these workloads. Runs that the folder has are not run again, those of a smaller grid too.
     ///
     /// # Errors
-    /// If the folder has the journal of another sweep, or a file cannot be read or written.
+    /// If the folder has a run that is not of this grid, or a file cannot be read or written.
     pub fn open(folder: &Path, grid: &Grid, cells: Vec<Cell>, loads: Loads) -> Result<Self> {
         fs::create_dir_all(folder).at(|| folder.display())?;
         let path = folder.join(JOURNAL);
-        let head = Head { program: build(), runs: cells.len(), grid: hash(&cells, &loads)? };
+        let made = Made::of(&cells, &loads)?;
+        let head = Head { program: build(), grid: hash(&cells, &made) };
         let opened = pageblock_files::in_place(&path, Access::Shared);
         let (mut file, _) = opened.at(|| path.display())?;
         // Another sweep that has no run yet may be at its first one.
         let is_alone = file.try_lock().is_ok();
-        let done = read((&head, is_alone), &cells, &path)?;
+        let done = read((&head, is_alone), (&cells, &made), &path)?;
         done.check_generators(&loads).at(|| path.display())?;
         // What was half written goes.
         file.set_len(done.bytes).at(|| path.display())?;
         file.seek(SeekFrom::End(0)).at(|| path.display())?;
         let is_new = done.bytes == 0;
-        let mut journal =
-            Self { folder: folder.to_owned(), grid: grid.to_json()?, cells, loads, done, file };
+        let mut journal = Self {
+            folder: folder.to_owned(),
+            grid: grid.to_json()?,
+            cells,
+            loads,
+            made,
+            done,
+            file,
+        };
         if is_new {
             journal.write(&format!("{}\n", to_json(&head)?))?;
         }
@@ -193,7 +229,8 @@ impl Journal {
         }
         self.done.check(&read)?;
         let begins = self.done.bytes;
-        self.write(&format!("[{at},{row}]\n"))?;
+        let made = self.made.get(&read.cell);
+        self.write(&format!("[\"{made}\",{row}]\n"))?;
         self.done.add(at, &read, begins);
         Ok(())
     }
@@ -223,7 +260,7 @@ impl Journal {
             text.clear();
             file.seek(SeekFrom::Start(*begins)).at(|| path.display())?;
             file.read_line(&mut text).at(|| path.display())?;
-            match serde_json::from_str::<(usize, Row)>(&text) {
+            match serde_json::from_str::<Line>(&text) {
                 Ok((_, row)) => Ok(row),
                 Err(_) => bail!("{}: it was changed while the sweep ran", path.display()),
             }
@@ -242,9 +279,14 @@ impl Journal {
 }
 
 /// Reads what is done.
-fn read((head, is_alone): (&Head, bool), cells: &[Cell], path: &Path) -> Result<Done> {
+fn read(
+    (head, is_alone): (&Head, bool),
+    (cells, made): (&[Cell], &Made),
+    path: &Path,
+) -> Result<Done> {
     let mut file = BufReader::new(File::open(path).at(|| path.display())?);
     let (mut done, mut line) = (Done::default(), String::new());
+    let mut places: BTreeMap<&Cell, usize> = BTreeMap::new();
     for number in 1.. {
         let wrong = |what: &str| format!("{}: line {number}: {what}", path.display());
         line.clear();
@@ -255,8 +297,11 @@ fn read((head, is_alone): (&Head, bool), cells: &[Cell], path: &Path) -> Result<
         if number == 1 {
             match serde_json::from_str::<Head>(&line) {
                 Ok(found) if found == *head => {}
+                // A grid that has grown: each run is looked for among its runs.
+                Ok(found)
+                    if is_alone && found.program == head.program && has_more(&mut file, path)? => {}
                 // Nothing of the other one is lost: it has no run.
-                Ok(_) if is_alone && file.fill_buf().at(|| path.display())?.is_empty() => break,
+                Ok(_) if is_alone && !has_more(&mut file, path)? => break,
                 Ok(_) => bail!(
                     "{}",
                     wrong(
@@ -266,28 +311,42 @@ fn read((head, is_alone): (&Head, bool), cells: &[Cell], path: &Path) -> Result<
                 Err(_) => bail!("{}", wrong("it is no journal of a sweep; name another folder")),
             }
         } else {
-            match serde_json::from_str::<(usize, Row)>(&line) {
-                Ok((at, row)) if cells.get(at) == Some(&row.cell) => {
-                    done.check(&row)?;
-                    done.add(at, &row, done.bytes);
-                }
-                _ => bail!("{}", wrong("it is no run of this sweep")),
+            let Ok((of, row)) = serde_json::from_str::<Line>(&line) else {
+                bail!("{}", wrong("it is no run of a sweep"));
+            };
+            if places.is_empty() {
+                places = cells.iter().zip(0..).collect();
             }
+            let Some(&at) = places.get(&row.cell).filter(|_| of == made.get(&row.cell)) else {
+                bail!(
+                    "{}",
+                    wrong(&format!(
+                        "the folder has another sweep: {} is not one of this grid, or of another file; a grid may only grow; name another folder",
+                        row.cell.named()
+                    ))
+                );
+            };
+            done.check(&row)?;
+            done.add(at, &row, done.bytes);
         }
         done.bytes += line.len() as u64;
     }
     Ok(done)
 }
 
-/// Returns a hash of the runs, and of what their machines and workloads are: a name is not bound to the content of a file.
-fn hash(cells: &[Cell], loads: &Loads) -> Result<String> {
-    let (mut hash, mut described) = (Xxh3::new(), BTreeSet::new());
-    for Cell { workload, kernel, machine, scale, seed } in cells {
-        hash.update(format!("{workload}\t{kernel}\t{machine}\t{scale}\t{seed}\n").as_bytes());
-        if described.insert((machine, workload)) {
-            hash.update(machines::text(machine)?.as_bytes());
-            hash.update(loads.text(workload).as_bytes());
-        }
+/// Reports whether a file has more to read.
+fn has_more(file: &mut BufReader<File>, path: &Path) -> Result<bool> {
+    Ok(!file.fill_buf().at(|| path.display())?.is_empty())
+}
+
+/// Returns a hash of the runs, and of what they are made of.
+fn hash(cells: &[Cell], made: &Made) -> String {
+    let mut hash = Xxh3::new();
+    for cell in cells {
+        let Cell { workload, kernel, machine, scale, seed } = cell;
+        let made = made.get(cell);
+        let text = format!("{workload}\t{kernel}\t{machine}\t{scale}\t{seed}\t{made}\n");
+        hash.update(text.as_bytes());
     }
-    Ok(format!("{:016x}", hash.digest()))
+    format!("{:016x}", hash.digest())
 }

@@ -51,7 +51,9 @@ pub fn run(journal: &mut Journal, at_a_time: usize, watch: &dyn Watch) -> Result
                 break Ok(true);
             }
             Err(RecvTimeoutError::Disconnected) => {
-                break Err(Error::Asked("a simulation panicked".to_owned()));
+                let lost = journal.to_do().first().map(|(_, cell)| cell.named());
+                let lost = lost.unwrap_or_default();
+                break Err(Error::Asked(format!("{lost}: the simulation panicked")));
             }
         }
     };
@@ -109,17 +111,46 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let grid = Grid::from_toml(GRID, "grid.toml").unwrap();
         let other = || open(&grid, folder.path(), cells(&grid)[1..].to_vec());
-        let refused = |error: Result<Journal>| {
+        let refused = |error: Result<Journal>, words: &str| {
             let error = error.unwrap_err().to_string();
-            assert!(error.ends_with("line 1: the folder has another sweep, or that of another version; name another folder"), "{error}");
+            assert!(error.ends_with(words), "{error}");
         };
         // At its first run.
         let running = open(&grid, folder.path(), cells(&grid)).unwrap();
-        refused(other());
+        refused(
+            other(),
+            "line 1: the folder has another sweep, or that of another version; name another folder",
+        );
         drop(running);
         // It ended without one.
         drop(other().unwrap());
         whole(&grid, folder.path());
-        refused(other());
+        refused(
+            other(),
+            "line 2: the folder has another sweep: hugealloc-short under linux-6.9 on weiner-1g8 at 1/64 with seed 1 is not one of this grid, \
+             or of another file; a grid may only grow; name another folder",
+        );
+    }
+
+    #[test]
+    fn a_grid_that_grows_runs_only_what_is_new_and_gives_the_bytes_of_one_sweep() {
+        let [small, large, wide] =
+            [("3", ""), ("5", ""), ("5", ", \"linux-6.12\"")].map(|(seeds, kernel)| {
+                let text = GRID.replace("seeds = 3", &format!("seeds = {seeds}"));
+                Grid::from_toml(
+                    &text.replace(", \"linux-6.10\"", &format!("{kernel}, \"linux-6.10\"")),
+                    "grid.toml",
+                )
+                .unwrap()
+            });
+        let [at_once, grown] = [(); 2].map(|()| tempfile::tempdir().unwrap());
+        let expected = whole(&wide, at_once.path());
+        for (grid, before) in [(&small, 0), (&large, 6), (&wide, 10)] {
+            let journal = open(grid, grown.path(), cells(grid)).unwrap();
+            assert_eq!(journal.done(), before);
+            drop(journal);
+            whole(grid, grown.path());
+        }
+        assert_eq!(std::fs::read(grown.path().join("runs.parquet")).unwrap(), expected);
     }
 }

@@ -15,7 +15,7 @@ from ._engines import Engine, engine
 from ._pageblock import Error, Sweep, Table, Workload, own_workload, sweep_grid_of, sweep_run
 from ._progress import Progress, Stop
 
-__all__ = ["own_of", "sweep"]
+__all__ = ["check_pickles", "own_of", "sweep", "swept"]
 
 
 def sweep(
@@ -34,7 +34,8 @@ def sweep(
     single runs); or it is the path of a TOML file with these keys. Arguments are said as in `run`; a workload may be a `Workload` of your own,
     `module:name` of one, or a workload file. All of it is checked before anything runs, and a grid of more than a million runs is refused with its number.
 
-    `out` is a folder. Each finished run is there at once (`runs.jsonl`), and a sweep of the same grid goes on after it. At the end
+    `out` is a folder. Each finished run is there at once (`runs.jsonl`), and a sweep of the same grid goes on after it, as one of a larger grid
+    does: with more `seeds` only the new ones are run. At the end
     `runs.parquet` is written, which depends on the grid alone: not on the executor, the number of workers or the order.
 
     `executor` is any of `concurrent.futures`, a Dask client, the module `ray`, or a name: `"processes"` or `"dask"` (on this machine, `jobs`
@@ -51,21 +52,26 @@ def sweep(
     _progress.check(progress, stop)
     text, own = _read(grid)
     with engine(executor, at_a_time) as found:
-        if isinstance(found, ProcessPoolExecutor):
-            _check_pickles(own)
+        check_pickles(own, found)
         work = Sweep(text, folder, list(own.values()))
-        bar = _progress.begin(progress, len(work), "sweep")
+        with _progress.shown(progress, len(work), "sweep") as bar:
+            return swept(work, own, found, at_a_time, bar, stop)
+
+
+def swept(
+    work: Sweep, own: "Mapping[str, Workload]", executor: "Executor | None", jobs: "int | None", bar: _progress.Bar, stop: "Stop | None"
+) -> Table:
+    """Runs what is not done of a sweep, tells the bar what is, and returns the table."""
+    try:
         bar.update(work.done)
-        try:
-            if found is None:
-                work.run(at_a_time, bar, stop)
-            else:
-                _on(work, found, own, bar, stop)
-            work.finish()
-            return work.table()
-        finally:
-            bar.close()
-            work.release()
+        if executor is None:
+            work.run(jobs, bar, stop)
+        else:
+            _on(work, executor, own, bar, stop)
+        work.finish()
+        return work.table()
+    finally:
+        work.release()
 
 
 def _on(work: Sweep, executor: Executor, own: "Mapping[str, Workload]", bar: _progress.Bar, stop: "Stop | None") -> None:
@@ -108,10 +114,10 @@ def own_of(grid: "Mapping[str, Any]") -> "dict[str, Workload]":
     return own
 
 
-def _check_pickles(own: "Mapping[str, Workload]") -> None:
+def check_pickles(own: "Mapping[str, Workload]", executor: "Executor | None") -> None:
     """Raises `Error` if a workload cannot be sent to processes."""
-    for name, workload in own.items():
+    for name, workload in own.items() if isinstance(executor, ProcessPoolExecutor) else ():
         try:
             pickle.dumps(workload)
         except Exception as error:
-            raise Error(f"workload '{name}': its function cannot be sent to a process ({error}); define it in a module") from error
+            raise Error(f"workload '{name}': its function cannot be sent to a process ({error}); define it in a module") from None
