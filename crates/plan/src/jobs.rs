@@ -15,7 +15,7 @@ use pageblock_simulate::simulate::Simulation;
 use pageblock_simulate::workload::Workload;
 use pageblock_simulate::workload::requests::Requests;
 
-use crate::error::{Result, bail};
+use crate::error::{Place, Result, bail};
 use crate::watch::Watch;
 
 /// How often the watcher is asked, and the bar drawn.
@@ -92,6 +92,14 @@ struct Work {
 /// A run that is done, and its place among the jobs.
 type Done = (usize, Result<Run>);
 
+impl Job {
+    /// Returns it in words: `hugealloc under linux-6.9 on weiner-1g8 with seed 3`.
+    fn named(&self) -> String {
+        let (workload, kernel) = (self.workload.get().name(), Named::brief(&self.kernel.label));
+        format!("{workload} under {kernel} on {} with seed {}", self.machine.name, self.seed)
+    }
+}
+
 impl Jobs {
     /// What is finished, in words.
     #[must_use]
@@ -148,7 +156,8 @@ impl Jobs {
     /// Runs the next one; `None` where there is none, or all was stopped.
     fn next(&self, work: &Work, worker: usize) -> Option<Done> {
         let at = work.next.fetch_add(1, Relaxed);
-        let Job { machine, kernel, workload, seed } = self.list.get(at)?;
+        let job = self.list.get(at)?;
+        let Job { machine, kernel, workload, seed } = job;
         if at >= work.end || work.stopped.load(Relaxed) {
             return None;
         }
@@ -162,7 +171,7 @@ impl Jobs {
             false => simulation.run(&mut progress),
         };
         work.shares[worker].store(0, Relaxed);
-        Some((at, result.transpose()?.map_err(Into::into)))
+        Some((at, result.transpose()?.at(|| job.named())))
     }
 
     /// Collects the runs that are done, until all are, one fails, or they are stopped.
@@ -186,7 +195,11 @@ impl Jobs {
                     self.save(&runs)?;
                 }
                 Err(RecvTimeoutError::Timeout) => {}
-                Err(RecvTimeoutError::Disconnected) => bail!("a simulation panicked"),
+                Err(RecvTimeoutError::Disconnected) => {
+                    let lost = (0..jobs).find(|at| !runs.contains_key(at));
+                    let lost = lost.and_then(|at| self.list.get(at)).map(Job::named);
+                    bail!("{}: the simulation panicked", lost.unwrap_or_default());
+                }
             }
         }
         if runs.len() == jobs {

@@ -69,6 +69,9 @@ pub fn quoted(word: &str) -> String {
 /// # Errors
 /// If a source cannot be read, or cannot be compared with the others.
 pub fn load(args: &Sources, compared: bool, watch: &Arc<dyn Watch>) -> Result<Pictured> {
+    if args.sources.is_empty() {
+        bail!("sources: there are none; name saved runs or recordings");
+    }
     let mut pictured = Pictured::default();
     let mut groups: Vec<Vec<Run>> = Vec::new();
     let mut titles = Vec::new();

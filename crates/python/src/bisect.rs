@@ -15,7 +15,7 @@ use crate::error::{asked, failed};
 use crate::report::Report;
 use crate::sweep::loads;
 use crate::table::{Columns, Table};
-use crate::work::{watcher, work};
+use crate::work::{Look, watcher, work_watched};
 use crate::workload::Workload;
 
 /// The kernels of a bisection as JSON, their texts, and the label and the column of each measure.
@@ -71,17 +71,27 @@ pub(crate) fn bisect_answer(
     reported(py, &answer(subject, &kernels, &same, &draws, &measured, made))
 }
 
-/// Replays a recording under the kernels between two.
+/// Returns how many kernels there are between two, with both, where nothing sets them up.
 #[pyfunction]
-pub(crate) fn bisect_recording(
-    py: Python<'_>,
+pub(crate) fn bisect_count(kernels: (Bound<'_, PyAny>, Bound<'_, PyAny>)) -> PyResult<usize> {
+    let (from, to) = (kernel("a", &kernels.0)?, kernel("b", &kernels.1)?);
+    let between = Kernels::between(&from.kernel, &to.kernel, |named| Ok(named.kernel));
+    Ok(between.map_err(failed)?.texts.len())
+}
+
+/// Replays a recording under the kernels between two; tells the bar of each replay, and looks at the event.
+#[pyfunction]
+#[pyo3(signature = (path, kernels, measures, seeds, look = (None, None)))]
+pub(crate) fn bisect_recording<'py>(
+    py: Python<'py>,
     path: PathBuf,
-    kernels: (Bound<'_, PyAny>, Bound<'_, PyAny>),
+    kernels: (Bound<'py, PyAny>, Bound<'py, PyAny>),
     measures: Vec<String>,
     seeds: u64,
+    look: (Option<Bound<'py, PyAny>>, Option<Bound<'py, PyAny>>),
 ) -> PyResult<Report> {
     let (from, to) = (kernel("a", &kernels.0)?, kernel("b", &kernels.1)?);
-    let answer = work(py, move |quiet| {
+    let answer = work_watched(py, &Look::part(look.0, look.1), move |quiet| {
         Ok(of_recording(&path, (&from, &to), &measures, seeds, &watcher(quiet))?)
     })?;
     reported(py, &answer.ok_or_else(|| asked("stopped"))?)
@@ -115,7 +125,7 @@ fn table(measures: &[Bisection]) -> PyResult<Table> {
         measures.iter().flat_map(|of| of.steps.iter().map(move |step| (of, step))).collect();
     let each = || rows.iter().copied();
     let interval = |step: &StepEffect| step.added.interval;
-    Columns::default()
+    Columns::of("bisection")
         .text("measure", each().map(|(of, _)| Some(name_of(&of.measure))))
         .text("label", each().map(|(of, _)| Some(&of.measure)))
         .text("switch", each().map(|(_, step)| Some(&step.step.change)))

@@ -45,7 +45,9 @@ mod _pageblock {
     #[pymodule_export]
     use super::batch::flags;
     #[pymodule_export]
-    use super::bisect::{bisect_answer, bisect_kernels, bisect_left, bisect_recording};
+    use super::bisect::{
+        bisect_answer, bisect_count, bisect_kernels, bisect_left, bisect_recording,
+    };
     #[pymodule_export]
     use super::compare::compare;
     #[pymodule_export]

@@ -108,7 +108,7 @@ impl Recording {
             counted.ok_or_else(stopped)
         })?;
         let each = || of.by_event.iter();
-        let table = Columns::default()
+        let table = Columns::of("statistics")
             .text("event", each().map(|(event, _)| Some(event)))
             .counts("count", each().map(|(_, count)| Some(*count)))
             .table()?;
@@ -174,7 +174,10 @@ impl Recording {
         pageblock_plan::policy::given_once(policies.iter().map(|policy| policy.name.as_str()))
             .map_err(failed)?;
         let (path, capture) = (self.path.clone(), self.capture.clone());
-        let total = policies.len().max(1) * usize::try_from(seeds)?;
+        // The recorded kernel is replayed too, and a history is kept of one replay.
+        let own = recorded_preset(&self.session.recording);
+        let count = replays::with_recorded(policies.clone(), has_baseline, own).len();
+        let total = count * if pictures { 1 } else { usize::try_from(seeds)? };
         let look = Look::begin(py, progress, total, "replay", stop)?;
         let runs = work_watched(py, &look, move |quiet| {
             let mut session = Session::open(&path, &capture, &watcher(quiet))?;
@@ -208,7 +211,7 @@ fn verified(
 ) -> PyResult<Report> {
     let table: Table = {
         let each = || verification.kinds.iter();
-        Columns::default()
+        Columns::of("verification")
             .text("decision", each().map(|(name, _)| Some(name)))
             .counts("cases", each().map(|(_, kind)| Some(kind.cases)))
             .counts("shape", each().map(|(_, kind)| Some(kind.shape)))

@@ -15,7 +15,7 @@ use crate::error::{Failure, asked};
 use crate::kernel::KernelArguments;
 use crate::runs::Runs;
 use crate::work::{Look, watcher, work, work_watched};
-use crate::workload::{requests, taken};
+use crate::workload::{raised_at, requests, taken};
 
 /// Simulates a workload on a machine, under each kernel and seed, and returns the runs.
 ///
@@ -80,8 +80,9 @@ pub(crate) fn run(
         Ok(runs.into_values().collect())
     });
     // What the generator raised says more than that the simulation failed.
-    if let Some(error) = made.is_err().then(|| raised.as_ref().and_then(taken)).flatten() {
-        return Err(error);
-    }
+    let made = made.map_err(|error| match raised.as_ref().and_then(taken) {
+        Some(theirs) => raised_at(py, theirs, &error),
+        None => error,
+    });
     Ok(Runs::new(made?))
 }

@@ -11,7 +11,7 @@ use pyo3::prelude::*;
 use crate::error::{Failure, asked, failed};
 use crate::table::Table;
 use crate::work::{Look, watcher, work, work_watched};
-use crate::workload::{Raised, Workload, requests, taken};
+use crate::workload::{Raised, Workload, raised_at, requests, taken};
 
 /// A sweep in a folder; `pageblock.sweep` uses it.
 #[pyclass(frozen, module = "pageblock")]
@@ -38,8 +38,11 @@ pub(crate) fn loads(py: Python<'_>, own: &[Bound<'_, Workload>]) -> PyResult<(Lo
 }
 
 /// Returns a result, or what a generator raised: it says more than that a simulation failed.
-fn raised_first<T>(result: PyResult<T>, raised: &[Raised]) -> PyResult<T> {
-    result.map_err(|error| raised.iter().find_map(taken).unwrap_or(error))
+fn raised_first<T>(py: Python<'_>, result: PyResult<T>, raised: &[Raised]) -> PyResult<T> {
+    result.map_err(|error| match raised.iter().find_map(taken) {
+        Some(theirs) => raised_at(py, theirs, &error),
+        None => error,
+    })
 }
 
 #[pymethods]
@@ -59,7 +62,7 @@ impl Sweep {
             let cells = grid.cells(&loads)?;
             Ok(Journal::open(&folder, &grid, cells, loads)?)
         });
-        let journal = raised_first(journal, &raised)?;
+        let journal = raised_first(py, journal, &raised)?;
         Ok(Self { journal: Arc::new(Mutex::new(journal)), raised })
     }
 
@@ -105,7 +108,7 @@ impl Sweep {
                 false => Err(Failure::Python(asked("stopped"))),
             }
         });
-        raised_first(done, &self.raised)
+        raised_first(py, done, &self.raised)
     }
 
     /// Says that nothing more will be written: an exception keeps what raised it.
@@ -135,7 +138,7 @@ pub(crate) fn sweep_run(
     let cell: Cell = serde_json::from_str(cell).map_err(|error| asked(error.to_string()))?;
     let (loads, raised) = loads(py, own.as_slice())?;
     let done = work(py, move |quiet| Ok(cell.run(&loads, watcher(quiet).as_ref())?));
-    raised_first(done, &raised)
+    raised_first(py, done, &raised)
 }
 
 /// Reads a grid from a TOML file, and returns it as JSON.

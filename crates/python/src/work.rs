@@ -9,7 +9,7 @@ use pageblock_plan::watch::{Bar, Quiet, Watch};
 use pyo3::exceptions::{PyRuntimeError, PyUserWarning};
 use pyo3::prelude::*;
 
-use crate::error::{Failure, asked};
+use crate::error::Failure;
 
 /// How often the calling thread looks for Ctrl-C.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
@@ -96,9 +96,8 @@ impl<'py> Look<'py> {
     /// Tells the bar, and asks the event.
     fn at(&self, watcher: &Watcher, told: &mut usize) -> PyResult<()> {
         self.tell(watcher, told)?;
-        let stops = |stop: &Bound<'_, PyAny>| stop.call_method0("is_set")?.is_truthy();
-        if self.stop.as_ref().map(stops).transpose()?.unwrap_or(false) {
-            return Err(asked("stopped, as the event that was given as stop was set"));
+        if let Some(stop) = &self.stop {
+            stop.py().import("pageblock._progress")?.call_method1("look", (stop,))?;
         }
         Ok(())
     }
@@ -120,10 +119,11 @@ pub(crate) fn work_watched<T: Send + 'static>(
     job: impl FnOnce(&Arc<Watcher>) -> Result<T, Failure> + Send + 'static,
 ) -> PyResult<T> {
     let done = watched(py, look, job);
-    if let Some(bar) = look.bar.as_ref().filter(|_| look.ends) {
-        bar.call_method0("close")?;
+    match look.bar.as_ref().filter(|_| look.ends).map(|bar| bar.call_method0("close")) {
+        // What failed first is said.
+        Some(Err(error)) => done.and(Err(error)),
+        _ => done,
     }
-    done
 }
 
 fn watched<T: Send + 'static>(

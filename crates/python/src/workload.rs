@@ -11,7 +11,7 @@ use pyo3::types::{PyIterator, PyTuple, PyType};
 
 use crate::arguments;
 use crate::batch;
-use crate::error::{asked, failed};
+use crate::error::{Error, asked, failed};
 
 /// A workload whose requests come from a generator.
 ///
@@ -181,12 +181,13 @@ impl Source for Generator {
                 ))),
             }
         });
-        let batches = begun.map_err(|error| keep(&self.raised, error))?;
-        Ok(Box::new(Batches { batches, raised: Arc::clone(&self.raised) }))
+        let batches = begun.map_err(|error| keep(&self.raised, error, task))?;
+        Ok(Box::new(Batches { task, batches, raised: Arc::clone(&self.raised) }))
     }
 }
 
 struct Batches {
+    task: u32,
     batches: Py<PyIterator>,
     raised: Raised,
 }
@@ -197,13 +198,32 @@ impl Stream for Batches {
             let mut batches = self.batches.bind(py).clone();
             batches.next().map(|batch| batch.and_then(|batch| batch::read(&batch))).transpose()
         });
-        next.map_err(|error| keep(&self.raised, error))
+        next.map_err(|error| keep(&self.raised, error, self.task))
     }
 }
 
+/// How the words of a run end in which a generator raised something.
+const RAISED: &str = "the generator raised an exception";
+
 /// Keeps an exception for the caller of `run`; the first one is it.
-fn keep(raised: &Raised, error: PyErr) -> String {
+fn keep(raised: &Raised, error: PyErr, task: u32) -> String {
     let mut raised = raised.lock().unwrap_or_else(PoisonError::into_inner);
     raised.get_or_insert(error);
-    "the generator raised an exception".to_owned()
+    format!("task {task}: {RAISED}")
+}
+
+/// Returns what a generator raised in place of the error of its run, which says where: before the words of this package, and as a note
+/// of the user's own exception.
+pub(crate) fn raised_at(py: Python<'_>, theirs: PyErr, run: &PyErr) -> PyErr {
+    let words = run.value(py).to_string();
+    let Some(place) = words.strip_suffix(RAISED).map(|place| place.trim_end_matches(": ")) else {
+        return theirs;
+    };
+    if theirs.is_instance_of::<Error>(py) {
+        return asked(format!("{place}: {}", theirs.value(py)));
+    }
+    // Python 3.10 has no notes: there the exception is raised as it is.
+    match theirs.value(py).call_method1("add_note", (format!("in {place}"),)) {
+        Ok(_) | Err(_) => theirs,
+    }
 }

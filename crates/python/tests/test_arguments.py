@@ -52,15 +52,16 @@ TABLE: "list[tuple[str, dict[str, Any], dict[str, list[Any]]]]" = [
         "start": [5, "yesterday"], "end": [5, "tomorrow"], "details": FLAG,
     }),
     ("fleet", {"paths": ROOT / "crates/doctor/tests/machines/6.18-24g"}, {
-        "paths": [5, [5], None, "", "/nowhere", object()], "executor": [5, "cloud", object()], "jobs": SOME,
+        "paths": [5, [5], None, "", "/nowhere", object(), [ROOT / "crates/doctor/tests/machines/6.18-24g"] * 2], "executor": [5, "cloud", object()], "jobs": SOME,
+        "progress": [5, "tqdm"], "stop": [5, object()],
     }),
     ("forecast", {}, {"root": [*PATH, "nowhere"]}),
     ("report", {"sources": str(RECORDING), "out": "/tmp/nowhere/x/page.html"}, {
-        "sources": [5, [5], None, "nowhere"], "out": [*PATH, None], "kernels": [*KERNEL, [5]], "seed": [-1, "x", 1.5, True], "kernel": [5, "six"], "proc": [*PATH, "nowhere"],
+        "sources": [5, [5], None, "nowhere", []], "out": [*PATH, None], "kernels": [*KERNEL, [5]], "seed": [-1, "x", 1.5, True], "kernel": [5, "six"], "proc": [*PATH, "nowhere"],
     }),
     ("bisect", {"of": "hugealloc-short", "a": "linux-6.9", "b": "linux-6.10", "scale": "1/64"}, {
         "of": [5, None, "", "nothing", object()], "a": [*KERNEL, None], "b": [*KERNEL, None], "measures": [5, "speed", ["speed"], [5]], "machine": MACHINE, "scale": SCALE,
-        "seeds": [*SEEDS, 1], "out": [5, "", object()], "executor": [5, "cloud", object()], "jobs": SOME,
+        "seeds": [*SEEDS, 1], "out": [5, "", object()], "executor": [5, "cloud", object()], "jobs": SOME, "progress": [5, "tqdm"], "stop": [5, object()],
     }),
     ("sweep", {"grid": {"workloads": "hugealloc-short", "kernels": "linux-6.9", "scales": "1/64"}, "out": "OUT"}, {
         "grid": [
@@ -95,7 +96,7 @@ METHODS: "list[tuple[str, dict[str, Any], dict[str, list[Any]]]]" = [
         "kernels": [*KERNEL, [5], None, ["linux-6.9"] * 2], "baseline": KERNEL, "seeds": [*SEEDS, [1, 2], [0, 2]], "pictures": FLAG, "progress": [5, "tqdm"], "stop": [5, object()],
     }),
     ("runs.compare", {}, {
-        "baseline": [5, "linux-6.1", object()], "published": FLAG, "stars": [5, "some", None], "tables": [5, None],
+        "baseline": [5, "linux-6.1", object()], "published": FLAG, "stars": [5, "some", None], "tables": [5, None, "nosuch"],
     }),
     ("runs.save", {}, {"path": [*PATH, None, "/nowhere/x/y"]}),
     ("kernel.diff", {}, {"other": [*KERNEL, None]}),

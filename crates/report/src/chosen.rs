@@ -29,6 +29,27 @@ impl Tables {
         }
     }
 
+    /// Checks that there is a table with the text in its title.
+    ///
+    /// # Errors
+    /// Names the titles that there are.
+    pub fn check(&self, comparison: &FullComparison) -> Result<(), String> {
+        let Self::Titled(wanted) = self else { return Ok(()) };
+        let tables = full::print(comparison);
+        let titles: Vec<&str> =
+            tables.split("\n\n").filter(|table| is_table(table)).map(title).collect();
+        if titles.iter().any(|title| fits(title, wanted)) {
+            return Ok(());
+        }
+        // What is in brackets, and what follows a colon, says of how many seeds it is.
+        let brief =
+            |title: &&str| title.split([':', '(']).next().unwrap_or(title).trim().to_owned();
+        let mut titles: Vec<String> = titles.iter().map(brief).collect();
+        titles.dedup();
+        let titles = titles.join("; ");
+        Err(format!("tables '{wanted}': allowed: summary, all, a part of a title: {titles}"))
+    }
+
     /// Prints a comparison: its summary, and the chosen tables. Who asks for the published table has it, whatever else is printed.
     #[must_use]
     pub fn print(&self, comparison: &FullComparison) -> String {
@@ -65,16 +86,23 @@ fn notes(summary: &Summary) -> String {
 
 /// Returns the tables with a text in their title, or the titles that there are.
 fn titled(tables: &str, wanted: &str) -> String {
-    let title = |table: &str| table.lines().next().unwrap_or_default().to_owned();
     // What has one line is a note.
     let all = || tables.split("\n\n").filter(|table| is_table(table));
-    let fits = |table: &&str| title(table).to_lowercase().contains(&wanted.to_lowercase());
-    let found: Vec<&str> = all().filter(fits).map(str::trim_end).collect();
+    let found: Vec<&str> =
+        all().filter(|table| fits(title(table), wanted)).map(str::trim_end).collect();
     if !found.is_empty() {
         return found.join("\n\n") + "\n";
     }
     let titles: Vec<String> = all().map(|table| format!("  {}\n", title(table))).collect();
     format!("No table has '{wanted}' in its title. The titles:\n{}", titles.concat())
+}
+
+fn title(table: &str) -> &str {
+    table.lines().next().unwrap_or_default()
+}
+
+fn fits(title: &str, wanted: &str) -> bool {
+    title.to_lowercase().contains(&wanted.to_lowercase())
 }
 
 fn is_table(text: &str) -> bool {

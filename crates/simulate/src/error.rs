@@ -32,6 +32,6 @@ pub enum Error {
     #[error("{0}")]
     Workload(String),
     /// The simulation has a defect: it lost a page, or a task waits forever.
-    #[error("the simulation failed {0}")]
+    #[error("the simulation failed: {0}")]
     Simulation(String),
 }

@@ -1,6 +1,6 @@
 //! Which machines are below the paths that are named, and what was collected of each.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File};
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -31,13 +31,23 @@ const FILES: [&str; 9] = [
 /// # Errors
 /// If a path does not exist, or there is no machine.
 pub fn hosts(paths: &[PathBuf]) -> Result<Vec<Host>> {
-    let mut found = Vec::new();
+    let (mut found, mut seen) = (Vec::new(), BTreeSet::new());
+    let mut add = |path: &Path, place: PathBuf| match seen.insert(place) {
+        true => {
+            found.push(host(path));
+            Ok(found.len())
+        }
+        false => bail!("{}: the host is given twice", path.display()),
+    };
     for path in paths {
         let Ok(about) = fs::metadata(path) else {
             bail!("{}: no such file or folder", path.display());
         };
+        let Ok(place) = fs::canonicalize(path) else {
+            bail!("{}: no such file or folder", path.display());
+        };
         if about.is_file() || is_machine(path) {
-            found.push(host(path));
+            add(path, place)?;
             continue;
         }
         let below = match below(path) {
@@ -48,9 +58,15 @@ pub fn hosts(paths: &[PathBuf]) -> Result<Vec<Host>> {
         let is_hidden = |path: &PathBuf| {
             path.file_name().is_some_and(|n| n.as_encoded_bytes().starts_with(b"."))
         };
-        found.extend(below.iter().filter(|path| !is_hidden(path)).map(|path| host(path)));
-        if found.len() > HOSTS {
-            bail!("{}: more than {HOSTS} files; name the folders of some hosts", path.display());
+        for below in below.iter().filter(|path| !is_hidden(path)) {
+            // A link below is another host: only what the user names is followed.
+            let name = below.file_name().unwrap_or_default();
+            if add(below, place.join(name))? > HOSTS {
+                bail!(
+                    "{}: more than {HOSTS} files; name the folders of some hosts",
+                    path.display()
+                );
+            }
         }
     }
     if found.is_empty() {

@@ -104,6 +104,11 @@ fn hosts_of_one_name_are_told_apart_and_nothing_is_an_error() {
     let error = hosts(&[folder.path().to_owned()]).unwrap_err().to_string();
     assert!(error.starts_with("no host in "), "{error}");
     assert!(hosts(&[folder.path().join("none")]).is_err());
+    std::fs::write(folder.path().join("log"), "a line\n").unwrap();
+    let twice = [folder.path().to_owned(), folder.path().join("log")];
+    let error = hosts(&twice).unwrap_err().to_string();
+    assert_eq!(error, format!("{}: the host is given twice", twice[1].display()));
+    std::fs::remove_file(&twice[1]).unwrap();
     for rack in ["a", "b"] {
         fs::create_dir(folder.path().join(rack)).unwrap();
         fs::write(folder.path().join(rack).join("web.log"), "x\n").unwrap();

@@ -84,7 +84,7 @@ __all__ = [
 def _switch(row: "dict[str, Any]") -> property:
     """Returns the attribute of a switch, with its documentation."""
     name = row["switch"]
-    text = f"{row['decides']} ({row['group']}; {row['allowed']}).\n\n{row['since']}"
+    text = f"{row['decides']} ({row['switch_group']}; {row['allowed']}).\n\n{row['since']}"
     return property(lambda kernel: kernel.switch(name), doc=text.strip())
 
 

@@ -87,7 +87,7 @@ class Tuned:
     def to_dicts(self) -> "list[dict[str, Any]]":
         """Returns what the held-out seeds say, a row a measure."""
         return [
-            {"measure": one.measure.text, "default": one.default, "tuned": one.tuned, "change": one.ratio - 1}
+            {"measure": one.measure.text, "mean_default": one.default, "mean_tuned": one.tuned, "change": one.ratio - 1}
             | {"low": one.low - 1, "high": one.high - 1, "p": one.p}
             | dict(zip(("events_default", "events_tuned"), one.events or (None, None)))
             for one in self.changes

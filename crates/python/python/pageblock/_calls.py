@@ -1,20 +1,24 @@
 """Calls on an executor, which Ctrl-C ends where no lock of a future is held."""
 
 import contextlib
+import functools
 import signal
 import threading
 from collections.abc import Callable, Generator, Iterable, Iterator
-from concurrent.futures import CancelledError, Executor, Future
+from concurrent.futures import CancelledError, Executor, Future, ProcessPoolExecutor
 from queue import Empty, SimpleQueue
 from types import FrameType
 from typing import Any, TypeVar, cast
 
+from ._engines import in_worker
 from ._pageblock import Error, stop_all
 
 __all__ = ["completed"]
 
 # So many futures are open at a time: enough for a cluster, few enough for a grid of a million runs.
 IN_FLIGHT = 2000
+# Whose exceptions are not the user's.
+ENGINES = ("concurrent", "distributed", "dask", "ray", "tornado", "asyncio")
 # The time between two looks for Ctrl-C, seconds.
 LOOK_EVERY = 0.2
 
@@ -29,6 +33,8 @@ def completed(
     `look` is called after each result, and now and then. After an error, and after Ctrl-C, what is open is cancelled, and what runs
     in this process is stopped.
     """
+    if isinstance(executor, ProcessPoolExecutor):
+        call = functools.partial(in_worker, call)
     to_do = iter(arguments)
     done: "SimpleQueue[Future[str]]" = SimpleQueue()
     open_: "dict[Future[str], Key]" = {}
@@ -66,7 +72,13 @@ def _submit(
         if following is None:
             return
         key, arguments = following
-        future = executor.submit(call, *arguments)
+        try:
+            future = executor.submit(call, *arguments)
+        except Exception as error:
+            raise_of_engine(error)
+            words = str(error).partition("\n")[0]
+            # A pool that was shut down says so by a RuntimeError.
+            raise Error(f"executor: {words}; what is done is kept") from (None if type(error) is RuntimeError else error)
         open_[future] = key
         future.add_done_callback(done.put)
 
@@ -74,8 +86,21 @@ def _submit(
 def _result(future: "Future[str]") -> str:
     try:
         return future.result()
-    except CancelledError as error:
-        raise Error("a run was cancelled by its executor; the same call goes on after what is done") from error
+    except CancelledError:
+        raise Error("a run was cancelled by its executor; the same call goes on after what is done") from None
+    except Error as error:
+        # A worker's lines are this package's, and say nothing more.
+        raise error from None
+    except Exception as error:
+        raise_of_engine(error)
+        raise
+
+
+def raise_of_engine(error: Exception) -> None:
+    """Raises `Error` in place of what an engine raised for itself: a worker died, a client or a pool is closed."""
+    if type(error).__module__.partition(".")[0] in ENGINES:
+        words = str(error).partition("\n")[0]
+        raise Error(f"executor: {type(error).__name__}: {words}; what is done is kept") from None
 
 
 @contextlib.contextmanager

@@ -1,6 +1,7 @@
 """Executors: those of `concurrent.futures`, clients of Dask, Ray, and their names."""
 
 import contextlib
+import functools
 import importlib
 import multiprocessing
 import os
@@ -13,7 +14,7 @@ from typing import Any, Protocol, TypeAlias, Union
 
 from ._pageblock import Error, stop_all
 
-__all__ = ["Engine", "engine"]
+__all__ = ["Engine", "engine", "in_worker"]
 
 # A run that is repeated after its worker died gives the same bytes.
 RETRIES = 3
@@ -48,13 +49,18 @@ def _found(given: "Engine | None", jobs: "int | None", stack: contextlib.ExitSta
     if isinstance(given, str) and (given == "dask" or "://" in given):
         distributed = _module("distributed", "dask")
         options: "dict[str, Any]" = {"n_workers": jobs, "threads_per_worker": 1, "dashboard_address": None}
-        client = distributed.Client(**options) if given == "dask" else distributed.Client(given)
+        try:
+            client = distributed.Client(**options) if given == "dask" else distributed.Client(given)
+        except (OSError, ValueError) as error:
+            raise Error(f"executor '{given}': {error}") from None
         given = stack.enter_context(client)
     if isinstance(given, Executor):
         return given
     if isinstance(given, ModuleType) and given.__name__ == "ray":
         return Ray(given)
     if hasattr(given, "get_executor"):
+        if getattr(given, "status", "running") == "closed":
+            raise Error("executor: the Dask client is closed")
         return Dask(given)
     what = f"'{given}'" if isinstance(given, str) else f"a {type(given).__name__}"
     raise Error(
@@ -78,15 +84,26 @@ def _processes(jobs: "int | None") -> "Generator[Executor]":
 
 def _stop_after(end: Any) -> None:
     threading.Thread(target=_stop, args=(end,), daemon=True).start()
-    threading.Thread(target=_end_with_parent, daemon=True).start()
+    _end_with_parent()
 
 
+@functools.cache
 def _end_with_parent() -> None:
     """Ends this worker when the process that started it is gone: killed, it cannot say so."""
     parent = multiprocessing.parent_process()
-    if parent is not None:
+
+    def wait(parent: Any) -> None:
         parent.join()
         os._exit(1)
+
+    if parent is not None:
+        threading.Thread(target=wait, args=(parent,), daemon=True).start()
+
+
+def in_worker(call: "Callable[..., str]", *arguments: Any) -> str:
+    """Calls a function in a worker process of a pool of the user's."""
+    _end_with_parent()
+    return call(*arguments)
 
 
 def _stop(end: Any) -> None:
@@ -100,8 +117,8 @@ def _stop(end: Any) -> None:
 def _module(name: str, extra: str) -> Any:
     try:
         return importlib.import_module(name)
-    except ImportError as error:
-        raise Error(f"executor: {name} is not installed: pip install 'pageblock[{extra}]'") from error
+    except ImportError:
+        raise Error(f"executor: {name} is not installed: pip install 'pageblock[{extra}]'") from None
 
 
 class Dask(Executor):

@@ -138,4 +138,4 @@ def with_switches(kernel: Kernel, switched: "Mapping[str, str]") -> str:
 
 def _of_switch(row: "Mapping[str, Any]") -> Knob:
     names = str(row["allowed"]).removeprefix("one of ").split(", ")
-    return Knob(str(row["switch"]), str(row["switch"]), _sizes(*names), allocator=row["group"] == "allocator")
+    return Knob(str(row["switch"]), str(row["switch"]), _sizes(*names), allocator=row["switch_group"] == "allocator")

@@ -1,13 +1,14 @@
 """How far long work is: a line on the terminal, or the bar of a library such as tqdm."""
 
+import contextlib
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 from typing import Any, Protocol, TypeAlias, Union
 
 from ._pageblock import Error
 
-__all__ = ["Bar", "Progress", "Stop", "begin", "check", "look"]
+__all__ = ["Bar", "Progress", "Silent", "Stop", "begin", "check", "look", "shown"]
 
 # The shortest time between two lines of progress, seconds.
 SAY_EVERY = 1.0
@@ -62,6 +63,33 @@ class Silent:
         """Shows nothing."""
 
 
+class Theirs:
+    """A bar of the user's. What it raises is the cause of an error that says whose it is."""
+
+    def __init__(self, make: "Callable[..., Any]", total: int, desc: str, unit: str) -> None:
+        self.bar = _asked("progress", make, total=total, desc=desc, unit=unit)
+        for name in ("update", "close"):
+            if not callable(getattr(self.bar, name, None)):
+                raise Error(f"progress: what it made is a {type(self.bar).__name__} without {name}; allowed: True, False, None, tqdm")
+
+    def update(self, n: int) -> None:
+        """Tells it what is done."""
+        _asked("progress: update", self.bar.update, n)
+
+    def close(self) -> None:
+        """Ends it."""
+        _asked("progress: close", self.bar.close)
+
+
+def _asked(name: str, call: "Callable[..., Any]", *args: Any, **given: Any) -> Any:
+    """Calls what the user gave."""
+    try:
+        return call(*args, **given)
+    except Exception as error:
+        words = str(error).partition("\n")[0]
+        raise Error(f"{name} raised {type(error).__name__}{': ' if words else ''}{words}") from error
+
+
 def begin(progress: Progress, total: int, desc: str, unit: str = "run") -> Bar:
     """Begins to show work of so many units: for None a line on a terminal, for True a line, for False nothing; or by calling what was
     given with `total`, `desc` and `unit`, as `tqdm.tqdm` and `tqdm.auto.tqdm` are called.
@@ -70,8 +98,21 @@ def begin(progress: Progress, total: int, desc: str, unit: str = "run") -> Bar:
         return Line(total, desc, unit) if sys.stderr.isatty() else Silent()
     if isinstance(progress, bool):
         return Line(total, desc, unit) if progress else Silent()
-    bar: Bar = progress(total=total, desc=desc, unit=unit)
-    return bar
+    return Theirs(progress, total, desc, unit)
+
+
+@contextlib.contextmanager
+def shown(progress: Progress, total: int, desc: str, unit: str = "run") -> "Generator[Bar]":
+    """Shows work of so many units while the block runs."""
+    bar = begin(progress, total, desc, unit)
+    try:
+        yield bar
+    except BaseException:
+        # What failed first is said.
+        with contextlib.suppress(Error):
+            bar.close()
+        raise
+    bar.close()
 
 
 def check(progress: Progress, stop: "Stop | None") -> None:
@@ -84,5 +125,5 @@ def check(progress: Progress, stop: "Stop | None") -> None:
 
 def look(stop: "Stop | None") -> None:
     """Raises `Error` if the event is set."""
-    if stop is not None and stop.is_set():
+    if stop is not None and _asked("stop: is_set", stop.is_set):
         raise Error("stopped, as the event that was given as stop was set")

@@ -53,7 +53,7 @@ def comparison(report: Report) -> str:
     for row in report.to_dicts():
         change = "" if row["change"] is None else f"{100 * row['change']:+.0f} %"
         interval = "" if row["low"] is None else f"{100 * row['low']:+.0f} to {100 * row['high']:+.0f} %"
-        verdict = row["verdict"] if row["primary"] or row["verdict"] == "identical" else ""
+        verdict = row["verdict"] if row["is_primary"] or row["verdict"] == "identical" else ""
         shown.append({
             "workload": row["workload"], "measure": row["label"], "kernel": row["kernel"], "mean": row["mean"], "change": change, "interval": interval,
             "p": row["p"], "verdict": "baseline" if row["kernel"] == row["baseline"] else verdict, "supported": row["supported"],
@@ -167,8 +167,8 @@ def to_pandas(table: Any) -> Any:
     """Returns a pandas.DataFrame, by pandas 2 and 3; without PyArrow the rows are copied."""
     try:
         pandas = importlib.import_module("pandas")
-    except ImportError as error:
-        raise Error("to_pandas needs pandas: pip install pandas") from error
+    except ImportError:
+        raise Error("to_pandas needs pandas: pip install pandas") from None
     if hasattr(pandas.DataFrame, "from_arrow"):
         return pandas.DataFrame.from_arrow(table)
     try:

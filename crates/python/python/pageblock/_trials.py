@@ -10,10 +10,10 @@ from typing import Any, Protocol
 
 from . import _progress
 from ._calls import completed
-from ._pageblock import Error, Kernel, Workload, write_text
+from ._pageblock import Error, Kernel, Sweep, Workload, write_text
 from ._progress import Stop
 from ._recordings import Sent, opened, shared
-from ._sweep import sweep
+from ._sweep import check_pickles, swept
 
 __all__ = ["Replays", "Runner", "Simulations"]
 
@@ -44,8 +44,10 @@ class Simulations:
         jobs: "int | None",
         own: "Workload | None" = None,
         stop: "Stop | None" = None,
+        bar: "_progress.Bar | None" = None,
     ) -> None:
         self.cell, self.out, self.executor, self.jobs, self.own, self.stop = cell, out, executor, jobs, own, stop
+        self.bar = _progress.Silent() if bar is None else bar
         # Those of the search, and those that judge its answer.
         self.search_seeds, self.held_out = seeds
         machine = f" on {cell['machine']}" if "machine" in cell else ""
@@ -60,9 +62,10 @@ class Simulations:
             runs: "list[dict[str, Any]]" = [{**self.cell, "kernel": kernel, "seed": seed} for kernel, seed in new]
             # The same runs are found again, however many trials come before them.
             folder = self.out / "runs" / hashlib.sha256(json.dumps(runs).encode()).hexdigest()[:16]
-            if self.own is not None:
-                runs = [{**run, "workload": self.own} for run in runs]
-            table = sweep({"runs": runs}, folder, executor=self.executor, jobs=self.jobs, progress=False, stop=self.stop)
+            own = {} if self.own is None else {self.own.name: self.own}
+            check_pickles(own, self.executor)
+            work = Sweep(json.dumps({"runs": runs}), folder, list(own.values()))
+            table = swept(work, own, self.executor, self.jobs, self.bar, self.stop)
             for one, row in zip(new, table.to_dicts()):
                 self.done[one] = row
         return {kernel: [self.done[kernel, seed] for seed in seeds] for kernel in kernels}

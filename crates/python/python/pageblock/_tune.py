@@ -136,11 +136,8 @@ class _Search:
 
     def run(self, count: int, batch: int, progress: Progress) -> None:
         """Asks for batches of proposals and tells what they gave, in the order of their numbers."""
-        bar = _progress.begin(progress, count, "tune", "trial")
-        try:
+        with _progress.shown(progress, count, "tune", "trial") as bar:
             self._run(count, batch, bar)
-        finally:
-            bar.close()
 
     def _run(self, count: int, batch: int, bar: _progress.Bar) -> None:
         while len(self.trials) < count:
@@ -289,7 +286,7 @@ def _optuna() -> Any:
     try:
         return importlib.import_module("optuna")
     except ImportError as error:
-        raise Error("tuning needs Optuna: pip install 'pageblock[tune]'") from error
+        raise Error("tuning needs Optuna: pip install 'pageblock[tune]'") from None
 
 
 def _two_sets(seeds: "int | Iterable[int]", held_out: "int | Iterable[int]") -> "tuple[list[int], list[int]]":
@@ -360,8 +357,8 @@ def _open(folder: Path, head: "dict[str, Any]") -> None:
         return
     try:
         before = json.loads(path.read_text(encoding="utf-8"))
-    except ValueError as error:
-        raise Error(f"{path}: it is no file of a search; name another folder") from error
+    except ValueError:
+        raise Error(f"{path}: it is no file of a search; name another folder") from None
     for name, value in head.items():
         if before.get(name) != value:
             raise Error(f"{path}: the folder has another search: {name} is {before.get(name)}, not {value}; name another folder")
