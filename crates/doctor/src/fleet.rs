@@ -44,7 +44,7 @@ pub struct Row {
     /// Failed allocations and OOM reports in the log.
     pub failures: u64,
     /// The order of most of them.
-    pub order: Option<u32>,
+    pub page_order: Option<u32>,
     /// When the last of all was.
     pub last_failure: Option<String>,
     /// Tasks that the OOM killer ended, by the log.
@@ -137,7 +137,7 @@ impl Row {
         let most = log.failures.iter().max_by_key(|failures| failures.count);
         self.failures = log.failures.iter().map(|failures| failures.count).sum();
         self.class = most.and_then(|failures| word(&failures.class));
-        self.order = most.map(|failures| failures.order);
+        self.page_order = most.map(|failures| failures.order);
         self.last_failure = log.latest().map(|failures| failures.last_ago(of.uptime));
         self.oom_kills = log.kills;
         let kill = log.last_kill.as_ref();

@@ -9,6 +9,8 @@
 pub mod bisect;
 mod by_name;
 mod cache;
+#[cfg(feature = "full")]
+pub mod columns;
 pub mod compare;
 pub mod doctor;
 pub mod error;

@@ -122,8 +122,8 @@ impl<'py> Source<'py> {
 /// `sweep` returns, its folder or its Parquet file, or the rows that a data frame or a query has left of it. The first kernel is the
 /// baseline, or the one that `baseline` names. Tables are compared for each workload, machine and scale of their own.
 ///
-/// The table has a row for each measure and kernel: `workload`, `machine`, `scale`, `measure` (its name in `measures()`), `column` (its
-/// name in a table of runs), `label` (what is printed), `unit`, `direction` (`lower` or `higher` is better), `primary` (whether the
+/// The table has a row for each measure and kernel: `workload`, `machine`, `scale`, `measure` (its name in `measures()`), `column_name` (its
+/// name in a table of runs), `label` (what is printed), `unit`, `direction` (`lower` or `higher` is better), `is_primary` (whether the
 /// workload names it as one that decides), `kernel`, `baseline` (the kernel that it is compared with), `runs`, `mean`, `least` and `most`,
 /// `change` (a share of the baseline; null for the baseline), `low` and `high` (its interval over seeds), `p` (rank-sum test; adjusted for
 /// measures that are not primary), `level` (the p that decides a primary measure), `verdict` (`better`, `worse`, `unchanged`,
@@ -163,6 +163,7 @@ pub(crate) fn compare_groups(
         for runs in groups {
             let place = runs.first().map(|run| (run.workload.clone(), run.machine.clone()));
             let comparison = wanted.comparison(runs)?;
+            wanted.tables.check(&comparison).map_err(Error::Asked)?;
             texts.push(wanted.tables.print(&comparison));
             summaries.push((place.unwrap_or_default(), comparison.summary.clone()));
             compared.push(comparison);

@@ -2,9 +2,15 @@
 
 use std::sync::Arc;
 
-use arrow_array::{RecordBatch, RecordBatchReader};
-use arrow_schema::{ArrowError, Schema, SchemaRef};
+use arrow_array::cast::AsArray;
+use arrow_array::types::{ArrowPrimitiveType, Int8Type, Int64Type};
+use arrow_array::{
+    Array, ArrayRef, BooleanArray, DictionaryArray, PrimitiveArray, RecordBatch, RecordBatchReader,
+    StringArray,
+};
+use arrow_schema::{ArrowError, DataType, Schema, SchemaRef};
 use pageblock_plan::Session;
+use pageblock_plan::columns;
 use pageblock_recording::Columnar;
 use pageblock_recording::table::TableReader;
 use pyo3::prelude::*;
@@ -13,8 +19,9 @@ use pyo3::types::PyCapsule;
 use crate::arrow;
 use crate::error::{asked, failed};
 
-/// The events of a recording, a row each; docs/recordings.md describes the columns. Nothing is read before a library
-/// takes them, then batch by batch, as often as it is asked to.
+/// The events of a recording, a row each; docs/recordings.md describes the columns. The file's `order` is `page_order` here, a name
+/// that SQL takes without quotes, and what does not apply is null. Nothing is read before a library takes them, then batch by
+/// batch, as often as it is asked to.
 #[pyclass(frozen, module = "pageblock")]
 pub(crate) struct Events {
     /// Keeps the columns in place.
@@ -25,7 +32,7 @@ pub(crate) struct Events {
 impl Events {
     /// Chooses columns; all where none are named.
     pub(crate) fn new(session: &Arc<Session>, columns: Option<Vec<String>>) -> PyResult<Self> {
-        let all = Columnar::column_names();
+        let all: Vec<_> = Columnar::column_names().into_iter().map(public).collect();
         let wanted = |name: &&&str| columns.as_ref().is_none_or(|c| c.iter().any(|c| c == **name));
         if let Some(unknown) =
             columns.iter().flatten().find(|column| !all.contains(&column.as_str()))
@@ -40,10 +47,16 @@ impl Events {
     }
 
     fn reader(&self) -> PyResult<Reader> {
-        let table = self.session.columnar.batches_of(&self.columns).map_err(failed)?;
+        let stored = Columnar::column_names();
+        let wanted: Vec<_> =
+            stored.into_iter().filter(|name| self.columns.contains(&public(name))).collect();
+        let table = self.session.columnar.batches_of(&wanted).map_err(failed)?;
         let whole = table.schema();
-        let fields = self.columns.iter().filter_map(|name| whole.field_with_name(name).ok());
-        let schema = Arc::new(Schema::new(fields.cloned().collect::<Vec<_>>()));
+        let field = |name: &&'static str| {
+            let kind = whole.field_with_name(name).ok()?.data_type().clone();
+            Some(columns::field("events", public(name), kind))
+        };
+        let schema = Arc::new(Schema::new(wanted.iter().filter_map(field).collect::<Vec<_>>()));
         Ok(Reader { table, schema, _session: Arc::clone(&self.session) })
     }
 }
@@ -96,8 +109,10 @@ impl Iterator for Reader {
     fn next(&mut self) -> Option<Self::Item> {
         match self.table.next_batch() {
             Ok(batch) => {
-                let columns = RecordBatch::from(batch?).columns().to_vec();
-                Some(RecordBatch::try_new(Arc::clone(&self.schema), columns))
+                let named = self.schema.fields().iter().map(|field| field.name().as_str());
+                let batch = RecordBatch::from(batch?);
+                let columns = named.zip(batch.columns()).map(|(name, of)| with_nulls(name, of));
+                Some(RecordBatch::try_new(Arc::clone(&self.schema), columns.collect()))
             }
             Err(error) => Some(Err(ArrowError::ExternalError(Box::new(error)))),
         }
@@ -107,5 +122,43 @@ impl Iterator for Reader {
 impl RecordBatchReader for Reader {
     fn schema(&self) -> SchemaRef {
         Arc::clone(&self.schema)
+    }
+}
+
+/// Returns the name in Python of a file's column: `order` is a word of SQL.
+fn public(stored: &'static str) -> &'static str {
+    if stored == "order" { "page_order" } else { stored }
+}
+
+/// Returns a column with nulls where it does not apply: a file has -1, the type `none`, or an empty text there.
+fn with_nulls(name: &str, column: &ArrayRef) -> ArrayRef {
+    fn numbers<T: ArrowPrimitiveType>(
+        of: &PrimitiveArray<T>,
+        none: T::Native,
+    ) -> PrimitiveArray<T> {
+        let applies = BooleanArray::from_unary(of, |value| value != none);
+        PrimitiveArray::new(of.values().clone(), Some(applies.into_parts().0.into()))
+    }
+    match (name, column.data_type()) {
+        ("pfn", DataType::Int64) => Arc::new(numbers(column.as_primitive::<Int64Type>(), -1)),
+        (_, DataType::Int8) => Arc::new(numbers(column.as_primitive::<Int8Type>(), -1)),
+        (_, DataType::Utf8) => {
+            let of: &StringArray = column.as_string();
+            let applies = BooleanArray::from_unary(of, |text| !text.is_empty());
+            let (offsets, values, _) = of.clone().into_parts();
+            Arc::new(StringArray::new(offsets, values, Some(applies.into_parts().0.into())))
+        }
+        ("migratetype" | "fallback_migratetype", DataType::Dictionary(..)) => {
+            let of: &DictionaryArray<Int8Type> = column.as_dictionary();
+            let none = of.values().as_string::<i32>().iter().position(|name| name == Some("none"));
+            match none.and_then(|at| i8::try_from(at).ok()) {
+                Some(none) => {
+                    let keys = numbers(of.keys(), none);
+                    Arc::new(DictionaryArray::new(keys, Arc::clone(of.values())))
+                }
+                None => Arc::clone(column),
+            }
+        }
+        _ => Arc::clone(column),
     }
 }

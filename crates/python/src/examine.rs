@@ -31,7 +31,7 @@ use crate::work::{watcher, work};
 /// Explains the reports in a kernel's log: failed allocations, stalls, OOM kills, as `pageblock explain` does.
 ///
 /// `log` is the path of a file; or the log itself: bytes, or text with a line feed. The table has a row for each report:
-/// `line` of the log, `kind`, `task`, `order`, `class` (why it failed; docs/explain.md), `confidence`, `helps` (the first
+/// `line` of the log, `kind`, `task`, `page_order`, `class` (why it failed; docs/explain.md), `confidence`, `helps` (the first
 /// advice). It is empty where the log has no report.
 #[pyfunction]
 #[pyo3(signature = (log, /))]
@@ -56,11 +56,11 @@ fn explained(py: Python<'_>, found: &[Explanation], lines: usize) -> PyResult<Re
     let rows = rows(&to_json(found))?;
     let text = |path: &'static str| rows.iter().map(move |row| words(row, path));
     let number = |path: &'static str| rows.iter().map(move |row| row.pointer(path)?.as_i64());
-    let table = Columns::default()
+    let table = Columns::of("explanations")
         .numbers("line", number("/report/line"))
         .text("kind", text("/report/kind"))
         .text("task", text("/report/task"))
-        .numbers("order", number("/report/order"))
+        .numbers("page_order", number("/report/order"))
         .text("class", text("/class"))
         .text("confidence", text("/confidence"))
         .text("helps", text("/helps/0/what"))
@@ -107,7 +107,7 @@ pub(crate) fn doctor(
     let json = to_json(&found);
     let findings = rows(&json)?;
     let text = |path: &'static str| findings.iter().map(move |row| words(row, path));
-    let table = Columns::default()
+    let table = Columns::of("findings")
         .text("name", text("/name"))
         .text("severity", text("/severity"))
         .text("confidence", text("/confidence"))
@@ -135,7 +135,7 @@ fn wait(watch: &dyn Watch, time: Duration) -> bool {
 /// Says how many large blocks compaction could make, as `pageblock forecast` does: of this machine (which needs root), or of
 /// a copied tree.
 ///
-/// The table has a row for each order, of all zones: `order`, `blocks` (aligned and without a hole), `free`, `at_least` and
+/// The table has a row for each order, of all zones: `page_order`, `blocks` (aligned and without a hole), `free`, `at_least` and
 /// `at_most` (blocks after compaction), `held` (those with a page that does not move).
 #[pyfunction]
 #[pyo3(signature = (root = None))]
@@ -152,8 +152,8 @@ pub(crate) fn forecast(
     let of: Value = serde_json::from_str(&json).map_err(|error| asked(error.to_string()))?;
     let orders = of["orders"].as_array().cloned().unwrap_or_default();
     let count = |key: &'static str| orders.iter().map(move |row| row[key].as_u64());
-    let table = Columns::default()
-        .counts("order", count("order"))
+    let table = Columns::of("forecast")
+        .counts("page_order", count("order"))
         .counts("blocks", count("blocks"))
         .counts("free", count("free"))
         .counts("at_least", count("at_least"))

@@ -94,7 +94,7 @@ impl Kernel {
         Ok(Self { policy: NamedPolicy::of(named) })
     }
 
-    /// Returns the switches in which another kernel differs, a row each: `switch`, `group`, `a`, `b` (the values of this
+    /// Returns the switches in which another kernel differs, a row each: `switch`, `switch_group`, `a`, `b` (the values of this
     /// one and of the other), `decides`, and `since`, the version or commit that brought the value of the other.
     fn diff(
         &self,
@@ -103,9 +103,9 @@ impl Kernel {
         let other = other.get()?;
         let rows: Vec<_> = self.policy.kernel.kernel.diff(&other.policy.kernel.kernel).collect();
         let each = || rows.iter();
-        Columns::default()
+        Columns::of("diff")
             .text("switch", each().map(|(switch, ..)| Some(switch.name())))
-            .text("group", each().map(|(switch, ..)| Some(switch.group().name)))
+            .text("switch_group", each().map(|(switch, ..)| Some(switch.group().name)))
             .text("a", each().map(|(_, a, _)| Some(a.to_string())))
             .text("b", each().map(|(.., b)| Some(b.to_string())))
             .text("decides", each().map(|(switch, ..)| Some(switch.about().summary())))
@@ -272,13 +272,13 @@ pub(crate) fn kernels() -> Vec<Kernel> {
     PRESETS.iter().map(kernel).collect()
 }
 
-/// Returns every switch, a row each: `switch`, `group`, `decides`, `since` (what brought it), `allowed` (its values).
+/// Returns every switch, a row each: `switch`, `switch_group`, `decides`, `since` (what brought it), `allowed` (its values).
 #[pyfunction]
 pub(crate) fn switches() -> PyResult<Table> {
     let each = Switch::all;
-    Columns::default()
+    Columns::of("switches")
         .text("switch", each().map(|switch| Some(switch.name())))
-        .text("group", each().map(|switch| Some(switch.group().name)))
+        .text("switch_group", each().map(|switch| Some(switch.group().name)))
         .text("decides", each().map(|switch| Some(switch.about().summary())))
         .text("since", each().map(|switch| Some(switch.remarks())))
         .text("allowed", each().map(|switch| Some(switch.about().values.to_string())))
@@ -289,7 +289,7 @@ pub(crate) fn switches() -> PyResult<Table> {
 #[pyfunction]
 pub(crate) fn workloads() -> PyResult<Table> {
     let each = || pageblock_simulate::workload::ALL.iter();
-    Columns::default()
+    Columns::of("workloads")
         .text("workload", each().map(|workload| Some(workload.name())))
         .text("summary", each().map(|workload| Some(workload.summary())))
         .text("machine", each().map(|workload| Some(workload.machine())))

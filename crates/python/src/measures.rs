@@ -7,14 +7,14 @@ use pyo3::prelude::*;
 
 use crate::table::{Columns, Table};
 
-/// Returns the measures that decide between kernels, a row each: `measure` (its name), `column` (its name in a table of runs),
+/// Returns the measures that decide between kernels, a row each: `measure` (its name), `column_name` (its name in a table of runs),
 /// `label` (what is printed), `unit`, `better` (`lower` or `higher`), `defined` (where, or of which counters).
 #[pyfunction]
 pub(crate) fn measures() -> PyResult<Table> {
     let each = || deciding::measures().iter();
-    Columns::default()
+    Columns::of("measures")
         .text("measure", each().map(|measure| Some(&measure.id)))
-        .text("column", each().map(|measure| Some(measure.column())))
+        .text("column_name", each().map(|measure| Some(measure.column())))
         .text("label", each().map(|measure| Some(&measure.label)))
         .text("unit", each().map(|measure| Some(measure.unit.name())))
         .text("better", each().map(|measure| Some(better(measure.direction))))

@@ -136,7 +136,7 @@ pub(crate) fn series_table(runs: &[Run]) -> PyResult<Table> {
             }
         }
     }
-    identified(rows.iter().map(|(run, ..)| *run))
+    identified("series", rows.iter().map(|(run, ..)| *run))
         .text("series", rows.iter().map(|(_, title, ..)| Some(title)))
         .counts("time_us", rows.iter().map(|(_, _, time, _)| Some(*time)))
         .floats("value", rows.iter().map(|(.., value)| Some(*value)))
@@ -157,10 +157,10 @@ pub(crate) fn history_table(runs: &[Run]) -> PyResult<Table> {
             }
         }
     }
-    identified(rows.iter().map(|(run, ..)| *run))
+    identified("history", rows.iter().map(|(run, ..)| *run))
         .counts("time_us", rows.iter().map(|(.., time, _)| Some(*time)))
         .text("zone", rows.iter().map(|(_, zone, ..)| Some(zone)))
-        .numbers("order", rows.iter().map(|(_, _, order, ..)| Some(*order as i64)))
+        .numbers("page_order", rows.iter().map(|(_, _, order, ..)| Some(*order as i64)))
         .counts("blocks", rows.iter().map(|(.., blocks)| Some(*blocks)))
         .table()
 }

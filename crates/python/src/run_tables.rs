@@ -13,7 +13,7 @@ use crate::table::{Columns, Table};
 /// A row a run: what it is, and the measures that decide.
 pub(crate) fn wide(runs: &[Run]) -> PyResult<Table> {
     let text = |get: fn(&Run) -> &str| runs.iter().map(move |run| Some(get(run)));
-    let mut columns = Columns::default()
+    let mut columns = Columns::of("runs")
         .text("workload", text(|run| &run.workload))
         .text("kernel", text(|run| &run.policy))
         .text("machine", text(|run| parts(&run.machine).0))
@@ -34,7 +34,7 @@ pub(crate) fn counters(runs: &[Run]) -> PyResult<Table> {
         .iter()
         .flat_map(|run| run.counters.iter().map(move |(name, count)| (run, name, count)))
         .collect();
-    identified(rows.iter().map(|(run, ..)| *run))
+    identified("counters", rows.iter().map(|(run, ..)| *run))
         .text("counter", rows.iter().map(|(_, name, _)| Some(name)))
         .counts("count", rows.iter().map(|(.., count)| Some(*count)))
         .table()
@@ -49,7 +49,7 @@ pub(crate) fn samples(runs: &[Run]) -> PyResult<Table> {
             rows.extend(numbered.map(|(number, value)| (run, operation, number, *value)));
         }
     }
-    identified(rows.iter().map(|(run, ..)| *run))
+    identified("samples", rows.iter().map(|(run, ..)| *run))
         .text("operation", rows.iter().map(|(_, operation, ..)| Some(operation)))
         .counts("number", rows.iter().map(|(_, _, number, _)| Some(*number)))
         .counts("value", rows.iter().map(|(.., value)| Some(*value)))
@@ -68,9 +68,9 @@ pub(crate) fn free_blocks(runs: &[Run]) -> PyResult<Table> {
             }
         }
     }
-    identified(rows.iter().map(|(run, ..)| *run))
+    identified("free_blocks", rows.iter().map(|(run, ..)| *run))
         .text("zone", rows.iter().map(|(_, zone, ..)| Some(zone)))
-        .numbers("order", rows.iter().map(|(_, _, order, ..)| Some(*order)))
+        .numbers("page_order", rows.iter().map(|(_, _, order, ..)| Some(*order)))
         .counts("blocks", rows.iter().map(|(.., blocks, _)| Some(*blocks)))
         .counts("unusable", rows.iter().map(|(.., unusable)| *unusable))
         .table()
@@ -83,7 +83,7 @@ pub(crate) fn fallbacks(runs: &[Run]) -> PyResult<Table> {
         .flat_map(|run| run.extfrag.iter().map(move |(key, count)| (run, key, count)))
         .collect();
     let each = || rows.iter();
-    identified(each().map(|(run, ..)| *run))
+    identified("fallbacks", each().map(|(run, ..)| *run))
         .text("requested", each().map(|(_, key, _)| Some(key.alloc_mt.name())))
         .text("taken_from", each().map(|(_, key, _)| Some(key.fallback_mt.name())))
         .numbers("requested_order", each().map(|(_, key, _)| Some(key.alloc_order.into())))
@@ -109,16 +109,16 @@ pub(crate) fn summaries(of: &[((String, String), Summary)]) -> PyResult<Table> {
     let measures = || rows.iter().map(|(_, _, measure, ..)| *measure);
     let margin = |support: Support| Some(support.margin_permyriad()? as f64 / 1e4);
     let grade = |of: &Summary| of.certificate.as_ref()?.grade();
-    Columns::default()
+    Columns::of("comparison")
         .text("workload", each().map(|(place, ..)| Some(&place.0)))
         .text("machine", each().map(|(place, ..)| Some(parts(&place.1).0)))
         .text("scale", each().map(|(place, ..)| Some(parts(&place.1).1)))
         .text("measure", measures().map(|measure| Some(&measure.id)))
-        .text("column", measures().map(|measure| Some(&measure.column)))
+        .text("column_name", measures().map(|measure| Some(&measure.column)))
         .text("label", measures().map(|measure| Some(&measure.name)))
         .text("unit", measures().map(|measure| Some(measure.unit)))
         .text("direction", measures().map(|measure| Some(better(measure.direction))))
-        .flags("primary", measures().map(|measure| Some(measure.primary)))
+        .flags("is_primary", measures().map(|measure| Some(measure.primary)))
         .text("kernel", each().map(|(_, _, _, kernel, ..)| Some(kernel)))
         .text("baseline", each().map(|(_, of, ..)| Some(&of.policies[of.baseline])))
         .counts("runs", each().map(|(.., runs, _)| Some(*runs as u64)))
@@ -137,9 +137,12 @@ pub(crate) fn summaries(of: &[((String, String), Summary)]) -> PyResult<Table> {
         .table()
 }
 
-/// The columns that say which run a row is of.
-pub(crate) fn identified<'r>(runs: impl Iterator<Item = &'r Run> + Clone) -> Columns {
-    Columns::default()
+/// Begins a table with the columns that say which run a row is of.
+pub(crate) fn identified<'r>(
+    table: &'static str,
+    runs: impl Iterator<Item = &'r Run> + Clone,
+) -> Columns {
+    Columns::of(table)
         .text("kernel", runs.clone().map(|run| Some(&run.policy)))
         .counts("seed", runs.map(|run| Some(run.seed)))
 }

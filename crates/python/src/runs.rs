@@ -44,7 +44,7 @@ impl Runs {
 
     /// Returns a row a run: `workload`, `kernel`, `machine`, `scale`, `origin` (`simulated`, `replayed`, `real`), `seed`, `event_hash`,
     /// `ended` (null where the workload was complete), then the measures that decide and the workload's own primary ones, by their
-    /// `column` in `measures()`.
+    /// `column_name` in `measures()`.
     fn table(&self) -> PyResult<Table> {
         run_tables::wide(&self.runs)
     }
@@ -60,7 +60,7 @@ impl Runs {
         run_tables::samples(&self.runs)
     }
 
-    /// Returns a row for each run, zone and order: `kernel`, `seed`, `zone`, `order`, `blocks` (free at the end),
+    /// Returns a row for each run, zone and order: `kernel`, `seed`, `zone`, `page_order`, `blocks` (free at the end),
     /// `unusable` (the share of free memory that cannot serve the order, thousandths).
     fn free_blocks(&self) -> PyResult<Table> {
         run_tables::free_blocks(&self.runs)
@@ -73,7 +73,7 @@ impl Runs {
     }
 
     /// Returns a row for each run with a history, zone, order and moment: `kernel`, `seed`, `time_us` (of the machine's time), `zone`
-    /// (`0-Normal`: node and zone), `order`, `blocks` (free).
+    /// (`0-Normal`: node and zone), `page_order`, `blocks` (free).
     fn history(&self) -> PyResult<Table> {
         history_table(&self.runs)
     }

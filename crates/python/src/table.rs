@@ -6,12 +6,13 @@ use arrow_array::cast::AsArray;
 use arrow_array::types::{Float64Type, Int64Type, UInt64Type};
 use arrow_array::{
     Array, ArrayRef, BooleanArray, Float64Array, Int64Array, RecordBatch, RecordBatchIterator,
-    StringArray, UInt64Array,
+    StringArray,
 };
 use arrow_ipc::reader::StreamReader;
 use arrow_ipc::writer::StreamWriter;
 use arrow_schema::{ArrowError, DataType, Field, Schema};
 use pageblock_measure::catalogue::Measure;
+use pageblock_plan::columns::{counts, field};
 use pageblock_plan::sweep::columns::measure_field;
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
@@ -21,13 +22,20 @@ use crate::arrow;
 use crate::error::asked;
 
 /// Columns that become a table.
-#[derive(Default)]
-pub(crate) struct Columns(Vec<(Field, ArrayRef)>);
+pub(crate) struct Columns {
+    /// The table, by which their definitions are found.
+    table: &'static str,
+    all: Vec<(Field, ArrayRef)>,
+}
 
 impl Columns {
+    /// Begins a table of those that `pageblock_plan::columns` defines.
+    pub(crate) const fn of(table: &'static str) -> Self {
+        Self { table, all: Vec::new() }
+    }
+
     fn push(mut self, name: &str, array: ArrayRef) -> Self {
-        let field = Field::new(name, array.data_type().clone(), true);
-        self.0.push((field, array));
+        self.all.push((field(self.table, name, array.data_type().clone()), array));
         self
     }
 
@@ -38,12 +46,12 @@ impl Columns {
         values: impl IntoIterator<Item = Option<f64>>,
     ) -> Self {
         let array: ArrayRef = if measure.unit.is_whole() {
-            let whole = values.into_iter().map(|value| value.map(|value| value as u64));
-            Arc::new(UInt64Array::from_iter(whole))
+            let whole = values.into_iter().map(|value| value.map(|value| value as i64));
+            Arc::new(Int64Array::from_iter(whole))
         } else {
             Arc::new(Float64Array::from_iter(values))
         };
-        self.0.push((measure_field(measure), array));
+        self.all.push((measure_field(measure), array));
         self
     }
 
@@ -56,9 +64,9 @@ impl Columns {
         self.push(name, Arc::new(StringArray::from_iter(values)))
     }
 
-    /// Adds a column of counts.
+    /// Adds a column of counts: with a sign where they fit.
     pub(crate) fn counts(self, name: &str, values: impl IntoIterator<Item = Option<u64>>) -> Self {
-        self.push(name, Arc::new(UInt64Array::from_iter(values)))
+        self.push(name, counts(values))
     }
 
     /// Adds a column of whole numbers.
@@ -78,10 +86,8 @@ impl Columns {
 
     /// Returns the table.
     pub(crate) fn table(self) -> PyResult<Table> {
-        let fields: Vec<Field> = self.0.iter().map(|(field, _)| field.clone()).collect();
-        let schema = Schema::new(fields);
-        let arrays = self.0.into_iter().map(|(_, array)| array).collect();
-        let batch = RecordBatch::try_new(Arc::new(schema), arrays);
+        let (fields, arrays): (Vec<Field>, Vec<ArrayRef>) = self.all.into_iter().unzip();
+        let batch = RecordBatch::try_new(Arc::new(Schema::new(fields)), arrays);
         Ok(Table { batch: batch.map_err(|error| PyRuntimeError::new_err(error.to_string()))? })
     }
 }

@@ -12,7 +12,7 @@ from .libraries import duckdb, pandas, polars, pyarrow
 
 
 def test_every_library_counts_the_same_events(recording: pageblock.Recording) -> None:
-    events = recording.events(["event", "order"])
+    events = recording.events(["event", "page_order"])
     expected = {row["event"]: row["count"] for row in recording.stats().to_dicts()}
     by_pyarrow = pyarrow.table(events)["event"].cast(pyarrow.string()).value_counts().to_pylist()
     assert {row["values"]: row["counts"] for row in by_pyarrow} == expected
@@ -47,9 +47,21 @@ def test_a_stream_outlives_its_object(runs: pageblock.Runs) -> None:
 
 
 def test_columns_are_chosen_by_name(recording: pageblock.Recording) -> None:
-    assert pyarrow.table(recording.events(["pfn", "order"])).column_names == ["pfn", "order"]
+    assert pyarrow.table(recording.events(["page_order", "pfn"])).column_names == ["pfn", "page_order"]
     with pytest.raises(pageblock.Error, match="events have no column 'frame'; there are t_us, cpu, pid"):
         recording.events(["frame"])
+
+
+def test_what_does_not_apply_is_null(recording: pageblock.Recording) -> None:
+    events = polars.DataFrame(recording.events())
+    frees = events.filter(polars.col("event") == "mm_page_free")
+    columns = ("pfn", "page_order", "migratetype", "gfp", "fallback_order", "fallback_migratetype", "change_ownership", "percpu_refill", "args")
+    assert [name for name in columns if frees[name].null_count() == len(frees)] == list(columns[2:])
+    allocs = events.filter(polars.col("event") == "mm_page_alloc")
+    assert (allocs["migratetype"].null_count(), allocs["gfp"].null_count()) == (0, 0)
+    for name in columns:
+        values = events[name].drop_nulls()
+        assert len(values) and values.cast(polars.String).is_in(["-1", "none", ""]).sum() == 0, name
 
 
 def test_no_library_is_needed() -> None:

@@ -76,10 +76,10 @@ def test_a_bisection_has_a_waterfall(runs: pageblock.Runs) -> None:
 
 def test_histories_are_tidy(pictured: pageblock.Runs, runs: pageblock.Runs) -> None:
     history, series = polars.DataFrame(pictured.history()), polars.DataFrame(pictured.series())
-    assert history.columns == ["kernel", "seed", "time_us", "zone", "order", "blocks"]
+    assert history.columns == ["kernel", "seed", "time_us", "zone", "page_order", "blocks"]
     last = history.filter(kernel="linux-6.9").filter(polars.col("time_us") == polars.col("time_us").max())
-    free = {(row["zone"].split("-")[-1], row["order"]): row["blocks"] for row in pictured.free_blocks().to_dicts() if row["kernel"] == "linux-6.9"}
-    assert {(row["zone"].split("-")[-1], row["order"]): row["blocks"] for row in last.to_dicts() if row["kernel"] == "linux-6.9"} == free
+    free = {(row["zone"].split("-")[-1], row["page_order"]): row["blocks"] for row in pictured.free_blocks().to_dicts() if row["kernel"] == "linux-6.9"}
+    assert {(row["zone"].split("-")[-1], row["page_order"]): row["blocks"] for row in last.to_dicts() if row["kernel"] == "linux-6.9"} == free
     assert "free memory [MiB]" in series["series"].to_list()
     assert len(runs.history()) == len(runs.series()) == 0
 

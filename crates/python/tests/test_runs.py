@@ -45,9 +45,9 @@ def test_a_row_a_run(runs: pageblock.Runs) -> None:
 
 def test_the_measures_are_the_columns_of_a_table(runs: pageblock.Runs) -> None:
     measures = {row["measure"]: row for row in pageblock.measures().to_dicts()}
-    assert all(row["column"] in runs.to_dicts()[0] for row in measures.values())
+    assert all(row["column_name"] in runs.to_dicts()[0] for row in measures.values())
     assert measures["huge-pages-on-fault"]["better"] == "higher"
-    assert measures["huge-pages-on-fault"]["column"] == "huge_fault_percent"
+    assert measures["huge-pages-on-fault"]["column_name"] == "huge_fault_percent"
     assert "thp_fault_fallback" in measures["huge-pages-on-fault"]["defined"]
 
 
@@ -55,7 +55,7 @@ def test_the_longer_tables_have_what_their_documentation_says(runs: pageblock.Ru
     for table in (runs.counters(), runs.samples(), runs.free_blocks(), runs.fallbacks()):
         assert table.columns[:2] == ["kernel", "seed"]
         assert len(table) > 0
-    assert {row["order"] for row in runs.free_blocks().to_dicts()} == set(range(11))
+    assert {row["page_order"] for row in runs.free_blocks().to_dicts()} == set(range(11))
 
 
 def test_a_comparison_is_text_data_and_a_table(runs: pageblock.Runs) -> None:

@@ -47,8 +47,8 @@ def test_a_table_has_the_verdicts_of_its_runs(folder: Path, expected: "list[dict
     assert {row["runs"] for row in expected} == {5}
     first = expected[0]
     assert (first["workload"], first["machine"], first["scale"]) == ("hugealloc-short", "weiner-1g8", "1/64")
-    assert (first["measure"], first["unit"], first["direction"], first["primary"]) == ("huge-pages-on-fault", "percent", "higher", True)
-    assert first["column"] in frame.columns
+    assert (first["measure"], first["unit"], first["direction"], first["is_primary"]) == ("huge-pages-on-fault", "percent", "higher", True)
+    assert first["column_name"] in frame.columns
 
 
 def test_own_primary_measures_are_judged_too(tmp_path: Path) -> None:
@@ -58,7 +58,7 @@ def test_own_primary_measures_are_judged_too(tmp_path: Path) -> None:
         runs = pageblock.run(workload, ["linux-6.9", "linux-6.10"], scale="1/64", seeds=4)
         assert [row for row in rows if row["workload"] == workload] == runs.compare().to_dicts()
         assert runs.table().columns[7:] == [name for name in polars.read_parquet(tmp_path / "runs.parquet").columns if name in runs.table().columns][6:]
-    assert {row["column"] for row in rows if row["primary"]} == {"latency_p95_ms", "allocation_stalls", "work_zone_lock_acquired"}
+    assert {row["column_name"] for row in rows if row["is_primary"]} == {"latency_p95_ms", "allocation_stalls", "work_zone_lock_acquired"}
 
 
 def test_what_a_query_leaves_is_compared_from_any_baseline(folder: Path) -> None:
@@ -92,7 +92,7 @@ def test_columns_say_what_they_are(folder: Path) -> None:
     assert (about[b"label"], about[b"unit"], about[b"better"]) == (b"Huge pages on fault [%]", b"percent", b"higher")
     assert about[b"defined"].startswith(b"thp_fault_alloc / ")
     kinds = {name: str(schema.field(name).type) for name in ("mixed_pageblocks", "watermark_boost_factor", "nofragment", "pgfault")}
-    assert kinds == {"mixed_pageblocks": "uint64", "watermark_boost_factor": "int64", "nofragment": "string", "pgfault": "uint64"}
+    assert kinds == {"mixed_pageblocks": "int64", "watermark_boost_factor": "int64", "nofragment": "string", "pgfault": "int64"}
     assert schema.metadata[b"pageblock.version"].decode() == pageblock.__version__
     assert json.loads(schema.metadata[b"pageblock.grid"])["seeds"] == 5
     assert "linux-6.9,nofragment=off,watermark_boost_factor=0" in json.loads(schema.metadata[b"pageblock.kernels"])

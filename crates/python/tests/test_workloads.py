@@ -114,7 +114,7 @@ def test_an_exception_names_its_line() -> None:
 def test_wrong_batches_are_refused(batch: Any, words: str) -> None:
     with pytest.raises(pageblock.Error) as raised:
         pageblock.run(one(batch), "linux-6.12", scale="1/8")
-    assert str(raised.value).startswith(words)
+    assert str(raised.value).startswith(f"one under linux-6.12 on small-4g at 1/8 with seed 1: the simulation failed: requests: task 0: {words}")
 
 
 @pytest.mark.parametrize(

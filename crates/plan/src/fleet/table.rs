@@ -4,13 +4,14 @@ use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::Arc;
 
-use arrow_array::{ArrayRef, Float64Array, RecordBatch, StringArray, UInt64Array};
+use arrow_array::{Array, ArrayRef, Float64Array, RecordBatch, StringArray};
 use arrow_schema::{Field, Schema};
 use pageblock_doctor::fleet::Row;
 use parquet::arrow::ArrowWriter;
 use parquet::basic::{Compression, ZstdLevel};
 use parquet::file::properties::WriterProperties;
 
+use crate::columns::{counts, described, field};
 use crate::error::{Result, bail};
 
 /// Returns the table: columns of what is known of every machine, then `held_*_mib` and the rates that some have.
@@ -18,7 +19,9 @@ use crate::error::{Result, bail};
 /// # Errors
 /// If there is a column twice, which is a defect.
 pub fn batch(rows: &[Row]) -> Result<RecordBatch> {
-    let mut columns: Vec<(String, ArrayRef)> = Vec::new();
+    let mut columns: Vec<(Field, ArrayRef)> = Vec::new();
+    let named =
+        |name: &str, array: ArrayRef| (field("fleet", name, array.data_type().clone()), array);
     type Text = fn(&Row) -> Option<String>;
     let texts: [(&str, Text); 17] = [
         ("host", |row| Some(row.host.clone())),
@@ -41,19 +44,18 @@ pub fn batch(rows: &[Row]) -> Result<RecordBatch> {
     ];
     for (name, of) in texts {
         let array: StringArray = rows.iter().map(of).collect();
-        columns.push((name.to_owned(), Arc::new(array)));
+        columns.push(named(name, Arc::new(array)));
     }
     type Count = fn(&Row) -> Option<u64>;
-    let counts: [(&str, Count); 5] = [
+    let whole: [(&str, Count); 5] = [
         ("total_mib", |row| row.total_mib),
         ("free_mib", |row| row.free_mib),
         ("failures", |row| row.error.is_none().then_some(row.failures)),
-        ("order", |row| row.order.map(u64::from)),
+        ("page_order", |row| row.page_order.map(u64::from)),
         ("oom_kills", |row| row.error.is_none().then_some(row.oom_kills)),
     ];
-    for (name, of) in counts {
-        let array: UInt64Array = rows.iter().map(of).collect();
-        columns.push((name.to_owned(), Arc::new(array)));
+    for (name, of) in whole {
+        columns.push(named(name, counts(rows.iter().map(of))));
     }
     type Figure = fn(&Row) -> Option<f64>;
     let figures: [(&str, Figure); 4] = [
@@ -64,28 +66,42 @@ pub fn batch(rows: &[Row]) -> Result<RecordBatch> {
     ];
     for (name, of) in figures {
         let array: Float64Array = rows.iter().map(of).collect();
-        columns.push((name.to_owned(), Arc::new(array)));
+        columns.push(named(name, Arc::new(array)));
     }
     let held: BTreeSet<&String> = rows.iter().flat_map(|row| row.held_mib.keys()).collect();
-    for name in held {
-        let array: UInt64Array = rows.iter().map(|row| row.held_mib.get(name).copied()).collect();
-        columns.push((format!("held_{name}_mib"), Arc::new(array)));
+    for holder in held {
+        let array = counts(rows.iter().map(|row| row.held_mib.get(holder).copied()));
+        let name = format!("held_{holder}_mib");
+        let defined = format!("memory of {}", holder.replace('_', " "));
+        columns.push((figure(&name, &array, "MiB", &defined), array));
     }
     let rates: BTreeSet<&String> = rows.iter().flat_map(|row| row.rates.keys()).collect();
     for name in rates {
         let array: Float64Array = rows.iter().map(|row| row.rates.get(name).copied()).collect();
-        columns.push((name.clone(), Arc::new(array)));
+        let (unit, defined) = match name {
+            _ if name.ends_with("_per_hour") => ("events an hour", "since boot"),
+            _ if name.ends_with("_percent") => {
+                ("percent of time", "some task waited for memory (avg300)")
+            }
+            _ => ("a second", "between two samples"),
+        };
+        let array: ArrayRef = Arc::new(array);
+        columns.push((figure(name, &array, unit, defined), array));
     }
-    let field =
-        |(name, array): &(String, ArrayRef)| Field::new(name, array.data_type().clone(), true);
-    let schema = Schema::new(columns.iter().map(field).collect::<Vec<_>>());
-    match RecordBatch::try_new(
-        Arc::new(schema),
-        columns.into_iter().map(|(_, array)| array).collect(),
-    ) {
+    let (fields, arrays): (Vec<Field>, Vec<ArrayRef>) = columns.into_iter().unzip();
+    match RecordBatch::try_new(Arc::new(Schema::new(fields)), arrays) {
         Ok(batch) => Ok(batch),
         Err(error) => bail!("the table of the fleet: {error}"),
     }
+}
+
+/// Returns the field of a figure that some hosts have.
+fn figure(name: &str, array: &ArrayRef, unit: &str, defined: &str) -> Field {
+    let label = name.replace('_', " ");
+    described(
+        Field::new(name, array.data_type().clone(), true),
+        [("label", label.as_str()), ("unit", unit), ("defined", defined)],
+    )
 }
 
 /// Saves the table as Parquet.

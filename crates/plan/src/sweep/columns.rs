@@ -4,6 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use arrow_schema::{DataType, Field};
+use pageblock::mobility::Migratetype;
 use pageblock::policy::Values;
 use pageblock_kernel::Switch;
 use pageblock_measure::catalogue::{Measure, deciding, primary};
@@ -12,6 +13,7 @@ use pageblock_measure::{Run, statistics::stats::Direction};
 use serde_json::json;
 
 use super::Cell;
+use crate::columns::described;
 use crate::error::{Place, Result};
 use crate::own::Loads;
 use crate::policy::NamedPolicy;
@@ -24,7 +26,7 @@ pub const IDENTITY: [&str; 8] =
 /// Returns the field of a measure, with its label, its unit, which way is better, and its definition.
 #[must_use]
 pub fn measure_field(measure: &Measure) -> Field {
-    let kind = if measure.unit.is_whole() { DataType::UInt64 } else { DataType::Float64 };
+    let kind = if measure.unit.is_whole() { DataType::Int64 } else { DataType::Float64 };
     described(
         Field::new(measure.column(), kind, true),
         [
@@ -37,12 +39,29 @@ pub fn measure_field(measure: &Measure) -> Field {
     )
 }
 
-/// Returns the field of a counter.
+/// Returns the field of a counter. Its name is in lower case: SQL folds names without quotes.
 pub(super) fn counter_field(name: &str) -> Field {
     described(
-        Field::new(name, DataType::UInt64, true),
-        [("label", name), ("defined", "a counter of the run")],
+        Field::new(name.to_ascii_lowercase(), DataType::Int64, true),
+        [("label", name), ("unit", "as the counter counts"), ("defined", "a counter of the run")],
     )
+}
+
+/// Returns the counter of a column: the names of migratetypes have capitals in it.
+pub(super) fn counter_of(column: &str) -> String {
+    if let Some([of, b'i', b'n', on]) = column.strip_prefix("type_mismatch_").map(str::as_bytes) {
+        let [of, on] = [of, on].map(|letter| char::from(letter.to_ascii_uppercase()));
+        return format!("type_mismatch_{of}in{on}");
+    }
+    for start in ["alloc_pages_", "free_blocks_", "blocks_"] {
+        let Some(rest) = column.strip_prefix(start) else { continue };
+        let (word, order) = rest.split_at(rest.find("_order_").unwrap_or(rest.len()));
+        let types = Migratetype::ALL.into_iter().map(Migratetype::name);
+        if let Some(name) = types.into_iter().find(|name| name.to_ascii_lowercase() == word) {
+            return format!("{start}{name}{order}");
+        }
+    }
+    column.to_owned()
 }
 
 /// Returns the field of a switch that differs by kernel: a number, a truth value, or text.
@@ -71,13 +90,6 @@ pub const fn better(direction: Direction) -> &'static str {
         Direction::Higher => "higher",
         Direction::Neither => "neither",
     }
-}
-
-fn described<'t>(field: Field, about: impl IntoIterator<Item = (&'t str, &'t str)>) -> Field {
-    let about = about.into_iter().filter(|(_, text)| !text.is_empty());
-    let about: HashMap<String, String> =
-        about.map(|(key, text)| (key.to_owned(), text.to_owned())).collect();
-    field.with_metadata(about)
 }
 
 /// Returns the measures of runs with these tables of their workloads: those that decide between kernels, and the workloads' own
@@ -146,6 +158,24 @@ mod tests {
     use super::*;
 
     #[test]
+    fn the_column_of_a_counter_names_it() {
+        let of_types = Migratetype::ALL.iter().flat_map(|mt| {
+            let name = mt.name();
+            [
+                format!("alloc_pages_{name}"),
+                format!("blocks_{name}"),
+                format!("free_blocks_{name}_order_10"),
+            ]
+        });
+        let others = ["type_mismatch_UinM", "type_mismatch_pages", "nr_free_cma", "blocks_more"];
+        for name in of_types.chain(others.map(str::to_owned)) {
+            let field = counter_field(&name);
+            assert_eq!(field.metadata()["label"], name);
+            assert_eq!(counter_of(field.name()), name);
+        }
+    }
+
+    #[test]
     fn no_two_columns_of_a_table_have_one_name() {
         let all = pageblock_simulate::workload::ALL.iter();
         let tables: Vec<Tables> =
@@ -169,7 +199,7 @@ mod tests {
             (field.metadata()["unit"].as_str(), field.data_type()),
             ("percent", &DataType::Float64)
         );
-        assert_eq!(measure_field(of("work_zone_lock_acquired")).data_type(), &DataType::UInt64);
+        assert_eq!(measure_field(of("work_zone_lock_acquired")).data_type(), &DataType::Int64);
         assert_eq!(measure_field(of("latency_p95_ms")).data_type(), &DataType::Float64);
     }
 }

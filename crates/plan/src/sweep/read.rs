@@ -16,7 +16,7 @@ use pageblock_measure::value::ended::Ended;
 use pageblock_measure::{Origin, Run};
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 
-use super::columns::{IDENTITY, measures_of};
+use super::columns::{IDENTITY, counter_of, measures_of};
 use super::journal::{JOURNAL, RESULT};
 use crate::by_name;
 use crate::error::{Error, Place, Result, bail};
@@ -150,7 +150,9 @@ fn measured(batch: &RecordBatch, first: usize, runs: &mut [Run]) -> Result<()> {
             // Other numbers than counts are the user's own.
             if values.iter().flatten().all(is_count) {
                 for (run, value) in runs.iter_mut().zip(values) {
-                    value.into_iter().for_each(|value| run.counters.set(name, value as u64));
+                    value
+                        .into_iter()
+                        .for_each(|value| run.counters.set(counter_of(name), value as u64));
                 }
             }
             continue;

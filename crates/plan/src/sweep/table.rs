@@ -20,6 +20,7 @@ use super::columns::{
     tables_of,
 };
 use super::{Journal, Row, to_json};
+use crate::columns::field;
 use crate::error::{Error, Result, bail};
 
 /// So many rows are in memory at a time when the table is written.
@@ -59,16 +60,23 @@ impl Builder {
     /// Appends a measured value: counts are whole numbers.
     fn value(&mut self, value: Option<f64>) {
         match self {
-            Self::Count(of) => of.append_option(value.map(|value| value as u64)),
+            Self::Number(of) => of.append_option(value.map(|value| value as i64)),
             Self::Real(of) => of.append_option(value),
             _ => debug_assert!(false, "a measure is a count or a real number"),
         }
     }
 
-    fn count(&mut self, value: Option<u64>) {
-        if let Self::Count(of) = self {
-            of.append_option(value);
+    /// Appends a counter.
+    fn count(&mut self, name: &str, value: Option<u64>) -> Result<()> {
+        let Self::Number(of) = self else {
+            debug_assert!(false, "a counter is a whole number");
+            return Ok(());
+        };
+        match value.map(i64::try_from).transpose() {
+            Ok(value) => of.append_option(value),
+            Err(_) => bail!("the table of the sweep: {name} is larger than {}", i64::MAX),
         }
+        Ok(())
     }
 
     fn finish(&mut self) -> ArrayRef {
@@ -96,9 +104,11 @@ impl Columns {
         let switches = switches_of(journal.cells())?;
         let measures = measures_of(&tables_of(journal.cells(), journal.loads())?);
         let counters: Vec<String> = journal.counters().iter().cloned().collect();
+        let fits = journal.cells().iter().all(|cell| i64::try_from(cell.seed).is_ok());
+        let seed = if fits { DataType::Int64 } else { DataType::UInt64 };
         let identity = IDENTITY.iter().map(|name| {
-            let kind = if *name == "seed" { DataType::UInt64 } else { DataType::Utf8 };
-            Field::new(*name, kind, true)
+            let kind = if *name == "seed" { seed.clone() } else { DataType::Utf8 };
+            field("sweep", name, kind)
         });
         let fields: Vec<Field> = identity
             .chain(switches.iter().map(|switch| switch_field(*switch)))
@@ -135,7 +145,7 @@ impl Columns {
             builder.value(row.measures.get(&*measure.id).copied());
         }
         for (name, builder) in self.counters.iter().zip(&mut builders) {
-            builder.count(row.counters.get(name).copied());
+            builder.count(name, row.counters.get(name).copied())?;
         }
         Ok(())
     }
