@@ -20,10 +20,11 @@ use crate::error::{Error, asked, failed};
 /// Arrow (PyArrow, Polars):
 ///
 /// `time_ns`: when, in nanoseconds of virtual time after boot; a task that is late goes on at once. `op`: a name of
-/// `pageblock.operations()` or its code. `id`: a number below 2**24 by which what is made can be named until it is freed.
-/// `amount`: the order of a block, the bytes of an object, the pages of a file, a mapping or a transfer. `offset`: the first
-/// page of a transfer. `flags`: those of a block or an object instead of `GFP_KERNEL`, as tracepoints print them (`"GFP_ATOMIC|__GFP_NOWARN"`), or
-/// the numbers that `pageblock.flags` makes of them. `amount`, `offset` and `flags` may be left out where they are 0.
+/// `pageblock.operations()` or its code, which is faster. `id`: a number below 2**24 by which what is made can be named until it is freed.
+/// `amount`: the order of a block, the bytes of an object, the pages of a file, a mapping or a transfer. `offset`: the first page of
+/// a transfer, or of what is unmapped. `flags`: those of a block or an object instead of `GFP_KERNEL`, as tracepoints print them
+/// (`"GFP_ATOMIC|__GFP_NOWARN"`), or the numbers that `pageblock.flags` makes of them. `amount`, `offset` and `flags` may be left out where they
+/// are 0.
 ///
 /// The same `seed` must give the same batches under every kernel: then the run has the same bytes. Other batches are refused. An exception of
 /// the generator ends the simulation and is raised by `run`, with its lines. `latency` keeps the time of every request: samples
