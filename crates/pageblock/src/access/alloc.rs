@@ -11,6 +11,7 @@ use crate::base::ids::ZoneIndex;
 use crate::base::mobility::Migratetype::Movable;
 use crate::base::request::{Gfp, Request};
 use crate::percpu::machine::Attempt;
+use crate::policy::source::PolicySource;
 use crate::policy::{Policy, Reserve, WmarkGap};
 use crate::zone::stat::ZoneStat;
 
@@ -38,7 +39,7 @@ fn own_flags(policy: &Policy, attempt: &Attempt) -> AllocFlags {
     flags
 }
 
-impl<'m, Z: Access<'m>> Local<'_, 'm, Z> {
+impl<'m, Z: Access<'m, P>, P: PolicySource> Local<'_, 'm, Z, P> {
     /// Takes a block, with the fast path's flags if none are given.
     pub(crate) fn take(
         &mut self,
@@ -48,7 +49,7 @@ impl<'m, Z: Access<'m>> Local<'_, 'm, Z> {
     ) -> Result<Pfn, AllocError> {
         // Explicit flags may name another watermark or a reserve, which the fast path does not support.
         if flags.is_none() {
-            if let Some(pfn) = self.caches.fill_stack_and_alloc(request, observer) {
+            if let Some(pfn) = self.caches.alloc_again(request, observer) {
                 return Ok(pfn);
             }
         }

@@ -10,10 +10,11 @@ use crate::base::frame::{Pfn, pages};
 use crate::base::request::{Gfp, Request};
 use crate::percpu::machine::Attempt;
 use crate::policy::Fair;
+use crate::policy::source::PolicySource;
 use crate::table::map::FrameState;
 use crate::zone::fallback::Mode;
 
-impl<'m, Z: Access<'m>> Local<'_, 'm, Z> {
+impl<'m, Z: Access<'m, P>, P: PolicySource> Local<'_, 'm, Z, P> {
     /// See `Allocator::alloc_bulk`.
     pub(crate) fn alloc_bulk(
         &mut self,
@@ -25,7 +26,6 @@ impl<'m, Z: Access<'m>> Local<'_, 'm, Z> {
         let mut done = self.take_bulk(&attempt, blocks, observer);
         while let Some(slot) = blocks.get_mut(done) {
             let warm = self.caches.alloc_fast(request, observer);
-            let warm = warm.or_else(|| self.caches.alloc_pair_fast(request, observer));
             match warm.map_or_else(|| self.take(request, None, observer), Ok) {
                 Ok(pfn) => *slot = pfn,
                 // As in the kernel, a bulk request that got anything succeeds with what it got.

@@ -16,6 +16,7 @@ use crate::base::frame::{FrameRange, Order, Pfn};
 use crate::base::ids::{NodeId, ZoneIndex};
 use crate::base::request::{Gfp, Request};
 use crate::percpu::machine::Machine;
+use crate::policy::source::PolicySource;
 use crate::table::map::{FrameState, Index};
 use crate::zone::Zone;
 use crate::zone::contig::{ContigError, Migrate};
@@ -40,7 +41,7 @@ pub(crate) fn zone_of_range(
 
 /// Returns the start and end of a range in the tables of its zone.
 pub(crate) fn ends_in_zone(
-    machine: &Machine<'_>,
+    machine: &Machine<'_, impl PolicySource>,
     at: ZoneIndex,
     range: FrameRange,
 ) -> Result<(Index, Index), ContigError> {
@@ -53,11 +54,11 @@ pub(crate) fn ends_in_zone(
 /// these is a critical section of its own ([`Access`](crate::access::local::Access) is within one); in between, a
 /// CPU that shares the zones can be interrupted and serves its mailbox. An owner of all zones drains every cache
 /// itself; a CPU that shares them posts a request.
-pub(crate) trait RangeWorker<'m> {
-    fn machine(&self) -> &Machine<'m>;
+pub(crate) trait RangeWorker<'m, P: PolicySource> {
+    fn machine(&self) -> &Machine<'m, P>;
 
     /// Runs `act` on a zone while holding its lock.
-    fn with_zone<T>(&mut self, at: ZoneIndex, act: impl FnOnce(&mut Zone<'m>) -> T) -> T;
+    fn with_zone<T>(&mut self, at: ZoneIndex, act: impl FnOnce(&mut Zone<'m, P>) -> T) -> T;
 
     fn node(&self) -> NodeId;
 
@@ -173,7 +174,7 @@ pub(crate) trait RangeWorker<'m> {
         range: FrameRange,
         migrate: &mut impl Migrate,
         observer: &mut impl Observer,
-        take: impl FnOnce(&mut Zone<'_>, Index, Index),
+        take: impl FnOnce(&mut Zone<'_, P>, Index, Index),
     ) -> Result<(), ContigError> {
         let (at, start, end) = self.locate_range(range)?;
         let window = self.with_zone(at, |zone| {
@@ -240,7 +241,7 @@ pub(crate) trait RangeWorker<'m> {
                 let unused = if moved { from } else { to };
                 self.put(unused, order, observer).map_err(ContigError::NotContiguous)?;
                 // A block that its user freed meanwhile need not be moved.
-                let in_use = |zone: &mut Zone<'_>| zone.map().is_allocated(first, order);
+                let in_use = |zone: &mut Zone<'_, P>| zone.map().is_allocated(first, order);
                 if !moved && self.with_zone(at, in_use) {
                     return Err(ContigError::NotMoved(from));
                 }

@@ -6,8 +6,9 @@ use crate::base::error::{AllocError, ExactError, FrameError};
 use crate::base::event::Observer;
 use crate::base::frame::{FrameRange, Pfn};
 use crate::base::request::Request;
+use crate::policy::source::PolicySource;
 
-impl<'m, Z: Access<'m>> Local<'_, 'm, Z> {
+impl<'m, Z: Access<'m, P>, P: PolicySource> Local<'_, 'm, Z, P> {
     /// See `Allocator::alloc_at`.
     pub(crate) fn alloc_at(
         &mut self,

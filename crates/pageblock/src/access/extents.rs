@@ -5,10 +5,11 @@ use crate::base::error::AllocError;
 use crate::base::event::Observer;
 use crate::base::frame::{FrameRange, Order, pages};
 use crate::base::request::Request;
+use crate::policy::source::PolicySource;
 use crate::zone::contig::ContigError;
 
 /// What every [`RangeWorker`] can do.
-pub(crate) trait Extents<'m>: RangeWorker<'m> {
+pub(crate) trait Extents<'m, P: PolicySource>: RangeWorker<'m, P> {
     /// See `Allocator::alloc_extents`.
     fn take_extents(
         &mut self,
@@ -105,4 +106,4 @@ pub(crate) trait Extents<'m>: RangeWorker<'m> {
     }
 }
 
-impl<'m, T: RangeWorker<'m>> Extents<'m> for T {}
+impl<'m, T: RangeWorker<'m, P>, P: PolicySource> Extents<'m, P> for T {}

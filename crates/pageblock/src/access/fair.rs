@@ -7,6 +7,7 @@ use crate::base::ids::ZoneIndex;
 use crate::base::request::{Gfp, Request};
 use crate::percpu::snapshot::ZoneSnapshot;
 use crate::policy::Fair;
+use crate::policy::source::PolicySource;
 
 /// The fair pass's verdict on a zone.
 pub(crate) enum FairTest {
@@ -15,7 +16,7 @@ pub(crate) enum FairTest {
     Stop,
 }
 
-impl<'m, Z: Access<'m>> Local<'_, 'm, Z> {
+impl<'m, Z: Access<'m, P>, P: PolicySource> Local<'_, 'm, Z, P> {
     /// Returns the fair pass's verdict on a zone (docs/linux/fast-path.md#the-fair-zone-allocator).
     pub(crate) fn fair_test(
         &mut self,

@@ -11,10 +11,11 @@ use crate::base::ids::{ListIndex, ZoneIndex};
 use crate::base::mobility::Migratetype;
 use crate::percpu::cache::ZoneFlags;
 use crate::percpu::caches::CpuZone;
+use crate::policy::source::PolicySource;
 use crate::table::map::Index;
 use crate::zone::stat::ZoneStat;
 
-impl<'m, Z: Access<'m>> Local<'_, 'm, Z> {
+impl<'m, Z: Access<'m, P>, P: PolicySource> Local<'_, 'm, Z, P> {
     /// See `Allocator::free`.
     #[inline(always)]
     pub(crate) fn free(

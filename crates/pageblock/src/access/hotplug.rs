@@ -7,16 +7,17 @@ use crate::access::local::Access;
 use crate::base::event::Observer;
 use crate::base::frame::FrameRange;
 use crate::percpu::machine::Machine;
+use crate::policy::source::PolicySource;
 use crate::table::map::Index;
 use crate::zone::Zone;
 use crate::zone::contig::{ContigError, Migrate};
 
 /// Changes the state of frames of one zone, under its lock.
-pub(crate) fn change<'m>(
-    machine: &Machine<'m>,
-    mut zones: impl Access<'m>,
+pub(crate) fn change<'m, P: PolicySource>(
+    machine: &Machine<'m, P>,
+    mut zones: impl Access<'m, P>,
     range: FrameRange,
-    act: impl FnOnce(&mut Zone<'m>, Index, Index) -> Result<(), ContigError>,
+    act: impl FnOnce(&mut Zone<'m, P>, Index, Index) -> Result<(), ContigError>,
 ) -> Result<(), ContigError> {
     let span = |at| zones.with(machine, at, |zone| zone.span());
     let at = zone_of_range(machine.snapshots.len(), range, span)?;
@@ -25,8 +26,8 @@ pub(crate) fn change<'m>(
 }
 
 /// Empties a range of whole pageblocks, and reserves its frames.
-pub(crate) fn take_away<'m>(
-    worker: &mut impl RangeWorker<'m>,
+pub(crate) fn take_away<'m, P: PolicySource>(
+    worker: &mut impl RangeWorker<'m, P>,
     range: FrameRange,
     migrate: &mut impl Migrate,
     observer: &mut impl Observer,

@@ -13,6 +13,7 @@ use crate::base::request::Gfp;
 use crate::percpu::cache::CpuCache;
 use crate::percpu::caches::CpuCaches;
 use crate::percpu::machine::Machine;
+use crate::policy::source::{Chosen, PolicySource};
 use crate::zone::Zone;
 use crate::zone::stat::ZoneStat;
 use crate::zone::watermark::watermark_fast;
@@ -35,41 +36,41 @@ impl Check {
 }
 
 /// A CPU's access to zones: it owns all of them, or takes the lock of each.
-pub(crate) trait Access<'m> {
+pub(crate) trait Access<'m, P: PolicySource> {
     /// Runs `act` on a zone while holding its lock.
     fn with<T>(
         &mut self,
-        machine: &Machine<'m>,
+        machine: &Machine<'m, P>,
         at: ZoneIndex,
-        act: impl FnOnce(&mut Zone<'m>) -> T,
+        act: impl FnOnce(&mut Zone<'m, P>) -> T,
     ) -> T;
 
     /// [`with`](Self::with) for an `act` that only moves pages of the zone: it changes free lists, their counters,
     /// and what follows from those (boost, `below_high`).
     fn with_pages<T>(
         &mut self,
-        machine: &Machine<'m>,
+        machine: &Machine<'m, P>,
         at: ZoneIndex,
-        act: impl FnOnce(&mut Zone<'m>) -> T,
+        act: impl FnOnce(&mut Zone<'m, P>) -> T,
     ) -> T;
 
     /// Returns the numbers of a zone that can be read without its lock.
-    fn stat<'a>(&'a self, machine: &'a Machine<'m>, at: ZoneIndex) -> &'a impl ZoneStat;
+    fn stat<'a>(&'a self, machine: &'a Machine<'m, P>, at: ZoneIndex) -> &'a impl ZoneStat;
 
     /// Computes the mask of orders that the zone serves at once, if it is out of date.
-    fn refresh_mask(&mut self, machine: &Machine<'m>, at: ZoneIndex);
+    fn refresh_mask(&mut self, machine: &Machine<'m, P>, at: ZoneIndex);
 }
 
 /// Zones with one owner, which needs no lock.
-pub(crate) struct Owned<'a, 'm>(pub(crate) &'a mut [Zone<'m>]);
+pub(crate) struct Owned<'a, 'm, P: PolicySource = Chosen>(pub(crate) &'a mut [Zone<'m, P>]);
 
-impl<'m> Access<'m> for Owned<'_, 'm> {
+impl<'m, P: PolicySource> Access<'m, P> for Owned<'_, 'm, P> {
     #[inline(always)]
     fn with<T>(
         &mut self,
-        machine: &Machine<'m>,
+        machine: &Machine<'m, P>,
         at: ZoneIndex,
-        act: impl FnOnce(&mut Zone<'m>) -> T,
+        act: impl FnOnce(&mut Zone<'m, P>) -> T,
     ) -> T {
         let zone = &mut self.0[at.index()];
         let done = act(zone);
@@ -80,9 +81,9 @@ impl<'m> Access<'m> for Owned<'_, 'm> {
     #[inline(always)]
     fn with_pages<T>(
         &mut self,
-        machine: &Machine<'m>,
+        machine: &Machine<'m, P>,
         at: ZoneIndex,
-        act: impl FnOnce(&mut Zone<'m>) -> T,
+        act: impl FnOnce(&mut Zone<'m, P>) -> T,
     ) -> T {
         let zone = &mut self.0[at.index()];
         let done = act(zone);
@@ -91,12 +92,12 @@ impl<'m> Access<'m> for Owned<'_, 'm> {
     }
 
     #[inline(always)]
-    fn stat<'a>(&'a self, _: &'a Machine<'m>, at: ZoneIndex) -> &'a impl ZoneStat {
+    fn stat<'a>(&'a self, _: &'a Machine<'m, P>, at: ZoneIndex) -> &'a impl ZoneStat {
         &self.0[at.index()]
     }
 
     #[inline(always)]
-    fn refresh_mask(&mut self, machine: &Machine<'m>, at: ZoneIndex) {
+    fn refresh_mask(&mut self, machine: &Machine<'m, P>, at: ZoneIndex) {
         let snapshot = &machine.snapshots[at.index()];
         if !snapshot.is_current() {
             snapshot.refresh_mask(&mut self.0[at.index()], machine.first_zone_serves());
@@ -105,19 +106,19 @@ impl<'m> Access<'m> for Owned<'_, 'm> {
 }
 
 /// One CPU in a critical section.
-pub(crate) struct Local<'a, 'm, Z> {
-    pub(crate) machine: &'a Machine<'m>,
+pub(crate) struct Local<'a, 'm, Z, P: PolicySource = Chosen> {
+    pub(crate) machine: &'a Machine<'m, P>,
     pub(crate) zones: Z,
-    pub(crate) caches: &'a mut CpuCaches<'m>,
+    pub(crate) caches: &'a mut CpuCaches<'m, P>,
 }
 
-impl<'a, 'm, Z: Access<'m>> Local<'a, 'm, Z> {
+impl<'a, 'm, Z: Access<'m, P>, P: PolicySource> Local<'a, 'm, Z, P> {
     /// Runs `act` on a zone and this CPU's cache for it, while holding the zone's lock.
     #[inline(always)]
     pub(crate) fn with<T>(
         &mut self,
         at: ZoneIndex,
-        act: impl FnOnce(&mut Zone<'m>, &mut CpuCache<'m>) -> T,
+        act: impl FnOnce(&mut Zone<'m, P>, &mut CpuCache<'m, P>) -> T,
     ) -> T {
         let cache = self.caches.zones[at.index()].flushed();
         self.zones.with(self.machine, at, |zone| act(zone, cache))
@@ -128,14 +129,14 @@ impl<'a, 'm, Z: Access<'m>> Local<'a, 'm, Z> {
     pub(crate) fn with_pages<T>(
         &mut self,
         at: ZoneIndex,
-        act: impl FnOnce(&mut Zone<'m>, &mut CpuCache<'m>) -> T,
+        act: impl FnOnce(&mut Zone<'m, P>, &mut CpuCache<'m, P>) -> T,
     ) -> T {
         let cache = self.caches.zones[at.index()].flushed();
         self.zones.with_pages(self.machine, at, |zone| act(zone, cache))
     }
 
     #[inline(always)]
-    pub(crate) fn cache(&mut self, at: ZoneIndex) -> &mut CpuCache<'m> {
+    pub(crate) fn cache(&mut self, at: ZoneIndex) -> &mut CpuCache<'m, P> {
         self.caches.zones[at.index()].flushed()
     }
 

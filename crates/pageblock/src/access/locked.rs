@@ -4,18 +4,21 @@ use crate::access::local::Access;
 use crate::base::ids::ZoneIndex;
 use crate::base::locks::Locks;
 use crate::percpu::machine::Machine;
+use crate::policy::source::{Chosen, PolicySource};
 use crate::zone::Zone;
 use crate::zone::stat::ZoneStat;
 
 /// Zones behind locks.
-pub(crate) struct Locked<'a, 'm, L: Locks>(pub(crate) &'a [L::Mutex<Zone<'m>>]);
+pub(crate) struct Locked<'a, 'm, L: Locks, P: PolicySource = Chosen>(
+    pub(crate) &'a [L::Mutex<Zone<'m, P>>],
+);
 
-impl<'m, L: Locks> Access<'m> for Locked<'_, 'm, L> {
+impl<'m, L: Locks, P: PolicySource> Access<'m, P> for Locked<'_, 'm, L, P> {
     fn with<T>(
         &mut self,
-        machine: &Machine<'m>,
+        machine: &Machine<'m, P>,
         at: ZoneIndex,
-        act: impl FnOnce(&mut Zone<'m>) -> T,
+        act: impl FnOnce(&mut Zone<'m, P>) -> T,
     ) -> T {
         let mut zone = L::lock(&self.0[at.index()]);
         let done = act(&mut zone);
@@ -25,9 +28,9 @@ impl<'m, L: Locks> Access<'m> for Locked<'_, 'm, L> {
 
     fn with_pages<T>(
         &mut self,
-        machine: &Machine<'m>,
+        machine: &Machine<'m, P>,
         at: ZoneIndex,
-        act: impl FnOnce(&mut Zone<'m>) -> T,
+        act: impl FnOnce(&mut Zone<'m, P>) -> T,
     ) -> T {
         let mut zone = L::lock(&self.0[at.index()]);
         let done = act(&mut zone);
@@ -36,10 +39,10 @@ impl<'m, L: Locks> Access<'m> for Locked<'_, 'm, L> {
     }
 
     #[inline(always)]
-    fn stat<'a>(&'a self, machine: &'a Machine<'m>, at: ZoneIndex) -> &'a impl ZoneStat {
+    fn stat<'a>(&'a self, machine: &'a Machine<'m, P>, at: ZoneIndex) -> &'a impl ZoneStat {
         &machine.snapshots[at.index()]
     }
 
     #[inline(always)]
-    fn refresh_mask(&mut self, _: &Machine<'m>, _: ZoneIndex) {}
+    fn refresh_mask(&mut self, _: &Machine<'m, P>, _: ZoneIndex) {}
 }

@@ -6,13 +6,14 @@ use crate::base::layout::{MAX_NR_ZONES, ZoneKind};
 use crate::base::mobility::MIGRATE_PCPTYPES;
 use crate::base::sync::Relaxed;
 use crate::percpu::machine::Machine;
+use crate::policy::source::PolicySource;
 use crate::policy::{Policy, WmarkGap};
 use crate::zone::retune::Share;
 use crate::zone::stat::ZoneStat;
 use crate::zone::tuning;
 
 /// Returns the sums over all zones from which each zone is tuned.
-fn share<'m>(machine: &Machine<'m>, access: &impl Access<'m>) -> Share {
+fn share<'m, P: PolicySource>(machine: &Machine<'m, P>, access: &impl Access<'m, P>) -> Share {
     let (policy, geometry) = (&machine.policy, machine.geometry);
     let managed = |at| access.stat(machine, at).managed();
     let zones = || machine.zones().map(|(at, zone)| (zone.kind, managed(at)));
@@ -23,7 +24,7 @@ fn share<'m>(machine: &Machine<'m>, access: &impl Access<'m>) -> Share {
     let populated = low().filter(|&managed| managed > 0).count() as u64;
     let raised = tuning::khugepaged_min_free_kbytes(populated, geometry, buffer);
     let lowmem_kbytes = geometry.kbytes(buffer);
-    let usual = Policy { wmark_gap: WmarkGap::Scale, min_free_kbytes: 0, ..*policy };
+    let usual = Policy { wmark_gap: WmarkGap::Scale, min_free_kbytes: 0, ..**policy };
     Share {
         lowmem_pages: tuning::lowmem_pages(policy, zones()),
         min_free_kbytes: tuning::min_free_kbytes(policy, lowmem_kbytes, Some(raised)),
@@ -33,7 +34,10 @@ fn share<'m>(machine: &Machine<'m>, access: &impl Access<'m>) -> Share {
 }
 
 /// Tunes every zone. The caches must adopt their new limits afterwards.
-pub(crate) fn retune_zones<'m>(machine: &Machine<'m>, mut access: impl Access<'m>) {
+pub(crate) fn retune_zones<'m, P: PolicySource>(
+    machine: &Machine<'m, P>,
+    mut access: impl Access<'m, P>,
+) {
     let share = share(machine, &access);
     machine.mobility_off.store(share.mobility_off, Relaxed);
     for (at, zone) in machine.zones() {
@@ -51,7 +55,11 @@ pub(crate) fn retune_zones<'m>(machine: &Machine<'m>, mut access: impl Access<'m
 }
 
 /// Computes the limits of a zone's caches.
-pub(crate) fn tune_caches<'m>(machine: &Machine<'m>, access: &mut impl Access<'m>, at: ZoneIndex) {
+pub(crate) fn tune_caches<'m, P: PolicySource>(
+    machine: &Machine<'m, P>,
+    access: &mut impl Access<'m, P>,
+    at: ZoneIndex,
+) {
     let cpus = machine.cpus_near(machine.snapshots[at.index()].node);
     access.with(machine, at, |zone| zone.tune_caches(cpus));
 }

@@ -10,12 +10,13 @@ use crate::base::frame::Pfn;
 use crate::base::ids::{ListIndex, ZoneIndex};
 use crate::base::request::Gfp;
 use crate::percpu::machine::Attempt;
-use crate::policy::{BelowHigh, Fair, Nofragment, PcpEmpty, Policy, Reserve};
+use crate::policy::source::PolicySource;
+use crate::policy::{BelowHigh, Boost, Fair, Nofragment, PcpEmpty, Policy, Reserve};
 use crate::table::map::{FrameState, Index};
 use crate::zone::reserve::reserves_for;
 use crate::zone::stat::ZoneStat;
 
-impl<'m, Z: Access<'m>> Local<'_, 'm, Z> {
+impl<'m, Z: Access<'m, P>, P: PolicySource> Local<'_, 'm, Z, P> {
     /// Walks the zonelist until a zone serves the request (`get_page_from_freelist`). `preferred` is the first
     /// eligible zone.
     pub(crate) fn get_page_from_freelist(
@@ -225,7 +226,10 @@ impl<'m, Z: Access<'m>> Local<'_, 'm, Z> {
             })
         };
         // Before the block is handed out, as in `rmqueue`: the wakeup precedes the allocation's event.
-        if self.stat(at).boosted() && flags.has(AllocFlags::KSWAPD) {
+        if self.machine.policy.boost != Boost::Off
+            && self.stat(at).boosted()
+            && flags.has(AllocFlags::KSWAPD)
+        {
             self.with(at, |zone, _| zone.wake_for_boost(observer));
         }
         let pfn = self.hand_out(at, taken?, attempt, observer);

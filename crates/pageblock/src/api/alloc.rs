@@ -35,19 +35,20 @@ use crate::percpu::cache::CpuCache;
 use crate::percpu::caches::CpuCaches;
 use crate::percpu::machine::Machine;
 use crate::policy::Policy;
+use crate::policy::source::{Chosen, PolicySource};
 use crate::table::movement::Movements;
 use crate::zone::{Zone, ZoneCounters};
 
 /// The allocator of a machine with one owner, which acts for every CPU. Created by
 /// [`Allocator::new`](crate::setup). [`share`](Self::share) lets CPUs work at the same time.
-pub struct Allocator<'m> {
-    pub(crate) machine: Machine<'m>,
-    pub(crate) zones: &'m mut [Zone<'m>],
+pub struct Allocator<'m, P: PolicySource = Chosen> {
+    pub(crate) machine: Machine<'m, P>,
+    pub(crate) zones: &'m mut [Zone<'m, P>],
     /// The caches of each CPU, one per zone.
-    pub(crate) caches: &'m mut [CpuCaches<'m>],
+    pub(crate) caches: &'m mut [CpuCaches<'m, P>],
 }
 
-impl<'m> Allocator<'m> {
+impl<'m, P: PolicySource> Allocator<'m, P> {
     /// Returns its policy.
     #[must_use]
     pub fn policy(&self) -> &Policy {
@@ -71,7 +72,7 @@ impl<'m> Allocator<'m> {
 
     /// Returns its zones, node by node, lowest first.
     #[must_use]
-    pub fn zones(&self) -> &[Zone<'m>] {
+    pub fn zones(&self) -> &[Zone<'m, P>] {
         self.zones
     }
 
@@ -89,7 +90,7 @@ impl<'m> Allocator<'m> {
 
     /// Returns a CPU's cache for a zone.
     #[must_use]
-    pub fn cache(&self, zone: ZoneIndex, cpu: CpuId) -> Option<&CpuCache<'m>> {
+    pub fn cache(&self, zone: ZoneIndex, cpu: CpuId) -> Option<&CpuCache<'m, P>> {
         Some(&self.caches.get(cpu.index())?.zones.get(zone.index())?.cache)
     }
 
@@ -98,7 +99,7 @@ impl<'m> Allocator<'m> {
         &mut self,
         zone: ZoneIndex,
         cpu: CpuId,
-    ) -> Option<(&mut Zone<'m>, &mut CpuCache<'m>)> {
+    ) -> Option<(&mut Zone<'m, P>, &mut CpuCache<'m, P>)> {
         let cache = self.caches.get_mut(cpu.index())?.zones.get_mut(zone.index())?.flushed();
         // The caller may change the inputs of the snapshot and of the keep rule.
         self.machine.snapshots[zone.index()].invalidate();
@@ -144,7 +145,7 @@ impl<'m> Allocator<'m> {
 
     /// Returns a CPU's critical section; `None` if there is no such CPU.
     #[inline(always)]
-    pub(crate) fn local(&mut self, cpu: CpuId) -> Option<Local<'_, 'm, Owned<'_, 'm>>> {
+    pub(crate) fn local(&mut self, cpu: CpuId) -> Option<Local<'_, 'm, Owned<'_, 'm, P>, P>> {
         let caches = self.caches.get_mut(cpu.index())?;
         Some(Local { machine: &self.machine, zones: Owned(self.zones), caches })
     }
@@ -154,7 +155,7 @@ impl<'m> Allocator<'m> {
         &mut self,
         cpu: CpuId,
         order: Order,
-    ) -> Result<Local<'_, 'm, Owned<'_, 'm>>, AllocError> {
+    ) -> Result<Local<'_, 'm, Owned<'_, 'm, P>, P>, AllocError> {
         let max_order = self.machine.geometry.max_order;
         let error = AllocError::NoSuchCpu(cpu);
         let error = if order > max_order { AllocError::OrderTooLarge(order) } else { error };
@@ -202,13 +203,6 @@ impl<'m> Allocator<'m> {
         if refused && !cfg!(debug_assertions) {
             return Err(AllocError::NoMemory);
         }
-        if flags.is_none() {
-            if let Some(caches) = self.caches.get_mut(cpu.index()) {
-                if let Some(pfn) = caches.alloc_pair_fast(&request, observer) {
-                    return Ok(pfn);
-                }
-            }
-        }
         let taken = self.local_for(cpu, request.order)?.take(&request, flags, observer);
         debug_assert!(!refused || taken == Err(AllocError::NoMemory), "{request:?} was refused");
         taken
@@ -251,7 +245,7 @@ impl<'m> Allocator<'m> {
     }
 }
 
-impl Allocator<'_> {
+impl<P: PolicySource> Allocator<'_, P> {
     /// Returns the zones that a request may use, in the order in which it tries them.
     ///
     /// # Errors
@@ -270,7 +264,7 @@ impl Allocator<'_> {
     }
 }
 
-impl Allocator<'_> {
+impl<P: PolicySource> Allocator<'_, P> {
     /// Starts a new round of fair batches for the zones that a request considered, as 3.12 and 3.13
     /// do on entry to the slow path, together with waking kswapd (`prepare_slowpath`). Later
     /// versions do it in the walk, and nothing happens here.
@@ -282,7 +276,7 @@ impl Allocator<'_> {
     }
 }
 
-impl Allocator<'_> {
+impl<P: PolicySource> Allocator<'_, P> {
     /// Splits an allocated block into allocated blocks of a smaller order (`split_page`).
     ///
     /// # Errors

@@ -3,6 +3,7 @@
 //! Source: `alloc_pages_bulk` (mm/page_alloc.c), which in the kernel allocates only order 0.
 
 pub use crate::base::error::BulkError;
+use crate::policy::source::PolicySource;
 
 use crate::api::alloc::Allocator;
 use crate::api::cpu::Cpu;
@@ -14,7 +15,7 @@ use crate::base::interrupts::{Interrupts, Off};
 use crate::base::locks::Locks;
 use crate::base::request::Request;
 
-impl Allocator<'_> {
+impl<P: PolicySource> Allocator<'_, P> {
     /// Allocates up to `blocks.len()` blocks into `blocks`, from its start. Returns how many; later entries are
     /// unchanged. The zone's lock is taken once for all blocks that the first zone serves.
     ///
@@ -66,7 +67,7 @@ impl Allocator<'_> {
     }
 }
 
-impl<L: Locks, I: Interrupts> Cpu<'_, '_, L, I> {
+impl<L: Locks, I: Interrupts, P: PolicySource> Cpu<'_, '_, L, I, P> {
     /// See [`Allocator::alloc_bulk`].
     ///
     /// # Errors

@@ -24,6 +24,7 @@
 //! # Ok::<(), Violation>(())
 //! ```
 
+use crate::policy::source::PolicySource;
 pub use crate::zone::check::Violation;
 
 use crate::api::alloc::Allocator;
@@ -32,7 +33,7 @@ use crate::base::ids::{CpuId, ZoneIndex};
 use crate::base::interrupts::Interrupts;
 use crate::base::locks::Locks;
 
-impl Allocator<'_> {
+impl<P: PolicySource> Allocator<'_, P> {
     /// Verifies the whole state: every frame accounted for once, lists against blocks, counters
     /// against lists, buddies merged where they must be.
     ///
@@ -47,7 +48,7 @@ impl Allocator<'_> {
     }
 }
 
-impl<L: Locks, I: Interrupts> Cpu<'_, '_, L, I> {
+impl<L: Locks, I: Interrupts, P: PolicySource> Cpu<'_, '_, L, I, P> {
     /// Verifies this CPU's caches while others work.
     ///
     /// # Errors

@@ -7,6 +7,7 @@
 //! Source: `alloc_contig_range`, `alloc_contig_pages` (mm/page_alloc.c), `has_unmovable_pages`
 //! (mm/page_isolation.c).
 
+use crate::policy::source::{Chosen, PolicySource};
 pub use crate::zone::contig::{ContigError, Migrate};
 
 use crate::access::contig::RangeWorker;
@@ -24,7 +25,7 @@ use crate::base::request::Request;
 use crate::percpu::machine::Machine;
 use crate::zone::Zone;
 
-impl<'m> Allocator<'m> {
+impl<'m, P: PolicySource> Allocator<'m, P> {
     /// Allocates all frames of a range, which may start and end anywhere in one zone. Allocated blocks in the range
     /// are moved. Takes time linear in the range. Free it with [`free_contig`](Self::free_contig).
     ///
@@ -92,7 +93,7 @@ impl<'m> Allocator<'m> {
     }
 }
 
-impl<L: Locks, I: Interrupts> Cpu<'_, '_, L, I> {
+impl<L: Locks, I: Interrupts, P: PolicySource> Cpu<'_, '_, L, I, P> {
     /// [`Allocator::alloc_contig_range`] while other CPUs work. The zone's lock is held while the range is isolated
     /// and, at the end, allocated, which takes time linear in the range; it is not held while content is moved.
     /// Other CPUs are asked to drain their caches; [`Migrate::wait_for`] waits for them.
@@ -138,26 +139,26 @@ impl<L: Locks, I: Interrupts> Cpu<'_, '_, L, I> {
 }
 
 /// The owner of all zones, which acts for a CPU.
-pub(crate) struct Owner<'a, 'm> {
-    allocator: &'a mut Allocator<'m>,
+pub(crate) struct Owner<'a, 'm, P: PolicySource = Chosen> {
+    allocator: &'a mut Allocator<'m, P>,
     cpu: CpuId,
     node: NodeId,
 }
 
-impl<'m> Allocator<'m> {
+impl<'m, P: PolicySource> Allocator<'m, P> {
     /// Returns the owner of all zones, which acts for a CPU.
-    pub(crate) fn range_worker(&mut self, cpu: CpuId) -> Result<Owner<'_, 'm>, ContigError> {
+    pub(crate) fn range_worker(&mut self, cpu: CpuId) -> Result<Owner<'_, 'm, P>, ContigError> {
         let node = self.node_of_cpu(cpu).ok_or(ContigError::NoSuchCpu(cpu))?;
         Ok(Owner { allocator: self, cpu, node })
     }
 }
 
-impl<'m> RangeWorker<'m> for Owner<'_, 'm> {
-    fn machine(&self) -> &Machine<'m> {
+impl<'m, P: PolicySource> RangeWorker<'m, P> for Owner<'_, 'm, P> {
+    fn machine(&self) -> &Machine<'m, P> {
         &self.allocator.machine
     }
 
-    fn with_zone<T>(&mut self, at: ZoneIndex, act: impl FnOnce(&mut Zone<'m>) -> T) -> T {
+    fn with_zone<T>(&mut self, at: ZoneIndex, act: impl FnOnce(&mut Zone<'m, P>) -> T) -> T {
         let Allocator { machine, zones, .. } = &mut *self.allocator;
         Owned(zones).with(machine, at, act)
     }
@@ -201,12 +202,12 @@ impl<'m> RangeWorker<'m> for Owner<'_, 'm> {
     }
 }
 
-impl<'m, L: Locks, I: Interrupts> RangeWorker<'m> for Cpu<'_, 'm, L, I> {
-    fn machine(&self) -> &Machine<'m> {
+impl<'m, L: Locks, I: Interrupts, P: PolicySource> RangeWorker<'m, P> for Cpu<'_, 'm, L, I, P> {
+    fn machine(&self) -> &Machine<'m, P> {
         &self.shared().machine
     }
 
-    fn with_zone<T>(&mut self, at: ZoneIndex, act: impl FnOnce(&mut Zone<'m>) -> T) -> T {
+    fn with_zone<T>(&mut self, at: ZoneIndex, act: impl FnOnce(&mut Zone<'m, P>) -> T) -> T {
         self.shared().locked(at, act)
     }
 

@@ -43,32 +43,33 @@ use crate::percpu::cache::CpuCache;
 use crate::percpu::caches::CpuCaches;
 use crate::percpu::fast_path::PageFree;
 use crate::percpu::mailbox::Mailbox;
+use crate::policy::source::{Chosen, PolicySource};
 
 #[cfg(doc)]
 use crate::api::alloc::Allocator;
 
 /// A CPU's handle, which owns its caches: taken by [`Shared::cpu`], returned by dropping it. It may move from
 /// thread to thread, but serves one at a time.
-pub struct Cpu<'s, 'm, L: Locks, I: Interrupts = ()> {
-    shared: &'s Shared<'m, L, I>,
-    caches: CpuCaches<'m>,
+pub struct Cpu<'s, 'm, L: Locks, I: Interrupts = (), P: PolicySource = Chosen> {
+    shared: &'s Shared<'m, L, I, P>,
+    caches: CpuCaches<'m, P>,
     mailbox: &'s Mailbox,
     cpu: CpuId,
 }
 
 /// A free that the fastest path does not handle. It is passed in memory, so that the fastest path saves no
 /// registers for two calls.
-struct Free<'a, 's, 'm, L: Locks, I: Interrupts> {
-    cpu: &'a mut Cpu<'s, 'm, L, I>,
+struct Free<'a, 's, 'm, L: Locks, I: Interrupts, P: PolicySource = Chosen> {
+    cpu: &'a mut Cpu<'s, 'm, L, I, P>,
     pfn: Pfn,
     order: Order,
 }
 
-impl<L: Locks, I: Interrupts> Free<'_, '_, '_, L, I> {
+impl<L: Locks, I: Interrupts, P: PolicySource> Free<'_, '_, '_, L, I, P> {
     #[inline(never)]
     fn is_done_fast(&mut self, observer: &mut impl Observer) -> bool {
         let Self { cpu, pfn, order } = self;
-        !cpu.has_requests() && cpu.caches.free_more_fast(*pfn, *order, observer)
+        !cpu.has_requests() && cpu.caches.free_again(*pfn, *order, observer)
     }
 
     #[inline(never)]
@@ -82,15 +83,16 @@ impl<L: Locks, I: Interrupts> Free<'_, '_, '_, L, I> {
     fn run_in_full(&mut self, observer: &mut impl Observer) -> Result<(), FrameError> {
         let Self { cpu, pfn, order } = self;
         cpu.attend(observer);
-        if cpu.caches.free_pair_fast(*pfn, *order, observer) {
-            return Ok(());
-        }
         cpu.local().free(*pfn, *order, observer)
     }
 }
 
-impl<'s, 'm, L: Locks, I: Interrupts> Cpu<'s, 'm, L, I> {
-    pub(crate) fn new(shared: &'s Shared<'m, L, I>, cpu: CpuId, caches: CpuCaches<'m>) -> Self {
+impl<'s, 'm, L: Locks, I: Interrupts, P: PolicySource> Cpu<'s, 'm, L, I, P> {
+    pub(crate) fn new(
+        shared: &'s Shared<'m, L, I, P>,
+        cpu: CpuId,
+        caches: CpuCaches<'m, P>,
+    ) -> Self {
         let mailbox = &shared.seats[cpu.index()].mailbox;
         Self { shared, caches, mailbox, cpu }
     }
@@ -103,13 +105,13 @@ impl<'s, 'm, L: Locks, I: Interrupts> Cpu<'s, 'm, L, I> {
 
     /// Returns the CPU's cache for a zone; `None` if there is no such zone.
     #[must_use]
-    pub fn cache(&self, zone: ZoneIndex) -> Option<&CpuCache<'m>> {
+    pub fn cache(&self, zone: ZoneIndex) -> Option<&CpuCache<'m, P>> {
         self.caches.zones.get(zone.index()).map(|zone| &zone.cache)
     }
 
     /// Returns the shared allocator.
     #[must_use]
-    pub fn shared(&self) -> &'s Shared<'m, L, I> {
+    pub fn shared(&self) -> &'s Shared<'m, L, I, P> {
         self.shared
     }
 
@@ -119,8 +121,8 @@ impl<'s, 'm, L: Locks, I: Interrupts> Cpu<'s, 'm, L, I> {
     }
 
     #[inline(always)]
-    pub(crate) fn local(&mut self) -> Local<'_, 'm, Locked<'_, 'm, L>> {
-        let zones = Locked::<L>(self.shared.zones);
+    pub(crate) fn local(&mut self) -> Local<'_, 'm, Locked<'_, 'm, L, P>, P> {
+        let zones = Locked(self.shared.zones);
         Local { machine: &self.shared.machine, zones, caches: &mut self.caches }
     }
 
@@ -186,11 +188,6 @@ impl<'s, 'm, L: Locks, I: Interrupts> Cpu<'s, 'm, L, I> {
             return Err(AllocError::NoMemory);
         }
         self.attend(observer);
-        if flags.is_none() {
-            if let Some(pfn) = self.caches.alloc_pair_fast(&request, observer) {
-                return Ok(pfn);
-            }
-        }
         self.local().take(&request, flags, observer)
     }
 
@@ -310,7 +307,7 @@ impl<'s, 'm, L: Locks, I: Interrupts> Cpu<'s, 'm, L, I> {
     }
 }
 
-impl<L: Locks, I: Interrupts> Drop for Cpu<'_, '_, L, I> {
+impl<L: Locks, I: Interrupts, P: PolicySource> Drop for Cpu<'_, '_, L, I, P> {
     fn drop(&mut self) {
         self.attend(&mut ());
         let _off = Off::<I>::now();

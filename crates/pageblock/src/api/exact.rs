@@ -23,6 +23,7 @@
 //! ```
 
 pub use crate::base::error::ExactError;
+use crate::policy::source::PolicySource;
 
 use crate::api::alloc::Allocator;
 use crate::api::cpu::Cpu;
@@ -33,7 +34,7 @@ use crate::base::interrupts::{Interrupts, Off};
 use crate::base::locks::Locks;
 use crate::base::request::Request;
 
-impl Allocator<'_> {
+impl<P: PolicySource> Allocator<'_, P> {
     /// Allocates the block that starts at a frame, if all of it is free and the zone stays above its low watermark.
     /// Free it with [`free`](Self::free).
     ///
@@ -81,7 +82,7 @@ impl Allocator<'_> {
     }
 }
 
-impl<L: Locks, I: Interrupts> Cpu<'_, '_, L, I> {
+impl<L: Locks, I: Interrupts, P: PolicySource> Cpu<'_, '_, L, I, P> {
     /// See [`Allocator::alloc_at`].
     ///
     /// # Errors

@@ -25,9 +25,10 @@ use crate::base::ids::CpuId;
 use crate::base::interrupts::Interrupts;
 use crate::base::locks::Locks;
 use crate::base::request::Request;
+use crate::policy::source::PolicySource;
 use crate::zone::contig::ContigError;
 
-impl Allocator<'_> {
+impl<P: PolicySource> Allocator<'_, P> {
     /// Allocates `pages` pages: one range, where some block holds them all (what is beyond them stays free), or else
     /// blocks, the largest first. Returns the number of ranges, which are at the start of `extents`. The request's order
     /// is ignored. Free each range with [`free_contig`](Self::free_contig).
@@ -50,7 +51,7 @@ impl Allocator<'_> {
     }
 }
 
-impl<L: Locks, I: Interrupts> Cpu<'_, '_, L, I> {
+impl<L: Locks, I: Interrupts, P: PolicySource> Cpu<'_, '_, L, I, P> {
     /// See [`Allocator::alloc_extents`].
     ///
     /// # Errors

@@ -8,21 +8,22 @@ use crate::base::event::Observer;
 use crate::base::frame::{Order, Pfn};
 use crate::base::ids::{CpuId, ZoneIndex};
 use crate::percpu::fast_path::{Page, PageFree};
+use crate::policy::source::{Chosen, PolicySource};
 
 /// A free that the fastest path does not handle. It is passed in memory, so that the fastest path saves no
 /// registers for two calls.
-struct Free<'a, 'm> {
-    allocator: &'a mut Allocator<'m>,
+struct Free<'a, 'm, P: PolicySource = Chosen> {
+    allocator: &'a mut Allocator<'m, P>,
     cpu: CpuId,
     pfn: Pfn,
     order: Order,
 }
 
-impl Free<'_, '_> {
+impl<P: PolicySource> Free<'_, '_, P> {
     #[inline(never)]
     fn is_done_fast(&mut self, observer: &mut impl Observer) -> bool {
         let caches = self.allocator.caches.get_mut(self.cpu.index());
-        caches.is_some_and(|caches| caches.free_more_fast(self.pfn, self.order, observer))
+        caches.is_some_and(|caches| caches.free_again(self.pfn, self.order, observer))
     }
 
     #[inline(always)]
@@ -42,14 +43,11 @@ impl Free<'_, '_> {
     fn run_in_full(&mut self, observer: &mut impl Observer) -> Result<(), FrameError> {
         let Self { cpu, pfn, order, .. } = *self;
         let mut local = self.allocator.local(cpu).ok_or(NoSuchCpu(cpu))?;
-        if local.caches.free_pair_fast(pfn, order, observer) {
-            return Ok(());
-        }
         local.free(pfn, order, observer)
     }
 }
 
-impl Allocator<'_> {
+impl<P: PolicySource> Allocator<'_, P> {
     /// Frees a block, to the CPU's cache if that has a list for it (`__free_pages`).
     ///
     /// # Errors

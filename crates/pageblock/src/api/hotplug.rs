@@ -60,13 +60,14 @@ use crate::base::frame::FrameRange;
 use crate::base::ids::CpuId;
 use crate::base::interrupts::{Interrupts, Off};
 use crate::base::locks::Locks;
+use crate::policy::source::PolicySource;
 use crate::zone::Zone;
 use crate::zone::contig::{ContigError, Migrate};
 
 #[cfg(doc)]
 use crate::base::layout::ZoneSpec;
 
-impl Allocator<'_> {
+impl<P: PolicySource> Allocator<'_, P> {
     /// Hands reserved memory of one zone to the allocator, and tunes the zone to its new size
     /// ([`retune`](Self::retune)).
     ///
@@ -114,7 +115,7 @@ impl Allocator<'_> {
     }
 }
 
-impl<L: Locks, I: Interrupts> Shared<'_, L, I> {
+impl<L: Locks, I: Interrupts, P: PolicySource> Shared<'_, L, I, P> {
     /// [`Allocator::online`] while CPUs work. The zone's lock is held for a time linear in the range. CPUs use the
     /// new limits of their caches from their next call on ([`retune`](Self::retune)).
     ///
@@ -122,7 +123,7 @@ impl<L: Locks, I: Interrupts> Shared<'_, L, I> {
     /// Those of [`Allocator::online`].
     pub fn online(&self, range: FrameRange) -> Result<(), ContigError> {
         let _off = Off::<I>::now();
-        change(&self.machine, Locked::<L>(self.zones), range, Zone::online)?;
+        change(&self.machine, Locked::<L, P>(self.zones), range, Zone::online)?;
         self.retune();
         Ok(())
     }
@@ -133,7 +134,7 @@ impl<L: Locks, I: Interrupts> Shared<'_, L, I> {
     /// Those of [`Allocator::mark_holes`].
     pub fn mark_holes(&self, range: FrameRange) -> Result<(), ContigError> {
         let _off = Off::<I>::now();
-        change(&self.machine, Locked::<L>(self.zones), range, Zone::mark_holes)
+        change(&self.machine, Locked::<L, P>(self.zones), range, Zone::mark_holes)
     }
 
     /// [`Allocator::fill_holes`] while CPUs work. The zone's lock is held for a time linear in the range.
@@ -142,11 +143,11 @@ impl<L: Locks, I: Interrupts> Shared<'_, L, I> {
     /// Those of [`Allocator::fill_holes`].
     pub fn fill_holes(&self, range: FrameRange) -> Result<(), ContigError> {
         let _off = Off::<I>::now();
-        change(&self.machine, Locked::<L>(self.zones), range, Zone::fill_holes)
+        change(&self.machine, Locked::<L, P>(self.zones), range, Zone::fill_holes)
     }
 }
 
-impl<L: Locks, I: Interrupts> Cpu<'_, '_, L, I> {
+impl<L: Locks, I: Interrupts, P: PolicySource> Cpu<'_, '_, L, I, P> {
     /// [`Allocator::offline`] while other CPUs work. They are asked to drain their caches; [`Migrate::wait_for`]
     /// waits for them. The zone's lock is held while the range is isolated and, at the end, taken, which takes time
     /// linear in the range; it is not held while content is moved.

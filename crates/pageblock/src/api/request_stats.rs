@@ -32,6 +32,7 @@ use crate::base::frame::{Order, Pfn};
 use crate::base::ids::{CpuId, NodeId, ZoneIndex};
 use crate::base::layout::ZoneKind;
 use crate::base::request::Request;
+use crate::policy::source::PolicySource;
 
 /// What one request did.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -89,7 +90,7 @@ impl<O: Observer> Observer for Counting<'_, O> {
     }
 }
 
-impl Allocator<'_> {
+impl<P: PolicySource> Allocator<'_, P> {
     /// Allocates as [`alloc`](Self::alloc) does, or with flags as [`alloc_with`](Self::alloc_with),
     /// and returns what it cost. A failed request has statistics too.
     pub fn alloc_with_stats(

@@ -15,11 +15,12 @@ use crate::api::sharing::Shared;
 use crate::base::ids::ZoneIndex;
 use crate::base::interrupts::{Interrupts, Off};
 use crate::base::locks::Locks;
+use crate::policy::source::PolicySource;
 
 #[cfg(doc)]
 use crate::api::cpu::Cpu;
 
-impl Allocator<'_> {
+impl<P: PolicySource> Allocator<'_, P> {
     /// Computes watermarks, reserves and CPU-list sizes from the zones' managed pages and the
     /// policy's knobs (`setup_per_zone_wmarks`, `setup_per_zone_lowmem_reserve`,
     /// `zone_set_pageset_high_and_batch`). Boosts end.
@@ -48,14 +49,14 @@ impl Allocator<'_> {
     }
 }
 
-impl<L: Locks, I: Interrupts> Shared<'_, L, I> {
+impl<L: Locks, I: Interrupts, P: PolicySource> Shared<'_, L, I, P> {
     /// [`Allocator::retune`] while CPUs work: one zone after the other. The caches of a CPU have the
     /// new limits from its next call on ([`Cpu::attend`] at the latest).
     pub fn retune(&self) {
         let _off = Off::<I>::now();
         // The last caller sees what all before it changed.
         let _alone = L::lock(&self.tuning);
-        retune_zones(&self.machine, Locked::<L>(self.zones));
+        retune_zones(&self.machine, Locked::<L, P>(self.zones));
         self.seats.iter().for_each(|seat| seat.mailbox.notify());
     }
 }

@@ -29,6 +29,7 @@ mod one_zone;
 pub use check::{MAX_CPUS, SetupError};
 pub use one_zone::OneZone;
 
+use crate::policy::source::PolicySource;
 use core::mem::MaybeUninit;
 
 use crate::api::alloc::Allocator;
@@ -48,7 +49,7 @@ use crate::percpu::cache::rings::Rings;
 use crate::percpu::caches::{CpuCaches, CpuZone};
 use crate::percpu::machine::{Machine, NO_NODE, NO_ZONE, Sections};
 use crate::percpu::snapshot::ZoneSnapshot;
-use crate::policy::{Fair, Nofragment, Placement, Policy, WmarkGap};
+use crate::policy::{Chosen, Fair, Nofragment, Placement, Policy, WmarkGap};
 use crate::table::memory::{Tables, TablesLayout};
 use crate::zone::Zone;
 use crate::zone::retune::{CacheLimits, frugal_ring_pages, ring_pages};
@@ -86,7 +87,7 @@ impl<'a> Setup<'a> {
         let nodes = self.nodes().count_ones() as usize;
         let mut layout = TablesLayout::default().and::<Zone<'_>>(self.zones.len())?;
         for zone in self.zones {
-            layout = Zone::layout(layout, zone.span, self.geometry, &self.policy)?;
+            layout = Zone::<Chosen>::layout(layout, zone.span, self.geometry, &self.policy)?;
         }
         layout = layout
             .and::<ZoneSnapshot<'_>>(self.zones.len())?
@@ -106,7 +107,7 @@ impl<'a> Setup<'a> {
         match self.policy.placement {
             Placement::Linux => Some(0),
             Placement::Packed => {
-                let frames = Zone::table_frames(zone.span, self.geometry)?;
+                let frames = Zone::<Chosen>::table_frames(zone.span, self.geometry)?;
                 let (cpus, fixed) = (self.cpu_nodes.len(), size_of::<CpuZone<'_>>());
                 Some(match self.policy.wmark_gap {
                     WmarkGap::None => frugal_ring_pages(frames, cpus, fixed, Rings::bytes_a_page()),
@@ -147,11 +148,7 @@ impl<'m> Allocator<'m> {
     /// # Errors
     /// [`SetupError`], for a setup that contradicts itself or memory that is too small.
     pub fn new(memory: &'m mut [MaybeUninit<u8>], setup: &Setup<'_>) -> Result<Self, SetupError> {
-        let size = setup.metadata_size()?;
-        if memory.len() < size {
-            return Err(SetupError::Memory(size));
-        }
-        Self::build(&mut Tables::new(memory), setup).ok_or(SetupError::AddressSpace)
+        Self::new_fixed(memory, setup)
     }
 
     /// Makes an allocator in memory whose bytes have any value, such as zero pages of an operating system. Of the nine
@@ -161,15 +158,35 @@ impl<'m> Allocator<'m> {
     /// # Errors
     /// Those of [`new`](Self::new).
     pub fn new_in_bytes(memory: &'m mut [u8], setup: &Setup<'_>) -> Result<Self, SetupError> {
-        let size = setup.metadata_size()?;
-        if memory.len() < size {
-            return Err(SetupError::Memory(size));
-        }
-        Self::build(&mut Tables::in_bytes(memory), setup).ok_or(SetupError::AddressSpace)
+        Self::new_fixed_in_bytes(memory, setup)
+    }
+}
+
+impl<'m, P: PolicySource> Allocator<'m, P> {
+    /// [`new`](Allocator::new) for a policy that the compiler may know ([`Fixed`](crate::policy::Fixed)), which must be
+    /// the setup's.
+    ///
+    /// # Errors
+    /// Those of [`new`](Allocator::new), and [`SetupError::NotFixed`].
+    pub fn new_fixed(
+        memory: &'m mut [MaybeUninit<u8>],
+        setup: &Setup<'_>,
+    ) -> Result<Self, SetupError> {
+        let policy = source_of(memory.len(), setup)?;
+        Self::build(&mut Tables::new(memory), setup, policy).ok_or(SetupError::AddressSpace)
     }
 
-    fn build(tables: &mut Tables<'m>, setup: &Setup<'_>) -> Option<Self> {
-        let Setup { policy, geometry, zones: specs, cpu_nodes, .. } = *setup;
+    /// [`new_in_bytes`](Allocator::new_in_bytes) for a policy that the compiler may know.
+    ///
+    /// # Errors
+    /// Those of [`new_fixed`](Self::new_fixed).
+    pub fn new_fixed_in_bytes(memory: &'m mut [u8], setup: &Setup<'_>) -> Result<Self, SetupError> {
+        let policy = source_of(memory.len(), setup)?;
+        Self::build(&mut Tables::in_bytes(memory), setup, policy).ok_or(SetupError::AddressSpace)
+    }
+
+    fn build(tables: &mut Tables<'m>, setup: &Setup<'_>, policy: P) -> Option<Self> {
+        let Setup { geometry, zones: specs, cpu_nodes, .. } = *setup;
         let zones = tables.take(specs.len(), |at| Zone::new(&specs[at], policy, geometry))?;
         let nodes = setup.nodes();
         for (zone, spec) in zones.iter_mut().zip(specs) {
@@ -188,7 +205,7 @@ impl<'m> Allocator<'m> {
         for (cpu, caches) in caches.iter_mut().enumerate() {
             caches.zones = tables.take(specs.len(), |at| CpuZone {
                 snapshot: &snapshots[at],
-                cache: CpuCache::new(CpuId(cpu), &policy, geometry, empty),
+                cache: CpuCache::of_cpu(CpuId(cpu), &policy, geometry, empty),
                 map: zones[at].map().of_cpu(cpu as u32 + 1),
                 tuned: 0,
                 recent_type: Migratetype::Unmovable,
@@ -285,9 +302,18 @@ impl<'m> Allocator<'m> {
     }
 }
 
+/// Returns the policy of a setup that is valid and whose tables fit into `bytes`.
+fn source_of<P: PolicySource>(bytes: usize, setup: &Setup<'_>) -> Result<P, SetupError> {
+    let size = setup.metadata_size()?;
+    if bytes < size {
+        return Err(SetupError::Memory(size));
+    }
+    P::of(&setup.policy).ok_or(SetupError::NotFixed)
+}
+
 /// Returns the flags of every request that prefers a zone. NOFRAGMENT is set where it may spread instead: to
 /// a lower zone of the node, or as there is no other node to go to (`alloc_flags_nofragment`).
-fn fast_flags(setup: &Setup<'_>, zone: &Zone<'_>) -> AllocFlags {
+fn fast_flags(setup: &Setup<'_>, zone: &Zone<'_, impl PolicySource>) -> AllocFlags {
     let dma32 = |z: &ZoneSpec| z.node == zone.node() && z.kind == ZoneKind::Dma32;
     let nofragment = match setup.policy.nofragment {
         Nofragment::Off => false,

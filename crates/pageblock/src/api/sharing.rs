@@ -93,6 +93,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+use crate::policy::source::{Chosen, PolicySource};
 use core::marker::PhantomData;
 use core::mem::MaybeUninit;
 
@@ -119,22 +120,22 @@ use crate::zone::stat::ZoneStat;
 
 /// An allocator that CPUs share: its zones behind the locks that `L` makes, its caches owned by CPU handles.
 /// Interrupts are turned off by `I`. See the [module](self).
-pub struct Shared<'m, L: Locks, I = ()> {
-    pub(crate) machine: Machine<'m>,
-    pub(crate) zones: &'m [L::Mutex<Zone<'m>>],
-    pub(crate) seats: &'m [Seat<'m, L>],
+pub struct Shared<'m, L: Locks, I = (), P: PolicySource = Chosen> {
+    pub(crate) machine: Machine<'m, P>,
+    pub(crate) zones: &'m [L::Mutex<Zone<'m, P>>],
+    pub(crate) seats: &'m [Seat<'m, L, P>],
     /// Held while zones are tuned.
     pub(crate) tuning: L::Mutex<()>,
     /// Where the zones and caches of caches come from, and return to.
-    home: (&'m mut [Zone<'m>], &'m mut [CpuCaches<'m>]),
+    home: (&'m mut [Zone<'m, P>], &'m mut [CpuCaches<'m, P>]),
     interrupts: PhantomData<fn() -> I>,
 }
 
 /// Where a CPU's caches lie while no one has its handle. One to a pair of cache lines, as other CPUs
 /// write to theirs.
 #[repr(align(128))]
-pub(crate) struct Seat<'m, L: Locks> {
-    pub(crate) caches: L::Mutex<Option<CpuCaches<'m>>>,
+pub(crate) struct Seat<'m, L: Locks, P: PolicySource> {
+    pub(crate) caches: L::Mutex<Option<CpuCaches<'m, P>>>,
     pub(crate) mailbox: Mailbox,
 }
 
@@ -168,9 +169,9 @@ pub struct DrainRequest {
     pub number: u32,
 }
 
-fn sharing_size<L: Locks>(zones: usize, cpus: usize) -> usize {
-    let zones = TablesLayout::default().and::<L::Mutex<Zone<'_>>>(zones);
-    let all = zones.and_then(|tables| tables.and::<Seat<'_, L>>(cpus));
+fn sharing_size<L: Locks, P: PolicySource>(zones: usize, cpus: usize) -> usize {
+    let zones = TablesLayout::default().and::<L::Mutex<Zone<'_, P>>>(zones);
+    let all = zones.and_then(|tables| tables.and::<Seat<'_, L, P>>(cpus));
     all.map_or(usize::MAX, TablesLayout::size)
 }
 
@@ -178,16 +179,16 @@ impl Setup<'_> {
     /// Returns what [`Allocator::sharing_size`] will be.
     #[must_use]
     pub fn sharing_size<L: Locks>(&self) -> usize {
-        sharing_size::<L>(self.zones.len(), self.cpu_nodes.len())
+        sharing_size::<L, Chosen>(self.zones.len(), self.cpu_nodes.len())
     }
 }
 
-impl<'m> Allocator<'m> {
+impl<'m, P: PolicySource> Allocator<'m, P> {
     /// Returns the memory that [`share`](Self::share) needs, in bytes; a fixed part of it for each zone and
     /// CPU, nothing for a frame.
     #[must_use]
     pub fn sharing_size<L: Locks>(&self) -> usize {
-        sharing_size::<L>(self.zones.len(), self.cpus())
+        sharing_size::<L, P>(self.zones.len(), self.cpus())
     }
 
     /// Lets CPUs share the allocator, with [locks](mod@crate::locks) in memory that the caller supplies.
@@ -197,7 +198,7 @@ impl<'m> Allocator<'m> {
     pub fn share<L: Locks, I: Interrupts>(
         self,
         memory: &'m mut [MaybeUninit<u8>],
-    ) -> Result<Shared<'m, L, I>, SetupError> {
+    ) -> Result<Shared<'m, L, I, P>, SetupError> {
         let size = self.sharing_size::<L>();
         if memory.len() < size {
             return Err(SetupError::Memory(size));
@@ -223,7 +224,7 @@ impl<'m> Allocator<'m> {
     }
 }
 
-impl<'m, L: Locks, I: Interrupts> Shared<'m, L, I> {
+impl<'m, L: Locks, I: Interrupts, P: PolicySource> Shared<'m, L, I, P> {
     /// Returns its policy.
     #[must_use]
     pub fn policy(&self) -> &Policy {
@@ -252,7 +253,7 @@ impl<'m, L: Locks, I: Interrupts> Shared<'m, L, I> {
     ///
     /// # Errors
     /// [`CpuError`] where there is no such CPU, or its handle is taken.
-    pub fn cpu(&self, cpu: CpuId) -> Result<Cpu<'_, 'm, L, I>, CpuError> {
+    pub fn cpu(&self, cpu: CpuId) -> Result<Cpu<'_, 'm, L, I, P>, CpuError> {
         let seat = self.seats.get(cpu.index()).ok_or(CpuError::NoSuchCpu(cpu))?;
         let off = Off::<I>::now();
         let caches = L::lock(&seat.caches).take();
@@ -262,13 +263,17 @@ impl<'m, L: Locks, I: Interrupts> Shared<'m, L, I> {
 
     /// Runs `act` on a zone with its lock held; `None` where there is no such zone. Provides access to all
     /// that a [`Zone`] does and to its exact numbers.
-    pub fn with_zone<T>(&self, zone: ZoneIndex, act: impl FnOnce(&mut Zone<'m>) -> T) -> Option<T> {
+    pub fn with_zone<T>(
+        &self,
+        zone: ZoneIndex,
+        act: impl FnOnce(&mut Zone<'m, P>) -> T,
+    ) -> Option<T> {
         (zone.index() < self.zones.len()).then(|| self.locked(zone, act))
     }
 
-    pub(crate) fn locked<T>(&self, at: ZoneIndex, act: impl FnOnce(&mut Zone<'m>) -> T) -> T {
+    pub(crate) fn locked<T>(&self, at: ZoneIndex, act: impl FnOnce(&mut Zone<'m, P>) -> T) -> T {
         let _off = Off::<I>::now();
-        Locked::<L>(self.zones).with(&self.machine, at, act)
+        Locked::<L, P>(self.zones).with(&self.machine, at, act)
     }
 
     /// Reads a CPU's cache for a zone; `None` while its handle is taken, or where there is no such cache.
@@ -276,7 +281,7 @@ impl<'m, L: Locks, I: Interrupts> Shared<'m, L, I> {
         &self,
         zone: ZoneIndex,
         cpu: CpuId,
-        read: impl FnOnce(&CpuCache<'m>) -> T,
+        read: impl FnOnce(&CpuCache<'m, P>) -> T,
     ) -> Option<T> {
         let seat = self.seats.get(cpu.index())?;
         let _off = Off::<I>::now();
@@ -309,7 +314,7 @@ impl<'m, L: Locks, I: Interrupts> Shared<'m, L, I> {
         let _off = Off::<I>::now();
         if let Some(caches) = &mut *L::lock(&seat.caches) {
             if let Some(number) = seat.mailbox.pending_drain() {
-                Local { machine: &self.machine, zones: Locked::<L>(self.zones), caches }
+                Local { machine: &self.machine, zones: Locked::<L, P>(self.zones), caches }
                     .drain(&mut ());
                 seat.mailbox.complete_drain(number);
             }
@@ -353,7 +358,7 @@ impl<'m, L: Locks, I: Interrupts> Shared<'m, L, I> {
     ///
     /// # Errors
     /// [`CpuError::Taken`] where a handle was leaked (`mem::forget`): what is in its caches is lost.
-    pub fn into_owned(self) -> Result<Allocator<'m>, CpuError> {
+    pub fn into_owned(self) -> Result<Allocator<'m, P>, CpuError> {
         if let Some(cpu) = self.seats.iter().position(|seat| L::lock(&seat.caches).is_none()) {
             return Err(CpuError::Taken(CpuId(cpu)));
         }

@@ -3,11 +3,12 @@
 use crate::base::decide::{CpuLists, Decide, Decision};
 use crate::base::frame::{Order, pages};
 use crate::percpu::cache::CpuCache;
+use crate::policy::source::PolicySource;
 
 /// How many times the pages that a cache may grow to it holds at most, whatever is answered.
 const HELD_AT_MOST: u32 = 2;
 
-impl CpuCache<'_> {
+impl<P: PolicySource> CpuCache<'_, P> {
     fn shown(&self, order: Order) -> CpuLists {
         CpuLists { order, count: self.count, high: self.high, batch: self.limits.batch }
     }

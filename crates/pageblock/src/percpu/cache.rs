@@ -13,7 +13,10 @@ mod last_freed;
 pub(crate) mod rings;
 mod state;
 
+use core::marker::PhantomData;
+
 pub use crate::base::frame::COSTLY_ORDER;
+use crate::policy::source::{Chosen, PolicySource};
 pub use crate::zone::retune::CacheLimits;
 pub use drain::Drain;
 #[cfg(feature = "replay")]
@@ -28,7 +31,7 @@ use crate::base::geometry::Geometry;
 use crate::base::ids::{CpuId, ListIndex};
 use crate::base::mobility::{MIGRATE_PCPTYPES, MIGRATETYPES, Migratetype};
 use crate::percpu::cache::rings::Rings;
-use crate::percpu::list::CpuList;
+use crate::percpu::list::{CpuList, RestRef};
 use crate::percpu::tuning::{KeepRule, shares_refills};
 use crate::policy::{PcpOrders, PcpThpLists, Policy, Reserve};
 use crate::table::chain::Tag;
@@ -69,7 +72,8 @@ const LISTS: usize = MAX_LISTS + 1;
 /// The lists of one CPU for one zone (`struct per_cpu_pages`). The fields that the fast paths write, apart from the
 /// list itself, share one cache line.
 #[repr(C)]
-pub struct CpuCache<'m> {
+pub struct CpuCache<'m, P: PolicySource = Chosen> {
+    source: PhantomData<P>,
     lists: [CpuList; LISTS],
     /// Pages that this CPU allocated and freed in the zone; see [`counters`](Self::counters).
     pgalloc: u64,
@@ -122,6 +126,18 @@ impl CpuCache<'_> {
     /// Returns an empty cache of a CPU.
     #[must_use]
     pub fn new(cpu: CpuId, policy: &Policy, geometry: Geometry, limits: CacheLimits) -> Self {
+        Self::of_cpu(cpu, policy, geometry, limits)
+    }
+}
+
+impl<P: PolicySource> CpuCache<'_, P> {
+    /// See [`new`](CpuCache::new).
+    pub(crate) fn of_cpu(
+        cpu: CpuId,
+        policy: &Policy,
+        geometry: Geometry,
+        limits: CacheLimits,
+    ) -> Self {
         let costly = policy.pcp_orders == PcpOrders::CostlyAndThp;
         let thp_lists = match policy.pcp_thp_lists {
             _ if !costly => 0,
@@ -134,6 +150,7 @@ impl CpuCache<'_> {
         lists[usize::from(NO_LIST)] = CpuList::CLOSED;
         let list_of = list_table(costly, thp_lists, geometry.pageblock_order);
         Self {
+            source: PhantomData,
             lists,
             tag: cpu.index() as Tag + 1,
             strays: 0,
@@ -194,7 +211,7 @@ impl CpuCache<'_> {
     }
 
     /// Returns the lists in index order.
-    pub(crate) fn lists(&self) -> impl Iterator<Item = ListIndex> + use<> {
+    pub(crate) fn lists(&self) -> impl Iterator<Item = ListIndex> + use<P> {
         ListIndex::up_to(self.nr_lists())
     }
 
@@ -215,7 +232,7 @@ impl CpuCache<'_> {
     /// Takes the block at the head of a list, whose order the caller gives. `None` if the list is empty.
     pub(crate) fn pop(
         &mut self,
-        map: &PageMap<'_>,
+        map: &PageMap<'_, P>,
         index: ListIndex,
         order: Order,
     ) -> Option<Index> {
@@ -244,7 +261,7 @@ impl CpuCache<'_> {
 
     /// Drops the frames that this CPU does not own (lost to a racing double free) from a list. The chain of another
     /// list may have run through them, so the pages of all lists are counted again.
-    fn mend(&mut self, map: &PageMap<'_>, index: ListIndex) {
+    fn mend(&mut self, map: &PageMap<'_, P>, index: ListIndex) {
         let order = self.list_order(index);
         let (list, rest) = self.list_mut(map, index);
         list.mend(rest, |i| map.is_on_cpu_list(i, order));
@@ -252,9 +269,12 @@ impl CpuCache<'_> {
         // A damaged chain may be a circle.
         let limit = map.frames() as usize;
         let pages_of = |index: ListIndex| {
-            let blocks =
-                self.lists[index.index()].iter(self.rest(map, index)).take(limit).count() as u32;
-            blocks * self.weight(self.list_order(index))
+            let list = &self.lists[index.index()];
+            let blocks = match self.rest(map, index) {
+                RestRef::Ring(ring) => list.len_in(ring),
+                linked => list.iter(linked).take(limit).count(),
+            };
+            blocks as u32 * self.weight(self.list_order(index))
         };
         self.count = self.lists().map(pages_of).sum();
     }
@@ -264,7 +284,7 @@ impl CpuCache<'_> {
     #[inline(never)]
     pub(crate) fn refill_and_pop(
         &mut self,
-        zone: &mut Zone<'_>,
+        zone: &mut Zone<'_, P>,
         index: ListIndex,
         order: Order,
         mt: Migratetype,
@@ -294,7 +314,7 @@ impl CpuCache<'_> {
     /// Moves up to `n` blocks from the zone to a list (`rmqueue_bulk`). Returns how many were moved.
     pub(crate) fn refill(
         &mut self,
-        zone: &mut Zone<'_>,
+        zone: &mut Zone<'_, P>,
         order: Order,
         mt: Migratetype,
         n: u32,
@@ -331,7 +351,7 @@ impl CpuCache<'_> {
     #[inline]
     pub(crate) fn append(
         &mut self,
-        map: &PageMap<'_>,
+        map: &PageMap<'_, P>,
         i: Index,
         index: ListIndex,
         cached: Migratetype,
@@ -351,7 +371,7 @@ impl CpuCache<'_> {
     #[inline]
     pub(crate) fn push(
         &mut self,
-        map: &PageMap<'_>,
+        map: &PageMap<'_, P>,
         i: Index,
         order: Order,
         (index, cached): (ListIndex, Migratetype),
@@ -373,14 +393,14 @@ impl CpuCache<'_> {
 
     /// Returns whether a block is on one of the cache's lists.
     #[cfg(feature = "replay")]
-    pub(crate) fn contains(&self, map: &PageMap<'_>, i: Index, index: ListIndex) -> bool {
+    pub(crate) fn contains(&self, map: &PageMap<'_, P>, i: Index, index: ListIndex) -> bool {
         self.lists[index.index()].contains(self.rest(map, index), self.tag, i)
     }
 
     /// Removes a given block from its list.
     #[inline]
     #[cfg(feature = "replay")]
-    pub(crate) fn unlink(&mut self, map: &PageMap<'_>, i: Index, index: ListIndex) {
+    pub(crate) fn unlink(&mut self, map: &PageMap<'_, P>, i: Index, index: ListIndex) {
         debug_assert!(self.contains(map, i, index), "not on this list");
         let (list, rest) = self.list_mut(map, index);
         list.remove(rest, i);

@@ -6,15 +6,15 @@ use crate::base::mobility::Migratetype;
 use crate::percpu::cache::CpuCache;
 use crate::percpu::cache::rings::Rings;
 use crate::percpu::snapshot::ZoneSnapshot;
+use crate::policy::source::{Chosen, PolicySource};
 use crate::table::bits::page_code;
 use crate::table::map::PageMap;
 use crate::zone::retune::CacheTuning;
 
 /// The data that a CPU owns.
-#[derive(Default)]
-pub(crate) struct CpuCaches<'m> {
+pub(crate) struct CpuCaches<'m, P: PolicySource = Chosen> {
     /// One per zone.
-    pub(crate) zones: &'m mut [CpuZone<'m>],
+    pub(crate) zones: &'m mut [CpuZone<'m, P>],
     /// The first zone of the node's zonelist, by the highest zone of a request.
     pub(crate) first: [ZoneIndex; MAX_NR_ZONES],
     /// The zone of the block that the CPU freed last.
@@ -28,17 +28,17 @@ pub(crate) struct CpuCaches<'m> {
 
 /// A CPU's data for one zone. No other CPU writes to the same cache lines.
 #[repr(align(128))]
-pub(crate) struct CpuZone<'m> {
-    pub(crate) snapshot: &'m ZoneSnapshot<'m>,
+pub(crate) struct CpuZone<'m, P: PolicySource = Chosen> {
+    pub(crate) snapshot: &'m ZoneSnapshot<'m, P>,
     /// A copy of the snapshot's map.
-    pub(crate) map: PageMap<'m>,
+    pub(crate) map: PageMap<'m, P>,
     /// Must be [flushed](CpuZone::flushed) before anything but a fast path changes it.
-    pub(crate) cache: CpuCache<'m>,
+    pub(crate) cache: CpuCache<'m, P>,
     /// The type of the pageblock that the CPU freed to last in this zone.
     pub(crate) recent_type: Migratetype,
     /// The list that pages of that type are freed to; see [`CpuCache::put_list`].
     pub(crate) recent_list: ListIndex,
-    /// See [`PageMap::is_kept`].
+    /// See [`is_kept`](crate::table::block::is_kept).
     pub(crate) recent_key: u16,
     /// The code of a page that is as movable as the list; see [`page_code`].
     pub(crate) recent_code: u16,
@@ -46,10 +46,22 @@ pub(crate) struct CpuZone<'m> {
     pub(crate) tuned: u32,
 }
 
-impl<'m> CpuZone<'m> {
+impl<P: PolicySource> Default for CpuCaches<'_, P> {
+    fn default() -> Self {
+        Self {
+            zones: &mut [],
+            first: Default::default(),
+            recent: ZoneIndex::default(),
+            node: NodeId::default(),
+            seen: 0,
+        }
+    }
+}
+
+impl<'m, P: PolicySource> CpuZone<'m, P> {
     /// Puts the page freed last on its list, and returns the cache.
     #[inline]
-    pub(crate) fn flushed(&mut self) -> &mut CpuCache<'m> {
+    pub(crate) fn flushed(&mut self) -> &mut CpuCache<'m, P> {
         self.cache.flush_last_freed(&self.map);
         &mut self.cache
     }
@@ -67,7 +79,7 @@ impl<'m> CpuZone<'m> {
     }
 }
 
-impl CpuZone<'_> {
+impl<P: PolicySource> CpuZone<'_, P> {
     /// Adopts new limits, if they were set since the last call.
     fn adopt(&mut self, tuning: CacheTuning) {
         if self.tuned != tuning.times {
@@ -79,7 +91,7 @@ impl CpuZone<'_> {
     }
 }
 
-impl CpuCaches<'_> {
+impl<P: PolicySource> CpuCaches<'_, P> {
     /// Sets the first zones, by the highest zone of a request.
     pub(crate) fn set_first(&mut self, first: [ZoneIndex; MAX_NR_ZONES]) {
         self.first = first;

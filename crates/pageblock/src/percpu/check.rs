@@ -4,13 +4,18 @@ use crate::base::frame::pages;
 use crate::base::ids::CpuId;
 use crate::percpu::cache::CpuCache;
 use crate::percpu::list::RestRef;
+use crate::policy::source::PolicySource;
 use crate::table::map::FrameState;
 use crate::zone::Zone;
 use crate::zone::check::{Violation, walk};
 
-impl Zone<'_> {
+impl<P: PolicySource> Zone<'_, P> {
     /// Verifies one cache. Returns the pages on its lists.
-    pub(crate) fn check_cache(&self, cpu: CpuId, cache: &CpuCache<'_>) -> Result<u64, Violation> {
+    pub(crate) fn check_cache(
+        &self,
+        cpu: CpuId,
+        cache: &CpuCache<'_, P>,
+    ) -> Result<u64, Violation> {
         let mut count = 0;
         for index in cache.lists() {
             let order = cache.list_order(index);
@@ -49,7 +54,7 @@ impl Zone<'_> {
     /// Verifies the caches of a zone, and that every block on a CPU list is on one of their lists.
     pub(crate) fn check_caches<'c>(
         &self,
-        caches: impl Iterator<Item = &'c CpuCache<'c>>,
+        caches: impl Iterator<Item = &'c CpuCache<'c, P>>,
     ) -> Result<(), Violation> {
         let mut listed = 0;
         for (cpu, cache) in caches.enumerate() {

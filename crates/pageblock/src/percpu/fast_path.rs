@@ -1,9 +1,25 @@
-//! The fast paths: take a block from a warm CPU list of the first zone, if that has plenty of free memory; refuse a
-//! request if no zone has enough; put a block on a CPU list that keeps it.
+//! The fast paths: each does what the full path would do at once, or nothing. They are the same for every policy: their
+//! preconditions are stricter than any version's ([`ZoneSnapshot::serves_at_once`], [`ZoneSnapshot::only_size_drains`],
+//! `KeepRule`). The first that serves ends a call.
 //!
-//! They are the same for every policy. Their preconditions are stricter than any version's
-//! ([`ZoneSnapshot::serves_at_once`], [`ZoneSnapshot::only_size_drains`], `KeepRule`). Where one does not hold,
-//! nothing has changed yet, and the [full paths](crate::access::local) decide.
+//! An allocation tries, in this order:
+//!
+//! 1. [`alloc_fast`](CpuCaches::alloc_fast), inlined into the caller: the head of the list in the first zone, if that has
+//!    plenty of free memory: the page freed last, else the top of the list's stack
+//! 2. [`refuses`](CpuCaches::refuses): an error, if no zone has enough
+//! 3. [`alloc_again`](CpuCaches::alloc_again): the same after the stack is filled from the rest of the list; also blocks of
+//!    2 and 4 pages under packed placement, whose code would be long where it is inlined
+//! 4. the full path ([`walk`](crate::access::walk))
+//!
+//! A free tries, in this order:
+//!
+//! 1. [`free_page_fast`](CpuCaches::free_page_fast), inlined into the caller, pages only: the page is kept aside, if its
+//!    pageblock has the zone, type and owner that this CPU freed to last; a page of another pageblock goes to
+//!    [`free_other_page`](CpuCaches::free_other_page): on the stack of that list, or collected
+//! 2. [`free_again`](CpuCaches::free_again): a page for which there was no room, or a larger block, in the zone and of the type
+//!    that this CPU freed to last
+//! 3. [`free_by_its_type`](CpuCaches::free_by_its_type): both again, in its own zone and of its own type
+//! 4. the full path ([`free`](crate::access::free))
 
 use crate::base::event::{Event, Observer};
 use crate::base::frame::{ORDER_LIMIT, Order, Pfn, pages};
@@ -12,12 +28,14 @@ use crate::base::mobility::Migratetype;
 use crate::base::request::{Gfp, Request};
 use crate::percpu::caches::{CpuCaches, CpuZone};
 use crate::percpu::machine::Machine;
-use crate::table::map::{Index, PageMap};
+use crate::policy::source::PolicySource;
+use crate::table::block::{empties, is_kept, is_mixed, is_of};
+use crate::table::map::Index;
 
 #[cfg(doc)]
 use crate::percpu::snapshot::ZoneSnapshot;
 
-impl CpuCaches<'_> {
+impl<P: PolicySource> CpuCaches<'_, P> {
     /// Takes a block from a list of the first zone, if the full path would take the same one at once.
     #[inline(always)]
     pub(crate) fn alloc_fast(
@@ -30,19 +48,6 @@ impl CpuCaches<'_> {
             0 => self.try_alloc_fast::<false>(&Request { order: 0, ..*request }, observer),
             _ => self.try_alloc_fast::<false>(request, observer),
         }
-    }
-
-    /// [`alloc_fast`](Self::alloc_fast) for orders 1 and 2 under packed placement, where that finds nothing.
-    #[inline]
-    pub(crate) fn alloc_pair_fast(
-        &mut self,
-        request: &Request,
-        observer: &mut impl Observer,
-    ) -> Option<Pfn> {
-        if request.order == 0 || request.order > 2 {
-            return None;
-        }
-        self.try_alloc_fast::<true>(request, observer)
     }
 
     #[inline(always)]
@@ -76,10 +81,28 @@ impl CpuCaches<'_> {
         Some(pfn)
     }
 
+    /// [`alloc_fast`](Self::alloc_fast) for a request for which that found nothing: moves blocks of the list that it tries
+    /// first to the stack of the list, and takes one from there; under packed placement also one of 2 or 4 pages.
+    #[inline]
+    pub(crate) fn alloc_again(
+        &mut self,
+        request: &Request,
+        observer: &mut impl Observer,
+    ) -> Option<Pfn> {
+        let Request { order, gfp, .. } = *request;
+        let zone = self.zones.get_mut(self.first[gfp.highest_zone() as usize].index())?;
+        let CpuZone { map, cache, .. } = zone;
+        cache.flush_last_freed(map);
+        if !cache.warm(map, order, gfp.migratetype()?) {
+            return None;
+        }
+        self.try_alloc_fast::<true>(request, observer)
+    }
+
     /// Returns whether the full path would refuse the request, and do nothing else. The answer "yes" may be stale
     /// while another CPU changes a zone; it is never wrong otherwise.
     #[inline(always)]
-    pub(crate) fn refuses(&self, machine: &Machine<'_>, request: &Request) -> bool {
+    pub(crate) fn refuses(&self, machine: &Machine<'_, P>, request: &Request) -> bool {
         let Request { order, gfp, node, nodemask } = *request;
         let highest = gfp.highest_zone();
         let first = self.zones.get(self.first[highest as usize].index());
@@ -106,24 +129,6 @@ impl CpuCaches<'_> {
         held >= pages(order)
     }
 
-    /// Moves blocks of the list that a request tries first to its stack, where [`alloc_fast`](Self::alloc_fast)
-    /// finds them, and tries again.
-    #[inline(always)]
-    pub(crate) fn fill_stack_and_alloc(
-        &mut self,
-        request: &Request,
-        observer: &mut impl Observer,
-    ) -> Option<Pfn> {
-        let Request { order, gfp, .. } = *request;
-        let zone = self.zones.get_mut(self.first[gfp.highest_zone() as usize].index())?;
-        let CpuZone { map, cache, .. } = zone;
-        cache.flush_last_freed(map);
-        if !cache.warm(map, order, gfp.migratetype()?) {
-            return None;
-        }
-        self.alloc_fast(request, observer).or_else(|| self.alloc_pair_fast(request, observer))
-    }
-
     /// Keeps an allocated page aside, if its pageblock has the zone and type that were freed to last, the page is
     /// as movable as the list, and the list keeps it.
     #[inline(always)]
@@ -134,7 +139,7 @@ impl CpuCaches<'_> {
         let Some(word) = map.word_at(offset) else { return PageFree::No };
         // The list is found from the last type, not from this one, so that the processor need not
         // wait for the type to know where the page goes.
-        if !PageMap::is_kept(word, zone.recent_key) {
+        if !is_kept(word, zone.recent_key) {
             return PageFree::Other(Page { offset, word });
         }
         // `put_own_page` comes last: it changes the page's state, which no later check may undo.
@@ -155,47 +160,23 @@ impl CpuCaches<'_> {
     #[inline(always)]
     pub(crate) fn free_other_page(&mut self, page: Page, observer: &mut impl Observer) -> bool {
         let zone = self.zones.get_mut(self.recent.index());
-        zone.is_some_and(|zone| match PageMap::empties(page.word) {
+        zone.is_some_and(|zone| match empties(page.word) {
             true => zone.leave_page(page, observer),
             false => zone.list_page(page, observer),
         })
     }
 
-    /// Frees a block of order 1 or more to its CPU list, if the list keeps it; collects it if its pageblock is
-    /// being emptied. Also frees pages for which [`free_page_fast`](Self::free_page_fast) found no room.
+    /// Frees a block, or a page for which [`free_page_fast`](Self::free_page_fast) found no room, if its pageblock has the
+    /// zone and type that were freed to last: to its CPU list, if the list keeps it; collects it if its pageblock is being
+    /// emptied. Returns whether it did.
     #[inline(always)]
-    pub(crate) fn free_more_fast(
+    pub(crate) fn free_again(
         &mut self,
         pfn: Pfn,
         order: Order,
         observer: &mut impl Observer,
     ) -> bool {
-        let Some(zone) = self.zones.get_mut(self.recent.index()) else { return false };
-        if order == 0 {
-            return zone.free_page_with_room(pfn, observer);
-        }
-        if zone.map.has_cells(order) {
-            return zone.free_block::<CELLS>(pfn, order, observer);
-        }
-        // Two functions, so that each saves only the registers that it needs.
-        if zone.map.has_bits() {
-            zone.free_whole_block(pfn, order, observer)
-        } else {
-            zone.free_block_in_bytes(pfn, order, observer)
-        }
-    }
-
-    /// [`free_more_fast`](Self::free_more_fast) for orders 1 and 2 under packed placement, where that does nothing.
-    #[inline]
-    pub(crate) fn free_pair_fast(
-        &mut self,
-        pfn: Pfn,
-        order: Order,
-        observer: &mut impl Observer,
-    ) -> bool {
-        let Some(zone) = self.zones.get_mut(self.recent.index()) else { return false };
-        let is_pair = matches!(order, 1 | 2) && zone.map.has_bits();
-        is_pair && zone.free_block::<PAIRS>(pfn, order, observer)
+        self.zones.get_mut(self.recent.index()).is_some_and(|zone| zone.free(pfn, order, observer))
     }
 
     /// Frees a page through [`free_page_fast`](Self::free_page_fast) or [`free_other_page`](Self::free_other_page).
@@ -226,9 +207,7 @@ impl CpuCaches<'_> {
         }
         let Some(list) = zone.cache.put_list(0, mt) else { return false };
         zone.set_recent(mt, list);
-        (order == 0 && self.free_page(pfn, observer))
-            || self.free_more_fast(pfn, order, observer)
-            || self.free_pair_fast(pfn, order, observer)
+        (order == 0 && self.free_page(pfn, observer)) || self.free_again(pfn, order, observer)
     }
 }
 
@@ -257,13 +236,25 @@ pub(crate) struct Page {
     word: u16,
 }
 
-impl CpuZone<'_> {
-    /// Frees a page for which [`free_page_fast`](CpuCaches::free_page_fast) found no room.
+impl<P: PolicySource> CpuZone<'_, P> {
+    /// See [`CpuCaches::free_again`].
     #[inline(always)]
-    fn free_page_with_room(&mut self, pfn: Pfn, observer: &mut impl Observer) -> bool {
-        let offset = self.map.offset(pfn);
-        let Some(word) = self.map.word_at(offset) else { return false };
-        self.list_page(Page { offset, word }, observer)
+    fn free(&mut self, pfn: Pfn, order: Order, observer: &mut impl Observer) -> bool {
+        // Functions of their own, so that each saves only the registers that it needs.
+        if order == 0 {
+            let offset = self.map.offset(pfn);
+            self.map
+                .word_at(offset)
+                .is_some_and(|word| self.list_page(Page { offset, word }, observer))
+        } else if self.map.has_cells(order) {
+            self.free_block::<CELLS>(pfn, order, observer)
+        } else if !self.map.has_bits() {
+            self.free_block::<BYTES>(pfn, order, observer)
+        } else if order >= self.map.pageblock_order {
+            self.free_block::<WHOLE>(pfn, order, observer)
+        } else {
+            self.free_block::<PAIRS>(pfn, order, observer)
+        }
     }
 
     /// Collects a page whose pageblock is being emptied (only if frames have bits). Returns whether it did.
@@ -285,7 +276,7 @@ impl CpuZone<'_> {
     fn list_page(&mut self, page: Page, observer: &mut impl Observer) -> bool {
         let Page { offset, word } = page;
         let (mt, list) = (self.recent_type, self.recent_list);
-        if !PageMap::is_of(word, mt) || !self.snapshot.only_size_drains() {
+        if !is_of(word, mt) || !self.snapshot.only_size_drains() {
             return false;
         }
         let is_full = !self.cache.flush_hot() || self.cache.free_place(list).is_none();
@@ -315,23 +306,8 @@ impl CpuZone<'_> {
         self.cache.flush_hot() && self.cache.make_place(&self.map, list).is_some()
     }
 
+    /// Frees a block of order 1 or more, of a kind that its caller knows.
     #[inline(never)]
-    fn free_block_in_bytes(
-        &mut self,
-        pfn: Pfn,
-        order: Order,
-        observer: &mut impl Observer,
-    ) -> bool {
-        self.free_block::<BYTES>(pfn, order, observer)
-    }
-
-    #[inline(never)]
-    fn free_whole_block(&mut self, pfn: Pfn, order: Order, observer: &mut impl Observer) -> bool {
-        self.free_block::<WHOLE>(pfn, order, observer)
-    }
-
-    /// See [`CpuCaches::free_more_fast`].
-    #[inline(always)]
     fn free_block<const KIND: u8>(
         &mut self,
         pfn: Pfn,
@@ -341,12 +317,12 @@ impl CpuZone<'_> {
         let Self { map, cache, .. } = self;
         let (mt, offset) = (self.recent_type, map.offset(pfn));
         let Some(word) = map.word_at(offset) else { return false };
-        if !PageMap::is_of(word, mt) {
+        if !is_of(word, mt) {
             return KIND == CELLS
-                && PageMap::empties(word)
+                && empties(word)
                 && self.leave_block::<CELLS>(pfn, order, word, observer);
         }
-        if KIND == CELLS && !PageMap::is_mixed(word) {
+        if KIND == CELLS && !is_mixed(word) {
             return false;
         }
         if !self.snapshot.only_size_drains() {
@@ -354,7 +330,7 @@ impl CpuZone<'_> {
         }
         let Some(list) = cache.put_list(order, mt) else { return false };
         let Some(place) = cache.flush_hot().then(|| cache.free_place(list)).flatten() else {
-            return self.free_block_with_room::<KIND>(pfn, order, list, observer);
+            return self.free_with_room(pfn, order, list, observer);
         };
         let Some(count) = cache.count_if_kept(order) else {
             return matches!(KIND, CELLS | PAIRS)
@@ -376,14 +352,14 @@ impl CpuZone<'_> {
 
     /// Makes room on the stack of a list, and frees a block there.
     #[inline(never)]
-    fn free_block_with_room<const KIND: u8>(
+    fn free_with_room(
         &mut self,
         pfn: Pfn,
         order: Order,
         list: ListIndex,
         observer: &mut impl Observer,
     ) -> bool {
-        self.makes_room(list) && self.free_block::<KIND>(pfn, order, observer)
+        self.makes_room(list) && self.free(pfn, order, observer)
     }
 
     /// Collects a block that is to go back to the zone: its pageblock is being emptied, or it continues a run of
@@ -397,8 +373,8 @@ impl CpuZone<'_> {
         observer: &mut impl Observer,
     ) -> bool {
         let Self { map, cache, .. } = self;
-        let leaves = if PageMap::empties(word) {
-            PageMap::is_mixed(word) && cache.has_lists(order)
+        let leaves = if empties(word) {
+            is_mixed(word) && cache.has_lists(order)
         } else {
             cache.collects_alone(order) && cache.continues_run(order)
         };

@@ -4,22 +4,23 @@
 //! The stack is the head of the list. A block that is freed and allocated again at once never leaves it, so the
 //! links in the page map are neither read nor written.
 
+use crate::policy::source::{Chosen, PolicySource};
 use crate::table::chain::{Chain, Tag};
 use crate::table::map::{Index, NIL, PageMap};
 
 /// The memory of the blocks that do not fit on the stack.
-pub(crate) enum Rest<'a> {
+pub(crate) enum Rest<'a, P: PolicySource = Chosen> {
     /// Links in the page map, marked with the CPU's tag.
-    Linked(&'a PageMap<'a>, Tag),
+    Linked(&'a PageMap<'a, P>, Tag),
     /// A ring in the CPU's own memory.
     Ring(&'a mut [Index]),
 }
 
 /// [`Rest`] for readers.
 #[derive(Clone, Copy)]
-pub(crate) enum RestRef<'a> {
+pub(crate) enum RestRef<'a, P: PolicySource = Chosen> {
     /// See [`Rest::Linked`].
-    Linked(&'a PageMap<'a>),
+    Linked(&'a PageMap<'a, P>),
     /// See [`Rest::Ring`].
     Ring(&'a [Index]),
 }
@@ -62,7 +63,10 @@ impl CpuList {
     }
 
     /// Iterates from the head to the tail.
-    pub(crate) fn iter<'a>(&self, rest: RestRef<'a>) -> impl Iterator<Item = Index> + use<'a> {
+    pub(crate) fn iter<'a, P: PolicySource>(
+        &self,
+        rest: RestRef<'a, P>,
+    ) -> impl Iterator<Item = Index> + use<'a, P> {
         let linked = match rest {
             RestRef::Linked(map) => Some(self.chain.iter(map)),
             RestRef::Ring(_) => None,
@@ -86,7 +90,12 @@ impl CpuList {
 
     /// Returns whether a block is on the list. A linked list is searched from both ends at once.
     #[cfg(feature = "replay")]
-    pub(crate) fn contains(&self, rest: RestRef<'_>, tag: Tag, i: Index) -> bool {
+    pub(crate) fn contains(
+        &self,
+        rest: RestRef<'_, impl PolicySource>,
+        tag: Tag,
+        i: Index,
+    ) -> bool {
         self.hot().any(|hot| hot == i)
             || match rest {
                 RestRef::Linked(map) => {
@@ -113,7 +122,11 @@ impl CpuList {
 
     /// Fills an empty stack from the rest of the list, until a link disagrees or a block is not `owned`. Returns
     /// whether the stack has a block now.
-    pub(crate) fn warm(&mut self, rest: Rest<'_>, owned: impl Fn(Index) -> bool) -> bool {
+    pub(crate) fn warm(
+        &mut self,
+        rest: Rest<'_, impl PolicySource>,
+        owned: impl Fn(Index) -> bool,
+    ) -> bool {
         debug_assert_eq!(self.len, 0, "blocks on the stack would be lost");
         let mut first = HOT;
         match rest {
@@ -164,14 +177,14 @@ impl CpuList {
     }
 
     /// Puts a block before the head. Returns whether there was room.
-    pub(crate) fn push_head(&mut self, rest: Rest<'_>, i: Index) -> bool {
+    pub(crate) fn push_head(&mut self, rest: Rest<'_, impl PolicySource>, i: Index) -> bool {
         self.make_room(rest);
         self.push_hot(i)
     }
 
     /// Moves the older half of a full stack to the rest of the list, if there is room.
     #[inline]
-    pub(crate) fn make_room(&mut self, rest: Rest<'_>) {
+    pub(crate) fn make_room(&mut self, rest: Rest<'_, impl PolicySource>) {
         const HALF: usize = HOT / 2;
         if (self.len as usize) < HOT {
             return;
@@ -193,7 +206,7 @@ impl CpuList {
 
     /// Puts a block after the tail. Returns whether there was room.
     #[inline]
-    pub(crate) fn push_tail(&mut self, rest: Rest<'_>, i: Index) -> bool {
+    pub(crate) fn push_tail(&mut self, rest: Rest<'_, impl PolicySource>, i: Index) -> bool {
         match rest {
             Rest::Linked(map, tag) => {
                 self.chain.push_tail(map, tag, i);
@@ -206,7 +219,13 @@ impl CpuList {
     /// Puts consecutive blocks at the tail, for which there is room; see [`Chain::push_tail_run`]. A few go to the
     /// stack, if nothing follows it.
     #[inline]
-    pub(crate) fn push_tail_run(&mut self, rest: Rest<'_>, i: Index, n: u32, step: Index) {
+    pub(crate) fn push_tail_run(
+        &mut self,
+        rest: Rest<'_, impl PolicySource>,
+        i: Index,
+        n: u32,
+        step: Index,
+    ) {
         let (len, new) = (self.len as usize, n as usize);
         if self.chain.is_empty() && len + new <= HOT {
             self.hot.copy_within(..len, new);
@@ -225,7 +244,7 @@ impl CpuList {
     #[inline]
     pub(crate) fn pop_tail_run(
         &mut self,
-        rest: Rest<'_>,
+        rest: Rest<'_, impl PolicySource>,
         most: u32,
         step: Index,
         owned: impl Fn(Index) -> bool,
@@ -240,7 +259,7 @@ impl CpuList {
     }
 
     /// Returns the block at the tail.
-    pub(crate) fn last(&self, rest: RestRef<'_>) -> Option<Index> {
+    pub(crate) fn last(&self, rest: RestRef<'_, impl PolicySource>) -> Option<Index> {
         if self.chain.is_empty() {
             return self.hot().next_back();
         }
@@ -252,7 +271,7 @@ impl CpuList {
 
     /// Removes a given block from the list.
     #[cfg(feature = "replay")]
-    pub(crate) fn remove(&mut self, rest: Rest<'_>, i: Index) {
+    pub(crate) fn remove(&mut self, rest: Rest<'_, impl PolicySource>, i: Index) {
         let len = self.len as usize;
         match (self.hot[..len].iter().position(|&hot| hot == i), rest) {
             (Some(at), _) => {
@@ -268,7 +287,7 @@ impl CpuList {
     #[inline]
     pub(crate) fn pop_tail(
         &mut self,
-        rest: Rest<'_>,
+        rest: Rest<'_, impl PolicySource>,
         owned: impl Fn(Index) -> bool,
     ) -> Option<Index> {
         if !self.chain.is_empty() {
@@ -303,7 +322,11 @@ impl CpuList {
     }
 
     /// Drops the blocks that the CPU does not own; see [`Chain::mend`].
-    pub(crate) fn mend(&mut self, rest: Rest<'_>, owned: impl Fn(Index) -> bool) {
+    pub(crate) fn mend(
+        &mut self,
+        rest: Rest<'_, impl PolicySource>,
+        owned: impl Fn(Index) -> bool,
+    ) {
         let mut kept = 0;
         for at in 0..self.len as usize {
             let i = self.hot[at];

@@ -10,7 +10,8 @@ use crate::base::mobility::Migratetype;
 use crate::base::request::{Gfp, Request};
 use crate::base::sync::{AtomicBool, Relaxed};
 use crate::percpu::snapshot::ZoneSnapshot;
-use crate::policy::{Fair, Policy, SkipActiveNode, WmarkGap};
+use crate::policy::source::{Chosen, PolicySource};
+use crate::policy::{Fair, SkipActiveNode, WmarkGap};
 use crate::table::map::{FrameState, Index};
 
 /// The zonelist of a node that does not exist.
@@ -19,11 +20,11 @@ pub(crate) const NO_NODE: u8 = u8::MAX;
 /// Stands for "no zone".
 pub(crate) const NO_ZONE: ZoneIndex = ZoneIndex(u16::MAX);
 
-pub(crate) struct Machine<'m> {
-    pub(crate) policy: Policy,
+pub(crate) struct Machine<'m, P: PolicySource = Chosen> {
+    pub(crate) policy: P,
     pub(crate) geometry: Geometry,
     /// One per zone.
-    pub(crate) snapshots: &'m [ZoneSnapshot<'m>],
+    pub(crate) snapshots: &'m [ZoneSnapshot<'m, P>],
     /// The zonelist of each node: its zones in the order in which they are tried.
     pub(crate) zonelists: &'m [ZoneIndex],
     /// The rank of each node's zonelist; [`NO_NODE`] for a node that does not exist.
@@ -60,7 +61,7 @@ impl Attempt {
     }
 }
 
-impl<'m> Machine<'m> {
+impl<'m, P: PolicySource> Machine<'m, P> {
     /// Returns the attempt to serve a request. `own` is the node of the requesting CPU.
     #[inline]
     pub(crate) fn attempt(&self, own: NodeId, request: &Request) -> Result<Attempt, AllocError> {
@@ -83,7 +84,10 @@ impl<'m> Machine<'m> {
 
     /// Returns the zones of an attempt's zonelist, in the order in which they are tried.
     #[inline]
-    pub(crate) fn zonelist(&self, attempt: &Attempt) -> impl Iterator<Item = ZoneIndex> + use<'m> {
+    pub(crate) fn zonelist(
+        &self,
+        attempt: &Attempt,
+    ) -> impl Iterator<Item = ZoneIndex> + use<'m, P> {
         let zones = self.snapshots.len();
         let lists = self.zonelists;
         lists[usize::from(attempt.place) * zones..][..zones].iter().copied()
@@ -92,7 +96,7 @@ impl<'m> Machine<'m> {
     /// Returns the index and snapshot of every zone.
     pub(crate) fn zones(
         &self,
-    ) -> impl Iterator<Item = (ZoneIndex, &'m ZoneSnapshot<'m>)> + use<'m> {
+    ) -> impl Iterator<Item = (ZoneIndex, &'m ZoneSnapshot<'m, P>)> + use<'m, P> {
         ZoneIndex::up_to(self.snapshots.len()).zip(self.snapshots)
     }
 
@@ -206,7 +210,7 @@ impl Sections {
     }
 }
 
-impl Machine<'_> {
+impl<P: PolicySource> Machine<'_, P> {
     /// See `Allocator::set_movable`.
     pub(crate) fn set_movable(&self, pfn: Pfn, movable: bool) -> Result<(), FrameError> {
         let (at, i) = self.locate(pfn).ok_or(FrameError::Foreign(pfn))?;
@@ -219,7 +223,7 @@ impl Machine<'_> {
     }
 }
 
-impl Machine<'_> {
+impl<P: PolicySource> Machine<'_, P> {
     /// See `Allocator::split_allocated`.
     pub(crate) fn split_allocated(
         &self,

@@ -13,6 +13,7 @@ use crate::base::layout::{MAX_NR_ZONES, ZoneKind};
 use crate::base::mobility::Migratetype::{self, Cma, HighAtomic, Movable, Reclaimable, Unmovable};
 use crate::base::sync::{AtomicBool, AtomicU16, AtomicUsize, Relaxed};
 use crate::percpu::machine::Machine;
+use crate::policy::source::{Chosen, PolicySource};
 use crate::policy::{BelowHigh, PcpFree, Policy, WmarkCheck};
 use crate::table::map::PageMap;
 use crate::zone::Zone;
@@ -24,8 +25,8 @@ use crate::zone::watermark::{Checks, Headroom, Shortage};
 const CHECKED: [Migratetype; 5] = [Unmovable, Movable, Reclaimable, HighAtomic, Cma];
 
 /// The lock-free snapshot of a zone, and its page map.
-pub(crate) struct ZoneSnapshot<'m> {
-    pub(crate) map: PageMap<'m>,
+pub(crate) struct ZoneSnapshot<'m, P: PolicySource = Chosen> {
+    pub(crate) map: PageMap<'m, P>,
     pub(crate) node: NodeId,
     pub(crate) kind: ZoneKind,
     /// The alloc flags of the fast path, if this zone is preferred: those that do not depend on the request.
@@ -104,9 +105,9 @@ fn load(copy: &AtomicUsize) -> u64 {
     copy.load(Relaxed) as u64
 }
 
-impl<'m> ZoneSnapshot<'m> {
+impl<'m, P: PolicySource> ZoneSnapshot<'m, P> {
     /// Returns the snapshot of a zone that has its page map.
-    pub(crate) fn of(zone: &Zone<'m>, fast_flags: AllocFlags) -> Self {
+    pub(crate) fn of(zone: &Zone<'m, P>, fast_flags: AllocFlags) -> Self {
         let zeros = || core::array::from_fn(|_| AtomicUsize::new(0));
         Self {
             map: *zone.map(),
@@ -172,7 +173,7 @@ impl<'m> ZoneSnapshot<'m> {
 
     /// Returns whether the masks are still valid after pages of the zone were moved, and nothing else happened.
     #[inline(always)]
-    fn is_still_current(&self, zone: &Zone<'_>) -> bool {
+    fn is_still_current(&self, zone: &Zone<'_, P>) -> bool {
         self.is_current() && zone.mask_inputs_hold()
     }
 
@@ -180,7 +181,7 @@ impl<'m> ZoneSnapshot<'m> {
     /// the zone.
     #[cold]
     #[inline(never)]
-    pub(crate) fn refresh_mask(&self, zone: &mut Zone<'_>, serves: bool) {
+    pub(crate) fn refresh_mask(&self, zone: &mut Zone<'_, P>, serves: bool) {
         let serves = serves && zone.managed() > 0 && !zone.boosted() && !zone.mobility_off();
         let headroom = if serves { zone.headroom() } else { Headroom::NONE };
         let most_reserved = zone.lowmem_reserve().iter().max().copied().unwrap_or(0);
@@ -208,21 +209,25 @@ impl<'m> ZoneSnapshot<'m> {
 
     /// Returns whether a walk that fails the zone's low watermark leaves no trace: it neither marks the zone as
     /// below its high watermark nor reclaims from the node.
-    fn refuses_silently(&self, zone: &Zone<'_>) -> bool {
+    fn refuses_silently(&self, zone: &Zone<'_, P>) -> bool {
         !self.switches.reclaims && (!self.switches.marks_low || zone.below_high())
     }
 
     /// Computes the masks after pages of the zone were moved, if they may have changed.
-    #[inline(always)]
-    pub(crate) fn refresh_mask_after_moves(&self, zone: &mut Zone<'_>, machine: &Machine<'_>) {
+    #[inline(never)]
+    pub(crate) fn refresh_mask_after_moves(
+        &self,
+        zone: &mut Zone<'_, P>,
+        machine: &Machine<'_, P>,
+    ) {
         if !self.is_still_current(zone) {
             self.refresh_mask(zone, machine.first_zone_serves());
         }
     }
 
     /// Refreshes the copies after pages of the zone were moved.
-    #[inline]
-    pub(crate) fn refresh_after_moves(&self, zone: &mut Zone<'_>, machine: &Machine<'_>) {
+    #[inline(never)]
+    pub(crate) fn refresh_after_moves(&self, zone: &mut Zone<'_, P>, machine: &Machine<'_, P>) {
         if self.is_still_current(zone) {
             self.refresh_pages(zone);
         } else {
@@ -232,7 +237,7 @@ impl<'m> ZoneSnapshot<'m> {
 
     /// Refreshes the copies that change with every move of pages.
     #[inline]
-    fn refresh_pages(&self, zone: &Zone<'_>) {
+    fn refresh_pages(&self, zone: &Zone<'_, P>) {
         let copies = &self.copies;
         store(&copies.free_pages, zone.free_pages());
         store(&copies.cma, zone.free_pages_of(Cma));
@@ -250,7 +255,7 @@ impl<'m> ZoneSnapshot<'m> {
     }
 
     /// Refreshes everything that CPUs read without the lock.
-    pub(crate) fn refresh(&self, zone: &mut Zone<'_>, serves: bool) {
+    pub(crate) fn refresh(&self, zone: &mut Zone<'_, P>, serves: bool) {
         self.refresh_mask(zone, serves);
         self.refresh_pages(zone);
         let copies = &self.copies;
@@ -268,7 +273,7 @@ impl<'m> ZoneSnapshot<'m> {
     }
 }
 
-impl ZoneStat for ZoneSnapshot<'_> {
+impl<P: PolicySource> ZoneStat for ZoneSnapshot<'_, P> {
     fn checks(&self) -> Checks {
         self.switches.checks
     }

@@ -5,13 +5,14 @@
 
 use crate::base::frame::{COSTLY_ORDER, ORDER_LIMIT, Order, pages};
 use crate::percpu::cache::{CpuCache, ZoneFlags};
+use crate::policy::source::PolicySource;
 use crate::policy::{PcpFree, PcpHigh, Policy};
 use crate::zone::retune::CacheLimits;
 
 #[cfg(doc)]
 use crate::percpu::snapshot::ZoneSnapshot;
 
-impl CpuCache<'_> {
+impl<P: PolicySource> CpuCache<'_, P> {
     /// Notes an allocation, which halves `free_count`.
     #[inline(always)]
     pub(crate) fn note_alloc(&mut self) {

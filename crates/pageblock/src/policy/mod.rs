@@ -20,9 +20,11 @@ mod switch;
 mod choices;
 pub mod notation;
 pub mod preset;
+pub(crate) mod source;
 
 pub use choices::*;
 pub use notation::PolicyError;
+pub use source::{Chosen, Fixed, FixedPolicy, PolicySource};
 pub use switch::{About, Choice, Group, Setting, Switch, Switches, Value, Values};
 
 /// Every switch, in the order of [`Policy`]'s fields.

@@ -34,8 +34,26 @@ impl Preset {
 
 /// Returns the preset of this name.
 #[must_use]
-pub fn find(name: &str) -> Option<&'static Preset> {
-    PRESETS.iter().find(|p| p.name == name)
+pub const fn find(name: &str) -> Option<&'static Preset> {
+    let mut at = 0;
+    while at < PRESETS.len() {
+        if is_same(PRESETS[at].name.as_bytes(), name.as_bytes()) {
+            return Some(&PRESETS[at]);
+        }
+        at += 1;
+    }
+    None
+}
+
+/// `a == b`, which the compiler cannot evaluate.
+const fn is_same(mut a: &[u8], mut b: &[u8]) -> bool {
+    while let ([first, rest @ ..], [of_b, rest_of_b @ ..]) = (a, b) {
+        if *first != *of_b {
+            return false;
+        }
+        (a, b) = (rest, rest_of_b);
+    }
+    a.is_empty() && b.is_empty()
 }
 
 /// Returns the row of a real kernel by the first two numbers of its version and a text that names it, such as that of
@@ -303,6 +321,15 @@ impl Policy {
     /// The text of [`Policy::default`].
     pub const DEFAULT: &'static str =
         "linux-6.12,reserve=off,wmark_gap=none,boost=off,placement=packed";
+
+    /// [`Policy::default`] as a constant.
+    pub const EMBEDDED: Self = Self {
+        reserve: Reserve::Off,
+        wmark_gap: WmarkGap::None,
+        boost: Boost::Off,
+        placement: Placement::Packed,
+        ..V6_12.policy
+    };
 }
 
 /// For embedders who imitate no kernel: the mechanisms of a Linux with long support, on tables without links in frames
@@ -311,13 +338,7 @@ impl Policy {
 /// tables and watermarks.
 impl Default for Policy {
     fn default() -> Self {
-        Self {
-            reserve: Reserve::Off,
-            wmark_gap: WmarkGap::None,
-            boost: Boost::Off,
-            placement: Placement::Packed,
-            ..V6_12.policy
-        }
+        Self::EMBEDDED
     }
 }
 

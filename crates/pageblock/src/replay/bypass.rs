@@ -8,8 +8,9 @@ use crate::base::event::{Event, Observer};
 use crate::base::frame::{Order, Pfn};
 use crate::base::ids::CpuId;
 use crate::base::request::Request;
+use crate::policy::source::PolicySource;
 
-impl Allocator<'_> {
+impl<P: PolicySource> Allocator<'_, P> {
     /// Allocates a block from the zones, past the CPU's lists; with the flags of the fast path if none are
     /// given.
     ///

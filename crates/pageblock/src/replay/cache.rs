@@ -6,14 +6,15 @@ use crate::base::frame::{Order, Pfn};
 use crate::base::ids::ListIndex;
 use crate::base::mobility::Migratetype::{self, Movable};
 use crate::percpu::cache::{CacheState, CpuCache, drained_type};
+use crate::policy::source::PolicySource;
 use crate::replay::ListEnd;
 use crate::table::map::{FrameState, Index};
 use crate::zone::Zone;
 
-impl CpuCache<'_> {
+impl<P: PolicySource> CpuCache<'_, P> {
     /// Returns the first block of a list, which is allocated next.
     #[must_use]
-    pub fn next(&self, zone: &Zone<'_>, list: ListIndex) -> Option<Pfn> {
+    pub fn next(&self, zone: &Zone<'_, P>, list: ListIndex) -> Option<Pfn> {
         (list.index() < self.nr_lists())
             .then(|| self.head(zone.map(), list))
             .flatten()
@@ -22,7 +23,7 @@ impl CpuCache<'_> {
 
     /// Returns the last block of a list, which is drained next.
     #[must_use]
-    pub fn last(&self, zone: &Zone<'_>, list: ListIndex) -> Option<Pfn> {
+    pub fn last(&self, zone: &Zone<'_, P>, list: ListIndex) -> Option<Pfn> {
         (list.index() < self.nr_lists())
             .then(|| self.tail(zone.map(), list))
             .flatten()
@@ -30,7 +31,11 @@ impl CpuCache<'_> {
     }
 
     /// Returns the blocks of a list, first to last.
-    pub fn blocks<'z>(&'z self, zone: &'z Zone<'_>, list: ListIndex) -> impl Iterator<Item = Pfn> {
+    pub fn blocks<'z>(
+        &'z self,
+        zone: &'z Zone<'_, P>,
+        list: ListIndex,
+    ) -> impl Iterator<Item = Pfn> {
         let known = (list.index() < self.nr_lists()).then(|| self.iter(zone.map(), list));
         known.into_iter().flatten().map(|i| zone.map().pfn(i))
     }
@@ -38,7 +43,7 @@ impl CpuCache<'_> {
     /// Returns the list that holds a block, by its order and remembered type; `None` where the block is on
     /// no CPU list. The list may be another CPU's.
     #[must_use]
-    pub fn list_of(&self, zone: &Zone<'_>, pfn: Pfn) -> Option<ListIndex> {
+    pub fn list_of(&self, zone: &Zone<'_, P>, pfn: Pfn) -> Option<ListIndex> {
         let FrameState::CpuList { order, cached } = zone.state(pfn)? else { return None };
         if zone.policy().remembers_list() && cached.is_mergeable() {
             return self.list_index(order, cached);
@@ -50,7 +55,7 @@ impl CpuCache<'_> {
     /// Returns a block on a list of this CPU: its first frame, its order and the list.
     fn own_block(
         &self,
-        zone: &Zone<'_>,
+        zone: &Zone<'_, P>,
         pfn: Pfn,
     ) -> Result<(Index, Order, ListIndex), FrameError> {
         let list = self.list_of(zone, pfn).ok_or(FrameError::NotFree(pfn))?;
@@ -68,7 +73,7 @@ impl CpuCache<'_> {
     /// # Errors
     /// [`FrameError::NotFree`] where it is on no CPU list, [`FrameError::OtherCpu`] where it is on none of this
     /// CPU's; nothing changes then.
-    pub fn impose_take(&mut self, zone: &mut Zone<'_>, pfn: Pfn) -> Result<Order, FrameError> {
+    pub fn impose_take(&mut self, zone: &mut Zone<'_, P>, pfn: Pfn) -> Result<Order, FrameError> {
         let (i, order, list) = self.own_block(zone, pfn)?;
         self.unlink(zone.map(), i, list);
         let movable = list.index() % crate::base::mobility::MIGRATE_PCPTYPES == Movable as usize;
@@ -84,7 +89,7 @@ impl CpuCache<'_> {
     /// [`FrameError::NotAllocated`].
     pub fn impose_put(
         &mut self,
-        zone: &mut Zone<'_>,
+        zone: &mut Zone<'_, P>,
         pfn: Pfn,
         order: Order,
         mt: Migratetype,
@@ -104,7 +109,7 @@ impl CpuCache<'_> {
 
     /// Returns the type that a drain would free a block of this CPU's list to.
     #[must_use]
-    pub fn drain_type(&self, zone: &Zone<'_>, pfn: Pfn) -> Option<Migratetype> {
+    pub fn drain_type(&self, zone: &Zone<'_, P>, pfn: Pfn) -> Option<Migratetype> {
         zone.map().index(pfn).map(|i| drained_type(zone, i))
     }
 
@@ -130,7 +135,7 @@ impl CpuCache<'_> {
     /// CPU's; nothing changes then.
     pub fn impose_drain(
         &mut self,
-        zone: &mut Zone<'_>,
+        zone: &mut Zone<'_, P>,
         pfn: Pfn,
     ) -> Result<Migratetype, FrameError> {
         let (i, order, list) = self.own_block(zone, pfn)?;

@@ -6,12 +6,13 @@ use crate::base::event::Observer;
 use crate::base::frame::{Order, Pfn};
 use crate::base::mobility::Migratetype::{self, Movable};
 use crate::policy::ClaimRule;
+use crate::policy::source::PolicySource;
 use crate::table::freelist::End;
 use crate::table::map::{FrameState, Index};
 use crate::zone::Zone;
 use crate::zone::fallback::{Fallback, Outcome};
 
-impl Zone<'_> {
+impl<P: PolicySource> Zone<'_, P> {
     pub(super) fn block_index(&self, pfn: Pfn, order: Order) -> Result<Index, FrameError> {
         if order > self.geometry().max_order {
             return Err(FrameError::OrderTooLarge(order));

@@ -3,6 +3,7 @@
 use crate::base::frame::Order;
 use crate::base::mobility::Migratetype;
 use crate::base::sync::{Acquire, AtomicU16, Relaxed};
+use crate::policy::source::PolicySource;
 use crate::table::bits::OWNERS;
 use crate::table::map::{Index, PageMap};
 
@@ -19,7 +20,46 @@ pub(super) const fn block_byte(mt: Migratetype) -> u8 {
     (mt as u8) << BELOW | mt as u8
 }
 
-impl PageMap<'_> {
+/// Returns whether the word is that of a pageblock of this type that is not being emptied (`zone/packing.rs`).
+#[inline(always)]
+pub(crate) fn is_of(word: u16, mt: Migratetype) -> bool {
+    word as u8 & (SPARSE | TYPE_BITS) == mt as u8
+}
+
+/// Returns whether the word is that of a pageblock whose frames have [states of their own](super::bits).
+#[inline(always)]
+pub(crate) fn is_mixed(word: u16) -> bool {
+    word & OWNERS != 0
+}
+
+/// Returns whether the word is that of a pageblock of the key's type that is not being emptied, and, if frames
+/// have bits, owned by the key's CPU.
+#[inline(always)]
+pub(crate) fn is_kept(word: u16, key: u16) -> bool {
+    const KEY: u16 = OWNERS | SPARSE as u16 | TYPE_BITS as u16;
+    word & KEY == key
+}
+
+/// Returns whether the word is that of a pageblock that is being emptied.
+#[inline(always)]
+pub(crate) fn empties(word: u16) -> bool {
+    word as u8 & SPARSE != 0
+}
+
+/// Returns the type of a pageblock by its word, and the three bits that encode it.
+#[inline(always)]
+pub(crate) fn types_in(word: &AtomicU16) -> (usize, Migratetype) {
+    let known = word.load(Relaxed) as u8;
+    (usize::from(known & TYPE_BITS), type_in(known))
+}
+
+/// Returns the type encoded in the three lowest bits.
+#[inline]
+fn type_in(byte: u8) -> Migratetype {
+    Migratetype::from_index((byte & TYPE_BITS) as usize).unwrap_or(Migratetype::Movable)
+}
+
+impl<P: PolicySource> PageMap<'_, P> {
     pub(crate) fn blocks(&self) -> u32 {
         self.blocks.len() as u32
     }
@@ -44,7 +84,7 @@ impl PageMap<'_> {
     /// Returns the type of the pageblock that holds the frame (`get_pageblock_migratetype`).
     #[inline]
     pub(crate) fn block_type(&self, i: Index) -> Migratetype {
-        Self::type_in(self.known(i))
+        type_in(self.known(i))
     }
 
     /// Returns the word of the pageblock of a frame at an offset; `None` if it lies outside the tables.
@@ -55,47 +95,14 @@ impl PageMap<'_> {
         Some(word.load(Acquire))
     }
 
-    /// Returns whether the word is that of a pageblock of this type that is not being emptied (`zone/packing.rs`).
-    #[inline(always)]
-    pub(crate) fn is_of(word: u16, mt: Migratetype) -> bool {
-        word as u8 & (SPARSE | TYPE_BITS) == mt as u8
-    }
-
-    /// Returns whether the word is that of a pageblock whose frames have [states of their own](super::bits).
-    #[inline(always)]
-    pub(crate) fn is_mixed(word: u16) -> bool {
-        word & OWNERS != 0
-    }
-
-    /// Returns the key for [`is_kept`](Self::is_kept), for pageblocks of a type.
+    /// Returns the key for [`is_kept`], for pageblocks of a type.
     pub(crate) fn key(&self, mt: Migratetype) -> u16 {
         self.owner | mt as u16
-    }
-
-    /// Returns whether the word is that of a pageblock of the key's type that is not being emptied, and, if frames
-    /// have bits, owned by the key's CPU.
-    #[inline(always)]
-    pub(crate) fn is_kept(word: u16, key: u16) -> bool {
-        const KEY: u16 = OWNERS | SPARSE as u16 | TYPE_BITS as u16;
-        word & KEY == key
     }
 
     /// Returns the words of all pageblocks.
     pub(crate) fn words(&self) -> &[AtomicU16] {
         self.blocks
-    }
-
-    /// Returns the type of a pageblock by its word, and the three bits that encode it.
-    #[inline(always)]
-    pub(crate) fn types_in(word: &AtomicU16) -> (usize, Migratetype) {
-        let known = word.load(Relaxed) as u8;
-        (usize::from(known & TYPE_BITS), Self::type_in(known))
-    }
-
-    /// Returns the type encoded in the three lowest bits.
-    #[inline]
-    fn type_in(byte: u8) -> Migratetype {
-        Migratetype::from_index((byte & TYPE_BITS) as usize).unwrap_or(Migratetype::Movable)
     }
 
     /// Sets the type of a pageblock, which ends its isolation.
@@ -107,7 +114,7 @@ impl PageMap<'_> {
     /// Starts or ends the isolation of a pageblock. Returns the type below it, which stays.
     pub(crate) fn set_isolated(&self, i: Index, isolated: bool) -> Migratetype {
         let old = self.known(i);
-        let below = Self::type_in(old >> BELOW);
+        let below = type_in(old >> BELOW);
         let counts = if isolated { Migratetype::Isolate } else { below };
         self.set_known(i, old & (SKIP | BELOW_BITS) | counts as u8);
         below
@@ -119,7 +126,7 @@ impl PageMap<'_> {
     pub(crate) fn cpu_list_type(&self, i: Index, order: Order) -> Option<Migratetype> {
         let byte = self.known(i);
         let emptying = byte & SPARSE != 0 && order < self.pageblock_order;
-        let mt = Self::type_in(byte);
+        let mt = type_in(byte);
         (mt != Migratetype::Isolate && !emptying).then_some(mt)
     }
 
@@ -127,13 +134,7 @@ impl PageMap<'_> {
     #[inline(always)]
     pub(crate) fn emptying_type(&self, i: Index) -> Option<Migratetype> {
         let byte = self.known(i);
-        (byte & SPARSE != 0).then(|| Self::type_in(byte))
-    }
-
-    /// Returns whether the word is that of a pageblock that is being emptied.
-    #[inline(always)]
-    pub(crate) fn empties(word: u16) -> bool {
-        word as u8 & SPARSE != 0
+        (byte & SPARSE != 0).then(|| type_in(byte))
     }
 
     /// Returns whether pageblock number `block` is being emptied.

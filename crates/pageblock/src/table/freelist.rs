@@ -2,6 +2,7 @@
 
 use crate::base::frame::{ORDER_LIMIT, Order};
 use crate::base::mobility::{MIGRATETYPES, Migratetype};
+use crate::policy::source::PolicySource;
 use crate::table::chain::{Chain, Tag};
 use crate::table::links::{BlockLinks, Links};
 use crate::table::map::{Index, PageMap};
@@ -81,27 +82,51 @@ impl FreeArea {
     }
 
     #[inline]
-    pub(crate) fn push_head(&mut self, map: &PageMap<'_>, i: Index, order: Order, mt: Migratetype) {
+    pub(crate) fn push_head(
+        &mut self,
+        map: &PageMap<'_, impl PolicySource>,
+        i: Index,
+        order: Order,
+        mt: Migratetype,
+    ) {
         self.watch.one(map, i, mt);
         self.lists[mt as usize][order as usize].push_head(map, i);
         self.nonempty[mt as usize] |= 1 << order;
     }
 
     #[inline]
-    pub(crate) fn push_tail(&mut self, map: &PageMap<'_>, i: Index, order: Order, mt: Migratetype) {
+    pub(crate) fn push_tail(
+        &mut self,
+        map: &PageMap<'_, impl PolicySource>,
+        i: Index,
+        order: Order,
+        mt: Migratetype,
+    ) {
         self.watch.one(map, i, mt);
         self.lists[mt as usize][order as usize].push_tail(map, i);
         self.nonempty[mt as usize] |= 1 << order;
     }
 
     #[inline]
-    pub(crate) fn remove(&mut self, map: &PageMap<'_>, i: Index, order: Order, mt: Migratetype) {
+    pub(crate) fn remove(
+        &mut self,
+        map: &PageMap<'_, impl PolicySource>,
+        i: Index,
+        order: Order,
+        mt: Migratetype,
+    ) {
         self.watch.one(map, i, mt);
         self.take_off(map, i, order, mt);
     }
 
     #[inline]
-    fn take_off(&mut self, map: &PageMap<'_>, i: Index, order: Order, mt: Migratetype) {
+    fn take_off(
+        &mut self,
+        map: &PageMap<'_, impl PolicySource>,
+        i: Index,
+        order: Order,
+        mt: Migratetype,
+    ) {
         let list = &mut self.lists[mt as usize][order as usize];
         list.remove(map, i);
         if list.is_empty() {
@@ -112,7 +137,7 @@ impl FreeArea {
     /// Moves a block to another list, whose type its pageblock has or is about to get.
     pub(crate) fn change(
         &mut self,
-        map: &PageMap<'_>,
+        map: &PageMap<'_, impl PolicySource>,
         i: Index,
         order: Order,
         [from, to]: [Migratetype; 2],

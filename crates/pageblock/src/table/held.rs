@@ -4,6 +4,7 @@
 use crate::base::frame::{Order, Pfn};
 use crate::base::mobility::Migratetype;
 use crate::base::sync::{AtomicU8, Relaxed};
+use crate::policy::source::PolicySource;
 use crate::table::bits::owner;
 #[cfg(doc)]
 use crate::table::bits::{self, FrameBits};
@@ -11,13 +12,13 @@ use crate::table::chain::Tag;
 use crate::table::map::{FrameState, Index, PageMap};
 use crate::table::state::{ALLOCATED, is_allocated, is_on_cpu_list};
 
-impl PageMap<'_> {
+impl<P: PolicySource> PageMap<'_, P> {
     /// Marks a block that was taken off a CPU list as allocated. Returns whether that was possible without the
     /// zone's lock.
     #[inline(always)]
     pub(crate) fn hand_out(&self, i: Index, order: Order, movable: bool) -> bool {
         let state = FrameState::Allocated { order, movable };
-        match self.states.get(i as usize) {
+        match self.byte(i as usize) {
             Some(byte) => byte.store(state.encode(), Relaxed),
             None => return self.bits.hand_out(i, order, movable, self.owner),
         }
@@ -26,7 +27,7 @@ impl PageMap<'_> {
 
     #[inline]
     pub(crate) fn is_allocated(&self, i: Index, order: Order) -> bool {
-        match self.states.get(i as usize) {
+        match self.byte(i as usize) {
             Some(byte) => is_allocated(byte.load(Relaxed), order),
             None => self.bits.is_allocated(i, order),
         }
@@ -35,7 +36,7 @@ impl PageMap<'_> {
     /// Returns whether a block of exactly this order starts at `i` and is on a CPU list.
     #[inline(always)]
     pub(crate) fn is_on_cpu_list(&self, i: Index, order: Order) -> bool {
-        match self.states.get(i as usize) {
+        match self.byte(i as usize) {
             Some(byte) => is_on_cpu_list(byte.load(Relaxed), order),
             None => self.bits.is_on_cpu_list(i, order),
         }
@@ -47,7 +48,7 @@ impl PageMap<'_> {
         self.states.get(i as usize).is_some_and(|byte| is_on_cpu_list(byte.load(Relaxed), order))
     }
 
-    /// Puts an allocated page on a CPU list. [`is_kept`](Self::is_kept) must hold: its pageblock is `cached`, and
+    /// Puts an allocated page on a CPU list. [`is_kept`](super::block::is_kept) must hold: its pageblock is `cached`, and
     /// by the `code` the page is [as movable](bits::page_code) as the list. Returns whether it was such a page.
     /// `aside` is an argument for [`take_own_page`](Self::take_own_page).
     #[inline(always)]
@@ -58,7 +59,7 @@ impl PageMap<'_> {
         code: u16,
         aside: &mut u16,
     ) -> bool {
-        match self.states.get(offset) {
+        match self.byte(offset) {
             Some(byte) => {
                 let is = is_allocated(byte.load(Relaxed), 0);
                 if is {
@@ -74,7 +75,7 @@ impl PageMap<'_> {
     /// was still there.
     #[inline(always)]
     pub(crate) fn take_own_page(&self, i: Index, movable: bool, aside: u16) -> bool {
-        match self.states.get(i as usize) {
+        match self.byte(i as usize) {
             Some(byte) => Self::take_byte(byte, 0, movable),
             None => self.bits.take_own_page(i, aside),
         }
@@ -92,7 +93,7 @@ impl PageMap<'_> {
     /// Puts an allocated block on a CPU list; its pageblock's type is `cached`.
     #[inline(always)]
     pub(crate) fn put_on_cpu_list(&self, i: Index, order: Order, cached: Migratetype) {
-        match self.states.get(i as usize) {
+        match self.byte(i as usize) {
             Some(byte) => byte.store(FrameState::CpuList { order, cached }.encode(), Relaxed),
             None => self.bits.put_on_cpu_list(i, order, cached, self.owner),
         }
@@ -105,14 +106,14 @@ impl PageMap<'_> {
         if order > 0 && self.has_cells(order) {
             return self.bits.take_cells(i, order, movable);
         }
-        match self.states.get(i as usize) {
+        match self.byte(i as usize) {
             Some(byte) => Self::take_byte(byte, order, movable),
             None => self.bits.take::<PAIRS>(i, order, movable, self.owner),
         }
     }
 
     /// Puts an allocated block of order 1 or more on a CPU list, for frames that have bytes. Its pageblock must be
-    /// `cached` ([`is_of`](Self::is_of)). Returns whether a block of exactly this order started at the offset.
+    /// `cached` ([`is_of`](super::block::is_of)). Returns whether a block of exactly this order started at the offset.
     #[inline(always)]
     pub(crate) fn put_block_in_bytes(
         &self,
@@ -178,7 +179,7 @@ impl PageMap<'_> {
     /// byte have the same order and type.
     #[inline(always)]
     pub(crate) fn listed_byte(&self, i: Index) -> Option<u8> {
-        self.states.get(i as usize).map(|byte| byte.load(Relaxed))
+        self.byte(i as usize).map(|byte| byte.load(Relaxed))
     }
 
     /// Returns whether a block is on a CPU list and has this [state byte](Self::listed_byte).
@@ -193,7 +194,7 @@ impl PageMap<'_> {
         let offset = self.offset(pfn);
         let is = match self.states.get(offset) {
             Some(byte) => is_allocated(byte.load(Relaxed), order),
-            None => self.bits.is_allocated_at(offset, order),
+            None => self.has_bits() && self.bits.is_allocated_at(offset, order),
         };
         is.then_some(offset as Index)
     }

@@ -4,10 +4,13 @@
 //! [four bits](super::bits). A pageblock costs two bytes more. These tables are plain atomics with relaxed loads and stores, ordinary moves on every machine, because a
 //! frame on a CPU list belongs to that CPU and a free frame to whoever holds its zone.
 
+use core::marker::PhantomData;
+
 use crate::base::frame::{FrameRange, ORDER_LIMIT, Order, Pfn};
 use crate::base::mobility::Migratetype;
 use crate::base::sync::{AtomicU8, AtomicU16, Relaxed};
 use crate::policy::Placement;
+use crate::policy::source::{Chosen, PolicySource, may_be};
 use crate::table::bits::{self, FrameBits, NOBODY, Owner};
 use crate::table::block::block_byte;
 use crate::table::chain::Tag;
@@ -32,7 +35,8 @@ const _: () = assert!(BYTES_PER_FRAME == 9);
 
 /// The tables of one zone. Copies share them.
 #[derive(Clone, Copy)]
-pub(crate) struct PageMap<'m> {
+pub(crate) struct PageMap<'m, P: PolicySource = Chosen> {
+    source: PhantomData<P>,
     base: u64,
     pub(crate) pageblock_order: Order,
     frames: Index,
@@ -45,9 +49,10 @@ pub(crate) struct PageMap<'m> {
     pub(super) blocks: &'m [AtomicU16],
 }
 
-impl<'m> PageMap<'m> {
+impl<'m, P: PolicySource> PageMap<'m, P> {
     /// Tables of no frames.
     pub(crate) const EMPTY: Self = Self {
+        source: PhantomData,
         base: 0,
         pageblock_order: 0,
         frames: 0,
@@ -89,7 +94,8 @@ impl<'m> PageMap<'m> {
             &*tables.take(frames >> pageblock_order, |_| AtomicU16::new(movable.into()))?;
         let bits = FrameBits::new(tables, of(Placement::Packed), pageblock_order, blocks)?;
         let (base, frames) = (base.0, frames as Index);
-        Some(Self { base, pageblock_order, frames, owner: NOBODY, links, states, bits, blocks })
+        let (source, owner) = (PhantomData, NOBODY);
+        Some(Self { source, base, pageblock_order, frames, owner, links, states, bits, blocks })
     }
 
     /// Returns the copy of a CPU, which may own pageblocks. `tag` is the CPU's.
@@ -101,13 +107,26 @@ impl<'m> PageMap<'m> {
     /// Tells whether the frames have bits, so that every free page counts for the type of its pageblock: packed placement.
     #[inline(always)]
     pub(crate) fn has_bits(&self) -> bool {
-        self.states.is_empty()
+        match P::PLACEMENT {
+            Some(placement) => matches!(placement, Placement::Packed),
+            None => self.states.is_empty(),
+        }
+    }
+
+    /// Returns the state byte of a frame, if frames have bytes.
+    #[inline(always)]
+    pub(super) fn byte(&self, i: usize) -> Option<&'m AtomicU8> {
+        match P::PLACEMENT {
+            Some(Placement::Packed) => None,
+            Some(Placement::Linux) => Some(&self.states[i]),
+            None => self.states.get(i),
+        }
     }
 
     /// Returns whether frames have bits, and blocks of an order have [whole cells](FrameBits::has_cells).
     #[inline(always)]
     pub(crate) fn has_cells(&self, order: Order) -> bool {
-        self.bits.has_cells(order)
+        may_be::<P>(Placement::Packed) && self.bits.has_cells(order)
     }
 
     /// Returns the bits of the frames.
@@ -144,7 +163,7 @@ impl<'m> PageMap<'m> {
     /// Sets the state of a block of whole pageblocks, as [`set`](Self::set) does.
     #[inline(always)]
     pub(crate) fn set_whole(&self, i: Index, state: FrameState) {
-        match self.states.get(i as usize) {
+        match self.byte(i as usize) {
             Some(byte) => byte.store(state.encode(), Relaxed),
             None => self.bits.set_whole(i, state),
         }
@@ -212,7 +231,7 @@ impl<'m> PageMap<'m> {
 
     /// Returns whether [`set_returned`](Self::set_returned) reserved a frame.
     pub(crate) fn is_returned(&self, i: Index) -> bool {
-        match self.states.get(i as usize) {
+        match self.byte(i as usize) {
             Some(byte) => byte.load(Relaxed) == RETURNED,
             None => self.bits.is_returned(i, self.block_type(i)),
         }
@@ -268,7 +287,7 @@ impl<'m> PageMap<'m> {
     }
 
     pub(crate) fn state(&self, i: Index) -> FrameState {
-        match self.states.get(i as usize) {
+        match self.byte(i as usize) {
             Some(byte) => FrameState::decode(byte.load(Relaxed)),
             None => self.bits.state(i, self.block_type(i)),
         }
@@ -276,7 +295,7 @@ impl<'m> PageMap<'m> {
 
     #[inline]
     pub(crate) fn is_hole(&self, i: Index) -> bool {
-        match self.states.get(i as usize) {
+        match self.byte(i as usize) {
             Some(byte) => byte.load(Relaxed) == HOLE,
             None => self.bits.is_hole(i),
         }
@@ -284,7 +303,7 @@ impl<'m> PageMap<'m> {
 
     #[inline(always)]
     pub(crate) fn set(&self, i: Index, state: FrameState) {
-        match self.states.get(i as usize) {
+        match self.byte(i as usize) {
             Some(byte) => byte.store(state.encode(), Relaxed),
             None => self.bits.set(i, state),
         }
@@ -293,7 +312,7 @@ impl<'m> PageMap<'m> {
     /// Returns the list type of the free block of exactly this order that starts at `i`.
     #[inline]
     pub(crate) fn free_list(&self, i: Index, order: Order) -> Option<Migratetype> {
-        match self.states.get(i as usize) {
+        match self.byte(i as usize) {
             Some(byte) => free_in(byte.load(Relaxed), order),
             None => self.bits.free_list(i, order, || self.block_type(i)),
         }
@@ -302,7 +321,7 @@ impl<'m> PageMap<'m> {
     /// [`free_list`](Self::free_list) for a block of whole pageblocks that starts at `i`.
     #[inline(always)]
     pub(crate) fn whole_free_list(&self, i: Index, order: Order) -> Option<Migratetype> {
-        match self.states.get(i as usize) {
+        match self.byte(i as usize) {
             Some(byte) => free_in(byte.load(Relaxed), order),
             None => self.bits.whole_free_list(i, order),
         }
@@ -320,7 +339,7 @@ impl<'m> PageMap<'m> {
     }
 }
 
-impl Links for PageMap<'_> {
+impl<P: PolicySource> Links for PageMap<'_, P> {
     #[inline]
     fn next(&self, i: Index) -> Index {
         self.links[i as usize][NEXT].load(Relaxed)
@@ -346,7 +365,7 @@ impl Links for PageMap<'_> {
     }
 }
 
-impl PageMap<'_> {
+impl<P: PolicySource> PageMap<'_, P> {
     /// Returns the first frame and the state of the block, free or not, that contains a frame. A frame in no block
     /// is returned itself.
     pub(crate) fn block_at(&self, i: Index) -> (Index, FrameState) {

@@ -11,6 +11,7 @@
 //! recording decides. A zone is also exempt while it isolates a pageblock and frees larger blocks as a whole, as
 //! 6.10 and 6.11 do.
 
+use crate::policy::source::PolicySource;
 use core::ops::Range;
 
 use crate::base::mobility::Migratetype;
@@ -50,7 +51,12 @@ impl Watch {
     }
 
     /// Notes that a block enters or leaves a list.
-    pub(crate) fn one(&mut self, map: &PageMap<'_>, i: Index, list: Migratetype) {
+    pub(crate) fn one(
+        &mut self,
+        map: &PageMap<'_, impl PolicySource>,
+        i: Index,
+        list: Migratetype,
+    ) {
         let unsettled = core::mem::take(&mut self.unsettled);
         self.seen.mixed += unsettled;
         assert!(!self.strict || unsettled == 0, "a pageblock did not get the type of its pages");
@@ -59,7 +65,12 @@ impl Watch {
     }
 
     /// Notes that a block moves from one list to another. Its pageblock changes its type before or after that.
-    pub(crate) fn change(&mut self, map: &PageMap<'_>, i: Index, [from, to]: [Migratetype; 2]) {
+    pub(crate) fn change(
+        &mut self,
+        map: &PageMap<'_, impl PolicySource>,
+        i: Index,
+        [from, to]: [Migratetype; 2],
+    ) {
         let mt = map.block_type(i);
         self.seen.all += 1;
         self.unsettled += u64::from(mt == from && mt != to);
@@ -67,7 +78,7 @@ impl Watch {
     }
 
     /// Notes that pageblocks got the type of the lists that their free pages moved to.
-    pub(crate) fn settle(&mut self, map: &PageMap<'_>, frames: Range<Index>) {
+    pub(crate) fn settle(&mut self, map: &PageMap<'_, impl PolicySource>, frames: Range<Index>) {
         self.unsettled = 0;
         for i in frames {
             if let crate::table::map::FrameState::Free { list, .. } = map.state(i) {
@@ -76,7 +87,13 @@ impl Watch {
         }
     }
 
-    fn expect(&mut self, map: &PageMap<'_>, i: Index, list: Migratetype, agrees: bool) {
+    fn expect(
+        &mut self,
+        map: &PageMap<'_, impl PolicySource>,
+        i: Index,
+        list: Migratetype,
+        agrees: bool,
+    ) {
         self.seen.mixed += u64::from(!agrees);
         let (pfn, mt) = (map.pfn(i), map.block_type(i));
         assert!(agrees || !self.strict, "block {pfn} of a {mt} pageblock is on the {list} list");
@@ -101,13 +118,19 @@ impl Watch {
     pub(crate) fn set_strict(&mut self, _: bool) {}
 
     #[inline(always)]
-    pub(crate) fn one(&mut self, _: &PageMap<'_>, _: Index, _: Migratetype) {}
+    pub(crate) fn one(&mut self, _: &PageMap<'_, impl PolicySource>, _: Index, _: Migratetype) {}
 
     #[inline(always)]
-    pub(crate) fn change(&mut self, _: &PageMap<'_>, _: Index, _: [Migratetype; 2]) {}
+    pub(crate) fn change(
+        &mut self,
+        _: &PageMap<'_, impl PolicySource>,
+        _: Index,
+        _: [Migratetype; 2],
+    ) {
+    }
 
     #[inline(always)]
-    pub(crate) fn settle(&mut self, _: &PageMap<'_>, _: Range<Index>) {}
+    pub(crate) fn settle(&mut self, _: &PageMap<'_, impl PolicySource>, _: Range<Index>) {}
 }
 
 #[cfg(all(test, debug_assertions))]

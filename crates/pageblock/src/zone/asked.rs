@@ -1,5 +1,6 @@
 //! The decisions of a zone for which a policy of one's own is asked ([`Decide`]), and what it may answer.
 
+use crate::policy::source::{Chosen, PolicySource};
 use core::cell::Cell;
 
 use crate::base::alloc_flags::{AllocFlags, Watermark};
@@ -19,8 +20,8 @@ use crate::zone::fallback::Mode;
 const BOOST_SHARE: u64 = 8;
 
 /// A zone as a decider sees it.
-struct Shown<'z, 'm> {
-    zone: &'z Zone<'m>,
+struct Shown<'z, 'm, P: PolicySource = Chosen> {
+    zone: &'z Zone<'m, P>,
     lists: Cell<u64>,
     looks: Cell<u64>,
 }
@@ -32,8 +33,8 @@ struct Steps {
     looks: u64,
 }
 
-impl<'z, 'm> Shown<'z, 'm> {
-    fn new(zone: &'z Zone<'m>) -> Self {
+impl<'z, 'm, P: PolicySource> Shown<'z, 'm, P> {
+    fn new(zone: &'z Zone<'m, P>) -> Self {
         Self { zone, lists: Cell::new(0), looks: Cell::new(0) }
     }
 
@@ -46,7 +47,7 @@ impl<'z, 'm> Shown<'z, 'm> {
     }
 }
 
-impl View for Shown<'_, '_> {
+impl<P: PolicySource> View for Shown<'_, '_, P> {
     fn pageblock_order(&self) -> Order {
         self.zone.geometry.pageblock_order
     }
@@ -99,7 +100,7 @@ impl View for Shown<'_, '_> {
     }
 }
 
-impl Zone<'_> {
+impl<P: PolicySource> Zone<'_, P> {
     /// Returns what a pageblock holds.
     pub(super) fn holds(&self, i: Index, free: u64, movable: u64) -> Pageblock {
         let other = self.geometry.pageblock_pages().saturating_sub(free + movable);
@@ -112,7 +113,7 @@ impl Zone<'_> {
     }
 
     /// Takes a block of the requested type for a request: the one that the decider names, or Linux's.
-    #[inline(always)]
+    #[inline]
     pub(super) fn rmqueue_own(
         &mut self,
         order: Order,

@@ -3,6 +3,7 @@
 use crate::base::event::{Event, Observer};
 use crate::base::frame::{Order, pages};
 use crate::base::mobility::Migratetype;
+use crate::policy::source::PolicySource;
 use crate::table::chain::Chain;
 use crate::table::freelist::End;
 use crate::table::map::{Index, NIL};
@@ -10,7 +11,7 @@ use crate::zone::fallback::Candidate;
 use crate::zone::packing::{Batch, Listed, Prefer};
 use crate::zone::{Count, Size, Zone};
 
-impl Zone<'_> {
+impl<P: PolicySource> Zone<'_, P> {
     /// [`take_run`](Self::take_run) under packed placement: from a partial pageblock of the type, else from a block of
     /// whole pageblocks.
     pub(super) fn take_run_packed(
@@ -63,7 +64,7 @@ impl Zone<'_> {
     /// Merges a block that is freed with its free buddies of the same type inside its pageblock, unless a capture or
     /// another type of pageblock needs the general path. Their pages stay in the counters. Returns the merged block, its
     /// order, and whether it was added.
-    #[inline(always)]
+    #[inline]
     pub(super) fn merge_packed(
         &mut self,
         i: Index,

@@ -5,9 +5,10 @@
 use crate::base::alloc_flags::AllocFlags;
 use crate::base::event::Observer;
 use crate::base::mobility::Migratetype;
+use crate::policy::source::PolicySource;
 use crate::zone::{Zone, tuning};
 
-impl Zone<'_> {
+impl<P: PolicySource> Zone<'_, P> {
     /// Lowers the boost by a number of pages that kswapd has reclaimed, at most to 0.
     pub fn end_boost(&mut self, pages: u64) {
         self.boost = self.boost.saturating_sub(pages);

@@ -1,5 +1,6 @@
 //! The buddy core: splitting on allocation, merging on free.
 
+use crate::policy::source::PolicySource;
 use crate::policy::{MergeRule, Retype, SplitLarge, TraceRefill};
 use core::ops::Range;
 
@@ -10,7 +11,7 @@ use crate::table::freelist::End;
 use crate::table::map::{FrameState, Index};
 use crate::zone::{Count, Size, Zone};
 
-impl Zone<'_> {
+impl<P: PolicySource> Zone<'_, P> {
     /// Takes the first block of the smallest order that serves, and splits it (`__rmqueue_smallest`). Returns the
     /// lower part; the upper halves go to the heads of their lists.
     #[inline]
@@ -23,7 +24,7 @@ impl Zone<'_> {
     }
 
     /// Takes a free block of order `found` from its list, and splits it. Returns its lower part.
-    #[inline(always)]
+    #[inline]
     pub(super) fn take_block(
         &mut self,
         i: Index,
@@ -112,7 +113,7 @@ impl Zone<'_> {
 
     /// Passes the rest of a block of order `found` to `insert`, in the largest pieces, after `taken` blocks of
     /// `order` were taken from its start.
-    #[inline(always)]
+    #[inline]
     pub(super) fn insert_rest(
         &mut self,
         i: Index,
@@ -219,7 +220,7 @@ impl Zone<'_> {
 
     /// Merges a block with its buddies up to the order `cap`, and puts it on a list. The block is `freed`, or
     /// contains it together with blocks that merged with it already and whose pages are in the counters.
-    #[inline(always)]
+    #[inline]
     fn merge_and_link<const PACKED: bool>(
         &mut self,
         (mut i, mut order): (Index, Order),

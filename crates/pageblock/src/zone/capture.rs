@@ -7,6 +7,7 @@ use crate::base::event::{Event, Extfrag, Observer};
 use crate::base::frame::{Order, Pfn};
 use crate::base::mobility::Migratetype::{self, Cma, Isolate, Movable};
 use crate::policy::Capture;
+use crate::policy::source::PolicySource;
 use crate::table::map::{FrameState, Index};
 use crate::zone::Zone;
 
@@ -31,7 +32,7 @@ impl CaptureSlot {
     }
 }
 
-impl Zone<'_> {
+impl<P: PolicySource> Zone<'_, P> {
     /// Makes a task wait for a block while it compacts the zone.
     pub fn start_capture(&mut self, slot: CaptureSlot) {
         self.capture = Some(slot);

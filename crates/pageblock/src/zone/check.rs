@@ -1,5 +1,6 @@
 //! The invariants of a zone: verifies lists, page map and counters against each other.
 
+use crate::policy::source::PolicySource;
 use core::fmt;
 
 use crate::base::frame::{COSTLY_ORDER, Order, Pfn};
@@ -80,7 +81,7 @@ impl core::error::Error for Violation {}
 
 /// Walks a list in both directions, and calls `visit` for every block. Returns its length.
 pub(crate) fn walk(
-    map: &PageMap<'_>,
+    map: &PageMap<'_, impl PolicySource>,
     links: &impl Links,
     chain: &Chain,
     tag: Tag,
@@ -102,7 +103,7 @@ pub(crate) fn walk(
     }
 }
 
-impl Zone<'_> {
+impl<P: PolicySource> Zone<'_, P> {
     /// Verifies lists, page map and counters against each other. Takes time linear in the zone's number of frames.
     ///
     /// # Errors

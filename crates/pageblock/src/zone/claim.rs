@@ -7,12 +7,13 @@ use crate::base::alloc_flags::AllocFlags;
 use crate::base::event::{Event, Extfrag, Observer};
 use crate::base::frame::Order;
 use crate::base::mobility::Migratetype::{self, Cma, HighAtomic};
+use crate::policy::source::PolicySource;
 use crate::policy::{ClaimRule, FallbackPick};
 use crate::table::map::Index;
 use crate::zone::Zone;
 use crate::zone::fallback::{Fallback, Outcome};
 
-impl Zone<'_> {
+impl<P: PolicySource> Zone<'_, P> {
     /// Serves a request as [`find_fallback`](Self::find_fallback) decided.
     ///
     /// Returns the block's first frame, and the type that a CPU list remembers for it (up to 6.9). The caller

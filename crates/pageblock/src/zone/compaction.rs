@@ -31,10 +31,11 @@
 use crate::base::frame::{Order, Pfn, pages};
 use crate::base::mobility::Migratetype::{self, Movable};
 use crate::policy::Retype;
+use crate::policy::source::PolicySource;
 use crate::table::map::FrameState;
 use crate::zone::Zone;
 
-impl Zone<'_> {
+impl<P: PolicySource> Zone<'_, P> {
     /// Returns the skip hint of the pageblock that contains a frame (`get_pageblock_skip`); `false` for a frame of
     /// another zone.
     #[must_use]

@@ -3,6 +3,7 @@
 //! Source: `has_unmovable_pages`, `start_isolate_page_range` (mm/page_isolation.c).
 
 use crate::policy::Isolation;
+use crate::policy::source::PolicySource;
 use core::fmt;
 
 use crate::base::error::{AllocError, FrameError, NoSuchCpu};
@@ -125,7 +126,7 @@ impl fmt::Display for ContigError {
 
 impl core::error::Error for ContigError {}
 
-impl Zone<'_> {
+impl<P: PolicySource> Zone<'_, P> {
     /// Returns the pageblocks to isolate for a range. Up to 6.9 they include those into which a free block with
     /// frames of the range may extend.
     pub(crate) fn window(&self, start: Index, end: Index) -> FrameRange {
@@ -215,7 +216,7 @@ impl Zone<'_> {
     }
 }
 
-impl Zone<'_> {
+impl<P: PolicySource> Zone<'_, P> {
     /// Isolates the pageblocks of a window. Pageblocks that cannot be isolated are left out, unless the range needs
     /// them.
     pub(crate) fn isolate_window(

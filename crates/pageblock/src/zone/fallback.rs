@@ -6,6 +6,7 @@
 //! Source: `__rmqueue_fallback`, `find_suitable_fallback`, `steal_suitable_fallback`,
 //! `try_to_claim_block`, `__rmqueue_claim`, `__rmqueue_steal` of Linux 3.10 to 7.3.
 
+use crate::policy::source::PolicySource;
 use core::ops::Range;
 
 use crate::base::alloc_flags::AllocFlags;
@@ -61,7 +62,7 @@ const AS_PRED: u32 = 15;
 
 pub(super) type Candidate = (Index, Order, Migratetype);
 
-impl Zone<'_> {
+impl<P: PolicySource> Zone<'_, P> {
     /// Returns the types that a request of a type falls back to, in order (`fallbacks`;
     /// docs/linux/fallback.md#candidate-types).
     pub(super) fn fallback_types(&self, start: Migratetype) -> &'static [Migratetype] {
@@ -162,7 +163,7 @@ impl Zone<'_> {
     }
 
     /// [`find_fallback`](Self::find_fallback), which asks what becomes of pageblocks.
-    #[inline(always)]
+    #[inline]
     pub(super) fn find_fallback_by(
         &self,
         order: Order,

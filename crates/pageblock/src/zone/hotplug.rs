@@ -1,11 +1,12 @@
 //! Memory hotplug in a zone: its frames and its size.
 
 use crate::base::frame::FrameRange;
+use crate::policy::source::PolicySource;
 use crate::table::map::{FrameState, Index};
 use crate::zone::Zone;
 use crate::zone::contig::ContigError;
 
-impl Zone<'_> {
+impl<P: PolicySource> Zone<'_, P> {
     /// Adds to the number of [managed](Self::managed) pages, which does not fall below 0
     /// (`adjust_managed_page_count`). [`Allocator::retune`](crate::alloc::Allocator::retune) tunes the zone to the
     /// new number.

@@ -1,10 +1,11 @@
 //! Imposed numbers of a zone: those of a recorded kernel or of a test's machine.
 
 use crate::base::layout::MAX_NR_ZONES;
+use crate::policy::source::PolicySource;
 use crate::zone::Zone;
 use crate::zone::tuning::Watermarks;
 
-impl Zone<'_> {
+impl<P: PolicySource> Zone<'_, P> {
     /// Imposes watermarks, in pages and without the boost.
     pub fn impose_watermarks(&mut self, watermarks: Watermarks) {
         self.watermarks = watermarks;

@@ -29,12 +29,13 @@ use crate::base::error::FrameError;
 use crate::base::event::Observer;
 use crate::base::frame::Pfn;
 use crate::base::mobility::Migratetype::{self, Isolate};
+use crate::policy::source::PolicySource;
 use crate::policy::{Isolation, MergeRule, UntouchedTo};
 use crate::table::freelist::End;
 use crate::table::map::{FrameState, Index};
 use crate::zone::Zone;
 
-impl Zone<'_> {
+impl<P: PolicySource> Zone<'_, P> {
     fn isolation_index(&self, pfn: Pfn) -> Result<Index, FrameError> {
         let inside = self.span.contains(pfn).then(|| self.map.index(pfn)).flatten();
         let block = self.pageblock_of(inside.ok_or(FrameError::Foreign(pfn))?);

@@ -53,6 +53,7 @@ pub mod watermark;
 
 pub use crate::base::error::FrameError;
 pub use crate::base::geometry::Geometry;
+use crate::policy::source::{Chosen, PolicySource};
 pub use counters::ZoneCounters;
 
 use crate::base::frame::{FrameRange, Order, Pfn, pages};
@@ -97,12 +98,12 @@ pub(crate) enum Size {
 /// A frame goes from reserved to free (`release`, `online`), from free to allocated or to a CPU list and back, from
 /// free to reserved (`offline`), and between reserved and hole. Builds with debug assertions check both ends of each
 /// of these steps, and [`check`](Self::check) checks the whole.
-pub struct Zone<'m> {
-    map: PageMap<'m>,
+pub struct Zone<'m, P: PolicySource = Chosen> {
+    map: PageMap<'m, P>,
     area: FreeArea,
     /// Used only if placement is packed.
     packing: Packing<'m>,
-    policy: Policy,
+    policy: P,
     geometry: Geometry,
     mobility_off: bool,
     free_pages: u64,
@@ -154,7 +155,7 @@ pub struct Zone<'m> {
     capture: Option<CaptureSlot>,
 }
 
-impl<'m> Zone<'m> {
+impl<'m, P: PolicySource> Zone<'m, P> {
     /// Returns the frames that a zone's tables cover: whole blocks of the largest order.
     pub(crate) fn table_range(span: FrameRange, geometry: Geometry) -> FrameRange {
         let order = geometry.table_order();
@@ -175,7 +176,8 @@ impl<'m> Zone<'m> {
         policy: &Policy,
     ) -> Option<TablesLayout> {
         let frames = Self::table_frames(span, geometry)?;
-        let layout = PageMap::layout(layout, frames, geometry.pageblock_order, policy.placement)?;
+        let layout =
+            PageMap::<P>::layout(layout, frames, geometry.pageblock_order, policy.placement)?;
         match policy.placement {
             Placement::Linux => Some(layout),
             Placement::Packed => Packing::layout(layout, frames, geometry.pageblock_order),
@@ -183,11 +185,7 @@ impl<'m> Zone<'m> {
     }
 
     /// Returns a zone without memory and without tables.
-    pub(crate) fn new(
-        spec: &crate::base::layout::ZoneSpec,
-        policy: Policy,
-        geometry: Geometry,
-    ) -> Self {
+    pub(crate) fn new(spec: &crate::base::layout::ZoneSpec, policy: P, geometry: Geometry) -> Self {
         let mut zone = Self {
             map: PageMap::EMPTY,
             area: FreeArea::EMPTY,
@@ -250,7 +248,7 @@ impl<'m> Zone<'m> {
     }
 
     /// Counts that the zone's lock would be taken.
-    #[inline(always)]
+    #[inline]
     pub(crate) fn count_lock(&mut self) {
         self.counters.lock_acquired += 1;
     }

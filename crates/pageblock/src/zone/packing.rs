@@ -32,6 +32,7 @@ use counts::OrderCounts;
 
 use crate::base::frame::{ORDER_LIMIT, Order, Pfn};
 use crate::base::mobility::{MIGRATETYPES, Migratetype};
+use crate::policy::source::PolicySource;
 use crate::table::freelist::{End, FreeArea};
 use crate::table::links::{BlockLinks, Links};
 use crate::table::map::{FrameState, Index, NIL, PageMap};
@@ -64,7 +65,7 @@ impl Partial {
 
     /// Counts the pages of a block that was added. Returns whether the bucket stays the same; `bucket` is the order
     /// of a bucket's pages.
-    #[inline(always)]
+    #[inline]
     fn grow(&mut self, order: Order, bucket: Order) -> bool {
         let before = self.free;
         self.free += 1 << order;
@@ -157,7 +158,7 @@ impl<'m> Packing<'m> {
     #[inline(never)]
     pub(crate) fn insert(
         &mut self,
-        map: &PageMap<'_>,
+        map: &PageMap<'_, impl PolicySource>,
         area: &mut FreeArea,
         i: Index,
         order: Order,
@@ -178,7 +179,7 @@ impl<'m> Packing<'m> {
     #[inline(never)]
     pub(crate) fn remove(
         &mut self,
-        map: &PageMap<'_>,
+        map: &PageMap<'_, impl PolicySource>,
         area: &mut FreeArea,
         i: Index,
         order: Order,
@@ -197,7 +198,7 @@ impl<'m> Packing<'m> {
     /// Notes that the free blocks of a frame's pageblock merged into a block of whole pageblocks. `small`: at least one
     /// of them was smaller than the pageblock.
     #[inline]
-    pub(crate) fn emptied(&mut self, map: &PageMap<'_>, i: Index, small: bool) {
+    pub(crate) fn emptied(&mut self, map: &PageMap<'_, impl PolicySource>, i: Index, small: bool) {
         if small {
             map.bits().unmix(i);
         }
@@ -210,7 +211,7 @@ impl<'m> Packing<'m> {
     }
 
     /// Notes that the pageblock of a frame changed its type, with its free blocks. Takes time linear in the pageblock.
-    pub(crate) fn note_retyped(&mut self, map: &PageMap<'_>, i: Index) {
+    pub(crate) fn note_retyped(&mut self, map: &PageMap<'_, impl PolicySource>, i: Index) {
         let block = self.block_of(i);
         self.clear_counts(block);
         let own = map.block_type(i);
@@ -227,8 +228,8 @@ impl<'m> Packing<'m> {
     }
 
     /// Puts a pageblock of a type into its class, and marks it as sparse or not.
-    #[inline(always)]
-    fn settle(&mut self, map: &PageMap<'_>, block: Block, mt: Migratetype) {
+    #[inline]
+    fn settle(&mut self, map: &PageMap<'_, impl PolicySource>, block: Block, mt: Migratetype) {
         let class = self.class(block, mt);
         if class != self.blocks[block as usize].class {
             self.reclass(block, class);
@@ -251,7 +252,7 @@ impl<'m> Packing<'m> {
 
     /// Marks a pageblock of a type as sparse or not.
     #[inline]
-    fn mark(&self, map: &PageMap<'_>, block: Block, mt: Migratetype) {
+    fn mark(&self, map: &PageMap<'_, impl PolicySource>, block: Block, mt: Migratetype) {
         map.set_sparse(block, self.is_sparse(block, mt));
     }
 
@@ -264,7 +265,7 @@ impl<'m> Packing<'m> {
     }
 
     /// Returns the class to which a pageblock belongs.
-    #[inline(always)]
+    #[inline]
     fn class(&self, block: Block, mt: Migratetype) -> u16 {
         let Partial { free, .. } = self.blocks[block as usize];
         if free == 0 {
@@ -327,7 +328,7 @@ impl<'m> Packing<'m> {
     }
 
     /// Verifies the tables against the page map; an error names the pageblock that is wrong.
-    pub(crate) fn check(&self, map: &PageMap<'_>) -> Result<(), Pfn> {
+    pub(crate) fn check(&self, map: &PageMap<'_, impl PolicySource>) -> Result<(), Pfn> {
         let mut classed = 0;
         for block in 0..self.blocks.len() as Block {
             self.check_block(map, block).ok_or(map.pfn(self.start_of(block)))?;
@@ -343,7 +344,7 @@ impl<'m> Packing<'m> {
     }
 
     /// Verifies the free blocks of a pageblock, its counts, class and mark.
-    fn check_block(&self, map: &PageMap<'_>, block: Block) -> Option<()> {
+    fn check_block(&self, map: &PageMap<'_, impl PolicySource>, block: Block) -> Option<()> {
         let partial = &self.blocks[block as usize];
         let own = map.block_type(self.start_of(block));
         let mut free = 0;
@@ -395,14 +396,14 @@ fn bucket(free: u16, pageblock_order: Order) -> usize {
 }
 
 /// Returns the order of a bucket's pages.
-#[inline(always)]
+#[inline]
 fn bucket_order(pageblock_order: Order) -> Order {
     pageblock_order.saturating_sub(BUCKETS.ilog2() as Order)
 }
 
 /// Returns the orders of the free blocks in a pageblock that are smaller than it.
 fn small_free_blocks(
-    map: &PageMap<'_>,
+    map: &PageMap<'_, impl PolicySource>,
     pageblock_order: Order,
     block: Block,
 ) -> impl Iterator<Item = Order> {

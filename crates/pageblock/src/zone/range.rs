@@ -4,11 +4,12 @@ use crate::base::error::FrameError;
 use crate::base::frame::{FrameRange, Order};
 use crate::base::mobility::Migratetype::Isolate;
 use crate::policy::Isolation;
+use crate::policy::source::PolicySource;
 use crate::table::freelist::End;
 use crate::table::map::{FrameState, Index};
 use crate::zone::Zone;
 
-impl Zone<'_> {
+impl<P: PolicySource> Zone<'_, P> {
     /// Returns whether all frames from `start` to `end` are on free lists.
     pub(crate) fn all_free(&self, start: Index, end: Index) -> Result<(), FrameError> {
         let mut at = start;

@@ -4,11 +4,12 @@ use crate::base::error::FrameError;
 use crate::base::frame::{FrameRange, Pfn};
 use crate::base::mobility::Migratetype;
 use crate::policy::UntouchedTo;
+use crate::policy::source::PolicySource;
 use crate::table::freelist::End;
 use crate::table::map::FrameState;
 use crate::zone::Zone;
 
-impl Zone<'_> {
+impl<P: PolicySource> Zone<'_, P> {
     /// Returns an error unless every frame of a range is memory that was not released.
     pub(crate) fn check_reserved(&self, range: FrameRange) -> Result<(), FrameError> {
         let wrong = (range.start.0..range.end.0).map(Pfn).find_map(|pfn| match self.state(pfn) {

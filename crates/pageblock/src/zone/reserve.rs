@@ -7,12 +7,13 @@
 use crate::base::alloc_flags::AllocFlags;
 use crate::base::frame::{Order, Pfn, pages};
 use crate::base::mobility::Migratetype::{self, Cma, HighAtomic, Isolate, Movable, Reserve};
+use crate::policy::source::PolicySource;
 use crate::policy::{self, Policy, WmarkCheck};
 use crate::table::map::{FrameState, Index};
 use crate::zone::packing::Prefer;
 use crate::zone::{Zone, tuning};
 
-impl Zone<'_> {
+impl<P: PolicySource> Zone<'_, P> {
     /// Returns the largest size of the reserve in pages; 0 if the zone may have none.
     fn highatomic_cap(&self) -> u64 {
         let block = self.geometry.pageblock_pages();

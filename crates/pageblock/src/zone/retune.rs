@@ -5,6 +5,7 @@
 
 use crate::base::frame::{ORDER_LIMIT, Order};
 use crate::base::layout::MAX_NR_ZONES;
+use crate::policy::source::PolicySource;
 use crate::policy::{Policy, Reserve, WmarkGap};
 use crate::zone::Zone;
 use crate::zone::tuning::{self, Watermarks};
@@ -41,7 +42,7 @@ pub(crate) struct Share {
     pub(crate) mobility_off: bool,
 }
 
-impl Zone<'_> {
+impl<P: PolicySource> Zone<'_, P> {
     pub(crate) fn retune(&mut self, share: &Share, reserve: [u64; MAX_NR_ZONES]) {
         self.mobility_off = share.mobility_off;
         let (kind, managed, geometry) = (self.kind, self.managed, self.geometry);
@@ -49,7 +50,7 @@ impl Zone<'_> {
             tuning::watermarks(policy, kind, managed, share.lowmem_pages, kbytes, geometry)
         };
         self.watermarks = marks(&self.policy, share.min_free_kbytes);
-        let usual = Policy { wmark_gap: WmarkGap::Scale, ..self.policy };
+        let usual = Policy { wmark_gap: WmarkGap::Scale, ..*self.policy };
         self.cache_tuning.usual_low = marks(&usual, share.usual_min_free_kbytes).low;
         let Watermarks { min, low, high, .. } = self.watermarks;
         debug_assert!(min <= low && low <= high, "watermarks descend: {min}, {low}, {high}");

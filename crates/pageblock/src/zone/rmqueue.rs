@@ -7,13 +7,14 @@ use crate::base::decide::Want;
 use crate::base::event::Observer;
 use crate::base::frame::Order;
 use crate::base::mobility::Migratetype::{self, Cma, HighAtomic};
+use crate::policy::source::PolicySource;
 use crate::policy::{ClaimRule, CmaUse, FallbackPick, PcpOrders, Reserve};
 use crate::table::map::Index;
 use crate::zone::Zone;
 use crate::zone::fallback::{Mode, Outcome};
 use crate::zone::reserve::{reserves_for, takes_highatomic_last};
 
-impl Zone<'_> {
+impl<P: PolicySource> Zone<'_, P> {
     /// Returns whether CPU caches have a list for an order (`pcp_allowed_order`).
     #[inline]
     pub(crate) fn has_cpu_list(&self, order: Order) -> bool {

@@ -3,6 +3,7 @@
 use crate::base::frame::Order;
 use crate::base::layout::ZoneKind;
 use crate::base::mobility::Migratetype;
+use crate::policy::source::PolicySource;
 use crate::zone::Zone;
 use crate::zone::tuning::Watermarks;
 use crate::zone::watermark::Checks;
@@ -41,36 +42,36 @@ pub(crate) trait ZoneStat {
     fn reclaim_active(&self) -> bool;
 }
 
-impl ZoneStat for Zone<'_> {
-    #[inline(always)]
+impl<P: PolicySource> ZoneStat for Zone<'_, P> {
+    #[inline]
     fn checks(&self) -> Checks {
         Checks::of(&self.policy)
     }
-    #[inline(always)]
+    #[inline]
     fn free_pages(&self) -> u64 {
         self.free_pages
     }
-    #[inline(always)]
+    #[inline]
     fn free_pages_of(&self, mt: Migratetype) -> u64 {
         self.free_by_type[mt as usize]
     }
-    #[inline(always)]
+    #[inline]
     fn reserved_highatomic(&self) -> u64 {
         self.reserved_highatomic
     }
-    #[inline(always)]
+    #[inline]
     fn watermarks(&self) -> Watermarks {
         self.watermarks
     }
-    #[inline(always)]
+    #[inline]
     fn boost(&self) -> u64 {
         self.boost
     }
-    #[inline(always)]
+    #[inline]
     fn lowmem_reserve(&self, highest: ZoneKind) -> u64 {
         self.lowmem_reserve[highest as usize]
     }
-    #[inline(always)]
+    #[inline]
     fn orders(&self, mt: Migratetype) -> u16 {
         self.area.orders(mt)
     }
@@ -78,23 +79,23 @@ impl ZoneStat for Zone<'_> {
     fn nr_free(&self, order: Order) -> u64 {
         self.area.nr_free(order)
     }
-    #[inline(always)]
+    #[inline]
     fn max_order(&self) -> Order {
         self.geometry.max_order
     }
-    #[inline(always)]
+    #[inline]
     fn managed(&self) -> u64 {
         self.managed
     }
-    #[inline(always)]
+    #[inline]
     fn below_high(&self) -> bool {
         self.below_high
     }
-    #[inline(always)]
+    #[inline]
     fn boosted(&self) -> bool {
         self.boosted
     }
-    #[inline(always)]
+    #[inline]
     fn reclaim_active(&self) -> bool {
         self.reclaim_active
     }
@@ -113,8 +114,8 @@ pub(crate) struct MaskInputs {
 }
 
 impl MaskInputs {
-    #[inline(always)]
-    pub(crate) fn holds(&self, zone: &Zone<'_>) -> bool {
+    #[inline]
+    pub(crate) fn holds(&self, zone: &Zone<'_, impl PolicySource>) -> bool {
         let orders = zone.open_orders();
         zone.free_pages > self.steady_above
             && zone.kept() == self.kept
@@ -125,16 +126,16 @@ impl MaskInputs {
     }
 }
 
-impl Zone<'_> {
+impl<P: PolicySource> Zone<'_, P> {
     /// Returns whether the masks computed when [`set_mask_inputs`](Self::set_mask_inputs) was called are still
     /// valid, if only pages were moved since.
-    #[inline(always)]
+    #[inline]
     pub(crate) fn mask_inputs_hold(&self) -> bool {
         self.mask_inputs.holds(self)
     }
 
     /// Stores the values that [`MaskInputs::holds`] compares.
-    #[inline(always)]
+    #[inline]
     pub(crate) fn set_mask_inputs(&mut self, steady_above: u64) {
         self.mask_inputs = MaskInputs {
             steady_above,

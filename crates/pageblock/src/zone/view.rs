@@ -6,6 +6,7 @@ use crate::base::ids::NodeId;
 use crate::base::layout::{MAX_NR_ZONES, ZoneKind};
 use crate::base::mobility::Migratetype;
 use crate::policy::Policy;
+use crate::policy::source::PolicySource;
 use crate::table::map::{FrameState, PageMap};
 use crate::table::movement::Movements;
 use crate::table::usage::BlockUsage;
@@ -14,7 +15,7 @@ use crate::zone::retune::CacheTuning;
 use crate::zone::tuning::Watermarks;
 use crate::zone::{Zone, ZoneCounters};
 
-impl<'m> Zone<'m> {
+impl<'m, P: PolicySource> Zone<'m, P> {
     /// Returns the zone's node.
     #[inline]
     #[must_use]
@@ -263,7 +264,7 @@ impl<'m> Zone<'m> {
     }
 
     /// Returns whether there is too little memory to group by mobility.
-    #[inline(always)]
+    #[inline]
     pub(crate) fn mobility_off(&self) -> bool {
         self.mobility_off
     }
@@ -280,8 +281,8 @@ impl<'m> Zone<'m> {
     }
 
     /// Returns the tables of the zone's frames.
-    #[inline(always)]
-    pub(crate) fn map(&self) -> &PageMap<'m> {
+    #[inline]
+    pub(crate) fn map(&self) -> &PageMap<'m, P> {
         &self.map
     }
 }

@@ -5,12 +5,13 @@ use crate::base::frame::{Order, pages};
 use crate::base::layout::ZoneKind;
 use crate::base::mobility::Migratetype::{self, Cma, HighAtomic, Movable, Reclaimable, Unmovable};
 use crate::base::request::Gfp;
+use crate::policy::source::PolicySource;
 use crate::policy::{BelowHigh, Policy, WmarkCheck, WmarkFast};
 use crate::zone::Zone;
 use crate::zone::stat::ZoneStat;
 use crate::zone::tuning::Watermarks;
 
-impl Zone<'_> {
+impl<P: PolicySource> Zone<'_, P> {
     /// Returns whether `mark` pages and the lowmem reserve stay free if a block of `order` is taken,
     /// and (from 4.4) whether such a block exists on a list that some request can use.
     ///
@@ -72,7 +73,7 @@ impl Zone<'_> {
     }
 
     /// Returns the mark that requests have to leave at first, and every reserve of the zone itself.
-    #[inline(always)]
+    #[inline]
     pub(crate) fn kept(&self) -> u64 {
         let Watermarks { low, high, .. } = self.watermarks;
         let high_first = self.policy.below_high == BelowHigh::On && !self.below_high;
@@ -84,7 +85,7 @@ impl Zone<'_> {
     }
 
     /// Returns the orders that have blocks which anyone may take, one bit each.
-    #[inline(always)]
+    #[inline]
     pub(crate) fn open_orders(&self) -> u16 {
         let orders = |mt| self.area.orders(mt);
         orders(Unmovable) | orders(Movable) | orders(Reclaimable)
@@ -342,7 +343,7 @@ pub struct Checks {
 
 impl Checks {
     /// Returns those of a policy.
-    #[inline(always)]
+    #[inline]
     #[must_use]
     pub const fn of(policy: &Policy) -> Self {
         Self { check: policy.wmark_check, fast: policy.wmark_fast }
@@ -368,7 +369,7 @@ fn signed(n: u64) -> i64 {
     n as i64
 }
 
-impl Zone<'_> {
+impl<P: PolicySource> Zone<'_, P> {
     /// Marks the zone as below its high watermark.
     pub(crate) fn mark_below_high(&mut self) {
         self.below_high = true;

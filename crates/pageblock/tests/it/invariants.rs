@@ -180,7 +180,7 @@ fn wider_fields(text: &str, name: &str, scope: &[&str]) -> Vec<String> {
 #[test]
 fn fields_of_zones_and_caches_are_private() {
     let read = |path: &str| fs::read_to_string(root().join("src").join(path)).unwrap();
-    none(&wider_fields(&read("zone/mod.rs"), "Zone<'m>", &[]));
+    none(&wider_fields(&read("zone/mod.rs"), "Zone<'m", &[]));
     // What stands around `percpu/cache.rs` is `percpu/`.
     none(&wider_fields(&read("percpu/cache.rs"), "CpuCache", &["pub(super)"]));
     let wide =

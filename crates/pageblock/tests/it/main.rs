@@ -5,6 +5,7 @@ mod driver;
 mod embedders;
 mod emptying;
 mod fast_path;
+mod fixed;
 mod folders;
 mod hostile;
 mod hotplug;

@@ -10,6 +10,7 @@ use crate::base::layout::{MAX_NR_ZONES, ZoneKind};
 use crate::base::locks::Locks;
 use crate::base::mobility::{MIGRATETYPES, Migratetype};
 use crate::percpu::cache::CpuCache;
+use crate::policy::source::PolicySource;
 use crate::table::map::FrameState;
 use crate::zone::tuning::Watermarks;
 use crate::zone::{Zone, ZoneCounters};
@@ -19,9 +20,9 @@ use crate::zone::{Zone, ZoneCounters};
 /// cannot be read: its lists and counters are left out.
 pub trait State: sealed::Read {}
 
-impl State for Allocator<'_> {}
+impl<P: PolicySource> State for Allocator<'_, P> {}
 
-impl<L: Locks, I: Interrupts> State for Shared<'_, L, I> {}
+impl<L: Locks, I: Interrupts, P: PolicySource> State for Shared<'_, L, I, P> {}
 
 pub(super) mod sealed {
     use super::{CpuId, CpuNumbers, Geometry, Numbers, PageblockTypes, ZoneIndex};
@@ -39,7 +40,7 @@ pub(super) mod sealed {
     }
 }
 
-impl sealed::Read for Allocator<'_> {
+impl<P: PolicySource> sealed::Read for Allocator<'_, P> {
     fn geometry(&self) -> Geometry {
         Allocator::geometry(self)
     }
@@ -60,7 +61,7 @@ impl sealed::Read for Allocator<'_> {
     }
 }
 
-impl<L: Locks, I: Interrupts> sealed::Read for Shared<'_, L, I> {
+impl<L: Locks, I: Interrupts, P: PolicySource> sealed::Read for Shared<'_, L, I, P> {
     fn geometry(&self) -> Geometry {
         Shared::geometry(self)
     }
@@ -105,7 +106,7 @@ pub struct Numbers {
 }
 
 impl Numbers {
-    fn of(zone: &Zone<'_>) -> Self {
+    fn of(zone: &Zone<'_, impl PolicySource>) -> Self {
         let max_order = zone.geometry().max_order;
         let mut nr_free_of = [[0; ORDER_LIMIT as usize + 1]; MIGRATETYPES];
         let mut free_pages_of = [0; MIGRATETYPES];
@@ -151,7 +152,7 @@ pub struct CpuNumbers {
 }
 
 impl CpuNumbers {
-    fn of(cache: &CpuCache<'_>) -> Self {
+    fn of(cache: &CpuCache<'_, impl PolicySource>) -> Self {
         let limits = cache.limits();
         Self {
             count: cache.count(),
@@ -166,7 +167,7 @@ impl CpuNumbers {
 
 /// Returns the pageblocks of each type, as the kernel walks them: in steps of a pageblock from the zone's
 /// first frame, which need not be the first of its block.
-fn pageblock_types(zone: &Zone<'_>) -> PageblockTypes {
+fn pageblock_types(zone: &Zone<'_, impl PolicySource>) -> PageblockTypes {
     let mut counts = [0; MIGRATETYPES];
     let step = zone.geometry().pageblock_pages();
     let mut pfn = zone.span().start;

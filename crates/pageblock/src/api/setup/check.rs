@@ -7,7 +7,7 @@ use crate::base::frame::{FrameRange, ORDER_LIMIT, Pfn};
 use crate::base::geometry::{Geometry, PAGE_SHIFTS};
 use crate::base::ids::{CpuId, NodeId, ZoneIndex};
 use crate::base::layout::{LayoutError, MAX_NR_ZONES, MAX_NUMNODES, ZoneSpec, check_distances};
-use crate::policy::{Placement, PolicyError, SWITCHES, Switch, Value, Values};
+use crate::policy::{Chosen, Placement, PolicyError, SWITCHES, Switch, Value, Values};
 use crate::table::bits;
 use crate::zone::Zone;
 
@@ -30,6 +30,8 @@ pub enum SetupError {
     CpuCount(usize),
     /// A number of the policy is not one that its switch can have.
     Policy(&'static Switch, u32),
+    /// The policy is not the [fixed](crate::policy::Fixed) one of the allocator.
+    NotFixed,
     /// The policy [does not allow](crate::policy::Policy::allows_packed) packed placement.
     Packed,
     /// Pageblocks, or the largest blocks, have too few frames for packed placement.
@@ -70,6 +72,9 @@ impl fmt::Display for SetupError {
             }
             Self::Policy(switch, n) => {
                 write!(f, "policy: {} is {n}; allowed: {}", switch.name(), switch.values())
+            }
+            Self::NotFixed => {
+                f.write_str("policy: allowed: the one that the allocator is compiled for")
             }
             Self::Packed => write!(f, "policy: {}", PolicyError::Packed),
             Self::SmallBlocks(Geometry { pageblock_order, max_order, .. }) => write!(
@@ -196,8 +201,8 @@ impl Setup<'_> {
         if span.is_empty() || span.end > END {
             return Err(SetupError::Span(at, span));
         }
-        if Zone::table_frames(span, self.geometry).is_none() {
-            let frames = Zone::table_range(span, self.geometry).len();
+        if Zone::<Chosen>::table_frames(span, self.geometry).is_none() {
+            let frames = Zone::<Chosen>::table_range(span, self.geometry).len();
             return Err(SetupError::TooLarge(at, frames));
         }
         if present > span.len() {

@@ -1,5 +1,6 @@
 //! The setup of one zone, for those who have one range of frames.
 
+use crate::policy::source::PolicySource;
 use core::mem::MaybeUninit;
 
 use crate::api::alloc::Allocator;
@@ -80,7 +81,18 @@ impl OneZone {
         &self,
         memory: &'m mut [MaybeUninit<u8>],
     ) -> Result<Allocator<'m>, SetupError> {
-        let mut allocator = Allocator::new(memory, &self.setup(&self.zones())?)?;
+        self.build_fixed(memory)
+    }
+
+    /// [`build`](Self::build) for a policy that the compiler may know ([`Fixed`](crate::policy::Fixed)).
+    ///
+    /// # Errors
+    /// Those of [`Allocator::new_fixed`].
+    pub fn build_fixed<'m, P: PolicySource>(
+        &self,
+        memory: &'m mut [MaybeUninit<u8>],
+    ) -> Result<Allocator<'m, P>, SetupError> {
+        let mut allocator = Allocator::new_fixed(memory, &self.setup(&self.zones())?)?;
         let released = allocator.release(self.span);
         debug_assert_eq!(released, Ok(()), "a new zone is not reserved as a whole");
         allocator.retune();

@@ -8,6 +8,7 @@ use crate::base::frame::Order;
 use crate::base::geometry::Geometry;
 use crate::base::ids::ListIndex;
 use crate::base::mobility::Migratetype;
+use crate::policy::source::PolicySource;
 use crate::policy::{PcpBulk, PcpFree, PcpType, Policy};
 use crate::table::map::{FrameState, Index, PageMap};
 use crate::zone::Zone;
@@ -39,7 +40,7 @@ impl Drain {
     }
 
     /// Returns the list whose tail is drained next, `None` when the drain is done or all lists are empty.
-    pub fn next_list(&mut self, cache: &CpuCache<'_>) -> Option<ListIndex> {
+    pub fn next_list(&mut self, cache: &CpuCache<'_, impl PolicySource>) -> Option<ListIndex> {
         if self.left == 0 {
             self.left = self.later.min(self.chunk);
             self.later -= self.left;
@@ -98,7 +99,7 @@ impl Drain {
     }
 }
 
-impl CpuCache<'_> {
+impl<P: PolicySource> CpuCache<'_, P> {
     /// Starts to drain `n` pages after a block was freed to the list `index`.
     #[must_use]
     pub fn drain(&self, policy: &Policy, n: u32, index: ListIndex) -> Drain {
@@ -133,7 +134,7 @@ impl CpuCache<'_> {
     /// Frees pages to the zone until the drain is done (`free_pcppages_bulk`).
     pub(crate) fn drain_to(
         &mut self,
-        zone: &mut Zone<'_>,
+        zone: &mut Zone<'_, P>,
         mut drain: Drain,
         observer: &mut impl Observer,
     ) {
@@ -166,7 +167,12 @@ impl CpuCache<'_> {
     /// [`drain_to`](Self::drain_to) for lists that are rings. Drained blocks are collected and go back in one
     /// batch, except blocks of whole pageblocks.
     #[inline(never)]
-    fn drain_rings(&mut self, zone: &mut Zone<'_>, mut drain: Drain, observer: &mut impl Observer) {
+    fn drain_rings(
+        &mut self,
+        zone: &mut Zone<'_, P>,
+        mut drain: Drain,
+        observer: &mut impl Observer,
+    ) {
         self.give_leaving(zone, observer);
         while let Some(index) = drain.next_list(self) {
             let order = self.list_order(index);
@@ -195,7 +201,7 @@ impl CpuCache<'_> {
     #[inline]
     fn pop_tail_run(
         &mut self,
-        zone: &Zone<'_>,
+        zone: &Zone<'_, P>,
         index: ListIndex,
         order: Order,
         most: u32,
@@ -242,7 +248,7 @@ impl CpuCache<'_> {
     /// merge with those before it, and nothing else in the zone would change until they are one block.
     #[inline(always)]
     pub(super) fn give_back_run(
-        zone: &mut Zone<'_>,
+        zone: &mut Zone<'_, P>,
         run: impl Iterator<Item = Index> + Clone,
         order: Order,
         n: u32,
@@ -270,7 +276,7 @@ impl CpuCache<'_> {
     /// remember.
     pub(crate) fn pass_on(
         &mut self,
-        zone: &mut Zone<'_>,
+        zone: &mut Zone<'_, P>,
         i: Index,
         order: Order,
         mt: Migratetype,
@@ -291,7 +297,7 @@ impl CpuCache<'_> {
     /// Frees a block to the zone that was taken off a list.
     #[inline(always)]
     pub(crate) fn give_back(
-        zone: &mut Zone<'_>,
+        zone: &mut Zone<'_, P>,
         i: Index,
         order: Order,
         observer: &mut impl Observer,
@@ -303,7 +309,7 @@ impl CpuCache<'_> {
 
     /// Takes the block at the tail of a list; `None` if the list is empty.
     #[inline(always)]
-    fn pop_tail(&mut self, map: &PageMap<'_>, index: ListIndex, order: Order) -> Option<Index> {
+    fn pop_tail(&mut self, map: &PageMap<'_, P>, index: ListIndex, order: Order) -> Option<Index> {
         loop {
             let (list, rest) = self.list_mut(map, index);
             if let Some(i) = list.pop_tail(rest, |i| map.is_on_cpu_list(i, order)) {
@@ -321,7 +327,7 @@ impl CpuCache<'_> {
 
 /// Returns the type to which a block on a CPU list is freed.
 #[inline]
-pub(crate) fn drained_type(zone: &Zone<'_>, i: Index) -> Migratetype {
+pub(crate) fn drained_type(zone: &Zone<'_, impl PolicySource>, i: Index) -> Migratetype {
     match remembers_type(zone).then(|| zone.map().state(i)) {
         Some(FrameState::CpuList { cached, .. }) => cached,
         _ => zone.map().block_type(i),
@@ -330,6 +336,6 @@ pub(crate) fn drained_type(zone: &Zone<'_>, i: Index) -> Migratetype {
 
 /// Returns whether a block is freed to the type that it had when it was put on its CPU list.
 #[inline]
-fn remembers_type(zone: &Zone<'_>) -> bool {
+fn remembers_type(zone: &Zone<'_, impl PolicySource>) -> bool {
     zone.policy().pcp_type == PcpType::Cached && !zone.has_isolated_blocks()
 }

@@ -5,12 +5,13 @@ use super::{CpuCache, LISTS, MAX_LISTS};
 use crate::base::frame::{Order, pages};
 use crate::base::ids::ListIndex;
 use crate::base::mobility::{MIGRATE_PCPTYPES, Migratetype};
+use crate::policy::source::PolicySource;
 use crate::table::map::{Index, PageMap};
 
 #[cfg(doc)]
 use crate::percpu::snapshot::ZoneSnapshot;
 
-impl CpuCache<'_> {
+impl<P: PolicySource> CpuCache<'_, P> {
     /// Returns the list of an order and type for the allocation fast path. It may be the closed list, which yields
     /// nothing.
     #[inline(always)]
@@ -32,7 +33,7 @@ impl CpuCache<'_> {
     #[inline(always)]
     pub(crate) fn take_hot<const PAIRS: bool>(
         &mut self,
-        map: &PageMap<'_>,
+        map: &PageMap<'_, P>,
         index: ListIndex,
         order: Order,
         movable: bool,
@@ -89,7 +90,7 @@ impl CpuCache<'_> {
     /// Returns the next free place on the stack of a list. Moves the older half of a full stack to the rest of the
     /// list first; `None` if there is no room.
     #[inline(always)]
-    pub(crate) fn make_place(&mut self, map: &PageMap<'_>, index: ListIndex) -> Option<usize> {
+    pub(crate) fn make_place(&mut self, map: &PageMap<'_, P>, index: ListIndex) -> Option<usize> {
         // The closed list always looks full.
         if index.index() >= MAX_LISTS {
             return None;
@@ -102,7 +103,7 @@ impl CpuCache<'_> {
     }
 
     /// Moves blocks to an empty stack of the list of an order and type. Returns whether the stack has a block now.
-    pub(crate) fn warm(&mut self, map: &PageMap<'_>, order: Order, mt: Migratetype) -> bool {
+    pub(crate) fn warm(&mut self, map: &PageMap<'_, P>, order: Order, mt: Migratetype) -> bool {
         let Some(index) = self.list_index(order, mt) else { return false };
         let (list, rest) = self.list_mut(map, index);
         if list.is_empty() {

@@ -8,18 +8,19 @@ use super::{CpuCache, LISTS};
 use crate::base::ids::ListIndex;
 use crate::base::mobility::Migratetype;
 use crate::percpu::list::CpuList;
+use crate::policy::source::PolicySource;
 use crate::table::map::{Index, NIL, PageMap};
 use crate::zone::ZoneCounters;
 
 /// The value of `last_freed_list` while no page is kept aside.
 pub(super) const NONE: u8 = u8::MAX;
 
-impl CpuCache<'_> {
+impl<P: PolicySource> CpuCache<'_, P> {
     /// See [`PageMap::put_own_page`].
     #[inline(always)]
     pub(crate) fn put_own_page(
         &mut self,
-        map: &PageMap<'_>,
+        map: &PageMap<'_, P>,
         offset: usize,
         cached: Migratetype,
         code: u16,
@@ -48,7 +49,7 @@ impl CpuCache<'_> {
 
     /// Takes the page freed last for a request.
     #[inline(always)]
-    pub(super) fn take_last_freed(&mut self, map: &PageMap<'_>, movable: bool) -> Option<Index> {
+    pub(super) fn take_last_freed(&mut self, map: &PageMap<'_, P>, movable: bool) -> Option<Index> {
         let i = self.last_freed;
         // Its list implies that it is as movable as the request.
         if !map.take_own_page(i, movable, self.aside) {
@@ -78,14 +79,17 @@ impl CpuCache<'_> {
 
     /// Puts the page freed last on its list.
     #[inline(always)]
-    pub(crate) fn flush_last_freed(&mut self, map: &PageMap<'_>) {
-        if !self.flush_hot() {
+    pub(crate) fn flush_last_freed(&mut self, map: &PageMap<'_, P>) {
+        if self.last_freed_list != NONE {
             self.make_room_and_flush(map);
         }
     }
 
     #[inline(never)]
-    fn make_room_and_flush(&mut self, map: &PageMap<'_>) {
+    fn make_room_and_flush(&mut self, map: &PageMap<'_, P>) {
+        if self.flush_hot() {
+            return;
+        }
         let (list, rest) = self.list_mut(map, ListIndex(self.last_freed_list.into()));
         list.make_room(rest);
         self.flush_hot();
@@ -146,13 +150,13 @@ impl CpuCache<'_> {
 
     /// Returns the block at the head of a list.
     #[cfg(feature = "replay")]
-    pub(crate) fn head(&self, map: &PageMap<'_>, index: ListIndex) -> Option<Index> {
+    pub(crate) fn head(&self, map: &PageMap<'_, P>, index: ListIndex) -> Option<Index> {
         self.iter(map, index).next()
     }
 
     /// Returns the block at the tail of a list.
     #[cfg(feature = "replay")]
-    pub(crate) fn tail(&self, map: &PageMap<'_>, index: ListIndex) -> Option<Index> {
+    pub(crate) fn tail(&self, map: &PageMap<'_, P>, index: ListIndex) -> Option<Index> {
         let rest = self.rest(map, index);
         self.lists[index.index()].last(rest).or_else(|| self.last_freed_on(index))
     }
@@ -161,7 +165,7 @@ impl CpuCache<'_> {
     #[cfg(feature = "replay")]
     pub(crate) fn iter<'a>(
         &'a self,
-        map: &'a PageMap<'_>,
+        map: &'a PageMap<'_, P>,
         index: ListIndex,
     ) -> impl Iterator<Item = Index> {
         let list = self.lists[index.index()].iter(self.rest(map, index));
@@ -172,7 +176,7 @@ impl CpuCache<'_> {
     pub(crate) fn parts(
         &self,
         index: ListIndex,
-    ) -> (impl Iterator<Item = Index> + use<>, &CpuList) {
+    ) -> (impl Iterator<Item = Index> + use<P>, &CpuList) {
         let list = &self.lists[index.index()];
         (self.last_freed_on(index).into_iter().chain(list.hot()), list)
     }

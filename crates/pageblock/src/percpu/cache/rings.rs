@@ -8,6 +8,8 @@ use crate::base::geometry::Geometry;
 use crate::base::ids::ListIndex;
 use crate::base::mobility::{MIGRATE_PCPTYPES, Migratetype};
 use crate::percpu::list::{CpuList, Rest, RestRef};
+use crate::policy::source::may_be;
+use crate::policy::{Placement, PolicySource};
 use crate::table::map::{FrameState, Index, PageMap};
 use crate::zone::Zone;
 
@@ -87,7 +89,7 @@ fn run_of(blocks: &[Index], order: Order, most: u32, alike: impl Fn(Index) -> bo
     (0..).zip(blocks).take_while(follows).count() as u32
 }
 
-impl<'m> CpuCache<'m> {
+impl<'m, P: PolicySource> CpuCache<'m, P> {
     /// Gives an empty cache rings for its lists.
     pub(crate) fn set_rings(&mut self, rings: Rings<'m>) {
         self.rings = rings;
@@ -95,28 +97,31 @@ impl<'m> CpuCache<'m> {
 
     #[inline]
     pub(crate) fn has_rings(&self) -> bool {
-        !self.rings.places.is_empty()
+        match P::PLACEMENT {
+            Some(placement) => matches!(placement, Placement::Packed),
+            None => !self.rings.places.is_empty(),
+        }
     }
 
     /// Returns a list, and the memory of the blocks that are not on its stack.
     #[inline]
     pub(super) fn list_mut<'a>(
         &'a mut self,
-        map: &'a PageMap<'_>,
+        map: &'a PageMap<'_, P>,
         index: ListIndex,
-    ) -> (&'a mut CpuList, Rest<'a>) {
+    ) -> (&'a mut CpuList, Rest<'a, P>) {
         let at = index.index() % LISTS;
-        let rest = if self.rings.places.is_empty() {
-            Rest::Linked(map, self.tag)
-        } else {
+        let rest = if self.has_rings() {
             let range = self.rings.range(at);
             Rest::Ring(&mut self.rings.places[range])
+        } else {
+            Rest::Linked(map, self.tag)
         };
         (&mut self.lists[at], rest)
     }
 
     /// Returns the memory of the blocks of a list that are not on its stack.
-    pub(crate) fn rest<'a>(&'a self, map: &'a PageMap<'_>, index: ListIndex) -> RestRef<'a> {
+    pub(crate) fn rest<'a>(&'a self, map: &'a PageMap<'_, P>, index: ListIndex) -> RestRef<'a, P> {
         if self.has_rings() {
             RestRef::Ring(&self.rings.places[self.rings.range(index.index())])
         } else {
@@ -183,7 +188,7 @@ impl<'m> CpuCache<'m> {
     /// Puts `n` consecutive blocks, which come from free lists of the requested type, at the tail of a list.
     pub(super) fn append_run(
         &mut self,
-        zone: &Zone<'_>,
+        zone: &Zone<'_, P>,
         i: Index,
         n: u32,
         index: ListIndex,
@@ -210,11 +215,14 @@ impl<'m> CpuCache<'m> {
     #[inline]
     pub(crate) fn leave(
         &mut self,
-        map: &PageMap<'_>,
+        map: &PageMap<'_, P>,
         i: Index,
         order: Order,
         cached: Migratetype,
     ) -> bool {
+        if !self.collects() {
+            return false;
+        }
         let Some(place) = self.rings.leaving.get_mut(self.rings.blocks as usize) else {
             return false;
         };
@@ -251,7 +259,7 @@ impl<'m> CpuCache<'m> {
     pub(crate) fn has_place_to_leave(&self, order: Order) -> bool {
         let Rings { leaving, blocks, pages, least, .. } = &self.rings;
         let enough = (*pages + (1 << order)) as usize >= leaving.len() && *blocks + 1 >= *least;
-        (*blocks as usize) < leaving.len() && !enough
+        may_be::<P>(Placement::Packed) && (*blocks as usize) < leaving.len() && !enough
     }
 
     /// Collects a block on a CPU list for which [there is a place](Self::has_place_to_leave), and counts it.
@@ -268,7 +276,7 @@ impl<'m> CpuCache<'m> {
     /// Returns whether the cache collects blocks.
     #[inline(always)]
     pub(crate) fn collects(&self) -> bool {
-        !self.rings.leaving.is_empty()
+        may_be::<P>(Placement::Packed) && !self.rings.leaving.is_empty()
     }
 
     /// Returns whether a freed block of an order is collected if an empty cache would drain it at once: one that
@@ -288,7 +296,7 @@ impl<'m> CpuCache<'m> {
     /// Returns whether any block is collected.
     #[inline]
     pub(crate) fn has_leaving(&self) -> bool {
-        self.rings.blocks > 0
+        may_be::<P>(Placement::Packed) && self.rings.blocks > 0
     }
 
     /// Returns the collected blocks.
@@ -304,14 +312,14 @@ impl<'m> CpuCache<'m> {
 
     /// Frees the collected blocks to the zone. The caller holds the zone's lock.
     #[inline(always)]
-    pub(crate) fn give_leaving(&mut self, zone: &mut Zone<'_>, observer: &mut impl Observer) {
+    pub(crate) fn give_leaving(&mut self, zone: &mut Zone<'_, P>, observer: &mut impl Observer) {
         if self.has_leaving() {
             self.give_all_leaving(zone, observer);
         }
     }
 
     #[inline(never)]
-    fn give_all_leaving(&mut self, zone: &mut Zone<'_>, observer: &mut impl Observer) {
+    fn give_all_leaving(&mut self, zone: &mut Zone<'_, P>, observer: &mut impl Observer) {
         let mut at = 0;
         loop {
             let leaving = &self.rings.leaving[..self.rings.blocks as usize];
@@ -339,7 +347,7 @@ impl<'m> CpuCache<'m> {
     /// Returns how many collected blocks, from place `at` on, are parts of one larger block, in ascending or
     /// descending order, and will merge to it: a power of two.
     #[inline]
-    fn run_from(&self, zone: &Zone<'_>, at: usize, order: Order) -> u32 {
+    fn run_from(&self, zone: &Zone<'_, P>, at: usize, order: Order) -> u32 {
         let leaving = &self.rings.leaving[at..self.rings.blocks as usize];
         let first = leaving[0];
         let Geometry { pageblock_order, max_order, .. } = zone.geometry();

@@ -1,6 +1,7 @@
 //! The tuning state of a cache.
 
 use super::{CacheLimits, CpuCache};
+use crate::policy::source::PolicySource;
 
 /// The limits of a cache, and its tuning state.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -20,7 +21,7 @@ pub struct CacheState {
     pub free_high_batch: bool,
 }
 
-impl CpuCache<'_> {
+impl<P: PolicySource> CpuCache<'_, P> {
     /// Returns the limits and the tuning state.
     #[must_use]
     pub fn state(&self) -> CacheState {

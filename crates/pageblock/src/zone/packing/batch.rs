@@ -5,6 +5,8 @@ use super::{Block, Packing, bucket_order};
 use crate::base::event::{Event, Observer};
 use crate::base::frame::{ORDER_LIMIT, Order};
 use crate::base::mobility::{MIGRATETYPES, Migratetype};
+use crate::policy::source::PolicySource;
+use crate::table::block::types_in;
 use crate::table::freelist::FreeArea;
 use crate::table::map::{Index, NIL, PageMap};
 
@@ -34,7 +36,7 @@ impl Batch {
     }
 
     /// Adds a block of `order` that merged into one of order `merged`. `mt` is the number of their type.
-    #[inline(always)]
+    #[inline]
     fn add(&mut self, mt: usize, (order, merged): (Order, Order)) {
         let counts = &mut self.by_type[mt % TYPES];
         counts.freed[usize::from(order) % ORDERS] += 1;
@@ -63,7 +65,7 @@ impl Packing<'_> {
     #[inline(never)]
     pub(crate) fn free_listed<const CELLS: bool>(
         &mut self,
-        map: PageMap<'_>,
+        map: PageMap<'_, impl PolicySource>,
         area: &mut FreeArea,
         listed: Listed<'_>,
         batch: &mut Batch,
@@ -82,15 +84,15 @@ impl Packing<'_> {
     }
 
     #[inline(never)]
-    fn settle_now(&mut self, map: &PageMap<'_>, block: Block) {
+    fn settle_now(&mut self, map: &PageMap<'_, impl PolicySource>, block: Block) {
         self.settle(map, block, map.block_type(self.start_of(block)));
     }
 
     /// [`free_listed`](Self::free_listed) that also stops after a block whose pageblock may have changed its class.
-    #[inline(always)]
+    #[inline]
     fn free_alike<const CELLS: bool>(
         &mut self,
-        map: &PageMap<'_>,
+        map: &PageMap<'_, impl PolicySource>,
         area: &mut FreeArea,
         listed: Listed<'_>,
         batch: &mut Batch,
@@ -115,7 +117,7 @@ impl Packing<'_> {
             if merged >= whole {
                 return (at + 1, Stop::Whole(order));
             }
-            let (index, mt) = PageMap::types_in(known);
+            let (index, mt) = types_in(known);
             batch.add(index, (order, merged));
             observer.event(Event::PcpuDrain { pfn: map.pfn(i), order, migratetype: mt });
             watch_merge(area, map, i, (order, merged));
@@ -140,10 +142,10 @@ enum Stop {
 }
 
 /// Checks the movements of a block that is freed and merges into a larger one.
-#[inline(always)]
+#[inline]
 pub(super) fn watch_merge(
     area: &mut FreeArea,
-    map: &PageMap<'_>,
+    map: &PageMap<'_, impl PolicySource>,
     i: Index,
     (order, merged): (Order, Order),
 ) {

@@ -4,6 +4,7 @@ use super::batch::watch_merge;
 use super::{Block, Packing, bucket_order};
 use crate::base::frame::Order;
 use crate::base::mobility::Migratetype;
+use crate::policy::source::PolicySource;
 use crate::table::freelist::FreeArea;
 use crate::table::map::{FrameState, Index, PageMap};
 
@@ -18,12 +19,17 @@ pub(crate) struct Taken {
 impl Packing<'_> {
     /// Returns the lowest free block of an order and the pageblock's own type.
     #[inline]
-    pub(super) fn lowest(&self, map: &PageMap<'_>, block: Block, order: Order) -> Option<Index> {
+    pub(super) fn lowest(
+        &self,
+        map: &PageMap<'_, impl PolicySource>,
+        block: Block,
+        order: Order,
+    ) -> Option<Index> {
         map.bits().lowest_free(self.start_of(block), order)
     }
 
     /// Counts a free block of a pageblock's own type.
-    #[inline(always)]
+    #[inline]
     pub(super) fn count_in(&mut self, block: Block, order: Order) {
         self.counts.add(block, order);
         let free = &mut self.blocks[block as usize].free;
@@ -32,7 +38,7 @@ impl Packing<'_> {
     }
 
     /// Removes such a block from the counts.
-    #[inline(always)]
+    #[inline]
     pub(super) fn count_out(&mut self, block: Block, order: Order) {
         self.counts.sub(block, order);
         self.blocks[block as usize].free -= 1 << order;
@@ -52,7 +58,7 @@ impl Packing<'_> {
     #[inline]
     pub(crate) fn take_run(
         &mut self,
-        map: &PageMap<'_>,
+        map: &PageMap<'_, impl PolicySource>,
         area: &mut FreeArea,
         order: Order,
         list: Migratetype,
@@ -96,7 +102,7 @@ impl Packing<'_> {
     #[inline]
     pub(crate) fn merge(
         &mut self,
-        map: &PageMap<'_>,
+        map: &PageMap<'_, impl PolicySource>,
         area: &mut FreeArea,
         (i, order): (Index, Order),
         cap: Order,
@@ -108,10 +114,10 @@ impl Packing<'_> {
 
     /// Counts a block of an order that was freed and merged into one of order `merged`, and adds that unless it is a
     /// whole pageblock. Returns its type.
-    #[inline(always)]
+    #[inline]
     pub(crate) fn count_freed(
         &mut self,
-        map: &PageMap<'_>,
+        map: &PageMap<'_, impl PolicySource>,
         area: &mut FreeArea,
         i: Index,
         (order, merged): (Order, Order),

@@ -3,6 +3,7 @@
 use super::{BUCKETS, Block, NIL, Packing};
 use crate::base::frame::Order;
 use crate::base::mobility::Migratetype;
+use crate::policy::source::PolicySource;
 use crate::table::map::{Index, PageMap};
 
 /// The pageblock of a type that a fallback prefers.
@@ -19,7 +20,7 @@ impl Packing<'_> {
     #[inline]
     pub(super) fn choose(
         &mut self,
-        map: &PageMap<'_>,
+        map: &PageMap<'_, impl PolicySource>,
         order: Order,
         list: Migratetype,
     ) -> Option<Block> {
@@ -53,7 +54,12 @@ impl Packing<'_> {
 
     /// Makes the pageblock of a frame the one of its type that is filled from now on. It is never sparse.
     #[inline]
-    pub(crate) fn fill(&mut self, map: &PageMap<'_>, i: Index, list: Migratetype) {
+    pub(crate) fn fill(
+        &mut self,
+        map: &PageMap<'_, impl PolicySource>,
+        i: Index,
+        list: Migratetype,
+    ) {
         let block = self.block_of(i);
         self.chosen = None;
         let before = core::mem::replace(&mut self.filling[list as usize], block);
@@ -68,7 +74,7 @@ impl Packing<'_> {
     #[cfg(feature = "replay")]
     pub(crate) fn next_own(
         &self,
-        map: &PageMap<'_>,
+        map: &PageMap<'_, impl PolicySource>,
         order: Order,
         list: Migratetype,
     ) -> Option<(Index, Order)> {
@@ -82,7 +88,7 @@ impl Packing<'_> {
     /// fullest its smallest block that serves; the lowest of several.
     pub(crate) fn candidate(
         &self,
-        map: &PageMap<'_>,
+        map: &PageMap<'_, impl PolicySource>,
         largest: Order,
         min: Order,
         from: Migratetype,
@@ -106,7 +112,7 @@ impl Packing<'_> {
     /// Returns the pageblocks of a type that have a free block of an order below the pageblock's, in ascending order.
     pub(crate) fn blocks_with(
         &self,
-        map: &PageMap<'_>,
+        map: &PageMap<'_, impl PolicySource>,
         order: Order,
         mt: Migratetype,
     ) -> impl DoubleEndedIterator<Item = Block> {

@@ -48,7 +48,7 @@ impl Changes {
     }
 
     /// See [`OrderCounts::merge`].
-    #[inline(always)]
+    #[inline]
     pub(super) fn merge(
         &self,
         words: &mut [u64],
@@ -128,7 +128,7 @@ impl<'m> OrderCounts<'m> {
     }
 
     /// Adds `by` to each word of a pageblock's counts.
-    #[inline(always)]
+    #[inline]
     fn change(&mut self, block: Block, by: impl Fn(&Self, usize) -> u64) {
         let (first, by_first) = (block as usize * self.stride, by(self, 0));
         let word = &mut self.words[first];
@@ -141,13 +141,13 @@ impl<'m> OrderCounts<'m> {
     }
 
     /// Counts one more block of an order.
-    #[inline(always)]
+    #[inline]
     pub(super) fn add(&mut self, block: Block, order: Order) {
         self.change(block, |counts, at| counts.one[at][usize::from(order)]);
     }
 
     /// Counts one block of an order less.
-    #[inline(always)]
+    #[inline]
     pub(super) fn sub(&mut self, block: Block, order: Order) {
         debug_assert!(self.count(block, order) > 0, "no block of order {order} is counted");
         self.change(block, |counts, at| counts.one[at][usize::from(order)].wrapping_neg());
@@ -155,7 +155,7 @@ impl<'m> OrderCounts<'m> {
 
     /// Counts a block of `order` that was added and merged with one block of each order from there up to `merged`,
     /// exclusive. Returns whether the largest order is known to be unchanged.
-    #[inline(always)]
+    #[inline]
     pub(super) fn merge(&mut self, block: Block, order: Order, merged: Order) -> bool {
         debug_assert!(
             (order..merged).all(|at| self.count(block, at) > 0),
@@ -165,13 +165,13 @@ impl<'m> OrderCounts<'m> {
     }
 
     /// Returns the words of all pageblocks, and their changes.
-    #[inline(always)]
+    #[inline]
     pub(super) fn parts(&mut self) -> (&mut [u64], &Changes) {
         (&mut *self.words, &self.changes)
     }
 
     /// Returns the largest order that has blocks; 0 if none has.
-    #[inline(always)]
+    #[inline]
     pub(super) fn largest(&self, block: Block) -> Order {
         if self.stride > 1 {
             return self.largest_in_words(block);
@@ -187,7 +187,7 @@ impl<'m> OrderCounts<'m> {
     }
 
     /// Returns the smallest order from `order` on that has blocks.
-    #[inline(always)]
+    #[inline]
     pub(super) fn smallest(&self, block: Block, order: Order) -> Option<Order> {
         if self.stride > 1 {
             return self.smallest_in_words(block, order);
