@@ -63,7 +63,7 @@ impl Witness {
         // What the workload sets up overrules the preset, and is overruled by hand.
         let mut as_run = kernel.kernel;
         if let Some(workload) = workload::find(&self.workload) {
-            workload.set_up(&mut as_run, 1 << 20);
+            workload.set_up(&mut as_run);
         }
         if [as_run, kernel.kernel].iter().all(|kernel| switch.get(kernel).to_string() == value) {
             return self.kernel.clone();

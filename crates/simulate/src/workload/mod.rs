@@ -57,8 +57,8 @@ pub trait Workload: Debug + Sync {
     /// Changes the machine's configuration.
     fn configure(&self, _config: &mut Config) {}
 
-    /// Sets what an administrator would set for it, on a whole machine of this many pages.
-    fn set_up(&self, _kernel: &mut Kernel, _pages: u64) {}
+    /// Sets what an administrator would set for it.
+    fn set_up(&self, _kernel: &mut Kernel) {}
 
     /// Runs it, in phases that report progress ([`World::begin_phase`]). Afterwards [`World::samples`] has its
     /// measurements over time. Returns `None` if `progress` stopped it.

@@ -100,7 +100,7 @@ impl Workload for Form {
         true
     }
 
-    fn set_up(&self, kernel: &mut Kernel, _pages: u64) {
+    fn set_up(&self, kernel: &mut Kernel) {
         if *self == Self::Defrag {
             kernel.huge.thp_defrag = ThpDefrag::Always;
         }

@@ -72,12 +72,9 @@ impl Workload for AndroidUptime {
         config.file_objects = sizes::FILE_OBJECTS;
     }
 
-    fn set_up(&self, kernel: &mut Kernel, pages: u64) {
+    fn set_up(&self, kernel: &mut Kernel) {
         kernel.huge.thp_enabled = ThpEnabled::Never;
         let policy = &mut kernel.allocator;
-        // Without huge pages nothing raises it.
-        let kbytes = tuning::min_free_kbytes(policy, pages * tuning::KBYTES_PER_PAGE, None);
-        policy.min_free_kbytes = u32::try_from(kbytes).unwrap_or(u32::MAX);
         // Vendors of such phones changed 3.10 in this way (docs/experiments/android-uptime.md).
         if policy.cma == CmaUse::InFallback {
             policy.cma = CmaUse::First;

@@ -17,7 +17,6 @@ use std::collections::VecDeque;
 use std::rc::Rc;
 
 use pageblock::mobility::Migratetype;
-use pageblock::tuning;
 use pageblock::zone::Zone;
 use pageblock_kernel::Kernel;
 use pageblock_kernel::rules::huge::ThpEnabled;
@@ -108,15 +107,10 @@ impl Workload for Form {
         config.file_objects = sizes::FILE_OBJECTS;
     }
 
-    fn set_up(&self, kernel: &mut Kernel, pages: u64) {
+    fn set_up(&self, kernel: &mut Kernel) {
         kernel.huge.thp_enabled = ThpEnabled::Never;
         kernel.sysctl.swappiness = 100;
         let policy = &mut kernel.allocator;
-        // Without huge pages nothing raises it.
-        if policy.min_free_kbytes == 0 {
-            let kbytes = tuning::min_free_kbytes(policy, pages * tuning::KBYTES_PER_PAGE, None);
-            policy.min_free_kbytes = u32::try_from(kbytes).unwrap_or(u32::MAX);
-        }
         if *self != Self::Tabs && policy.extra_free_kbytes == 0 {
             policy.extra_free_kbytes = EXTRA_FREE_KBYTES;
         }

@@ -119,7 +119,7 @@ impl Workload for Hugealloc {
     }
 
     /// Gives huge pages only to the program that requests them, so their number is the same in every build.
-    fn set_up(&self, kernel: &mut Kernel, _pages: u64) {
+    fn set_up(&self, kernel: &mut Kernel) {
         kernel.huge.thp_enabled = ThpEnabled::Madvise;
         // **Fitted** to the first policy: with direct compaction nearly every refused attempt stalls, while one
         // in 84 was published.

@@ -156,7 +156,7 @@ impl Workload for Form {
     }
 
     /// Gives huge pages to the bursts alone.
-    fn set_up(&self, kernel: &mut Kernel, _pages: u64) {
+    fn set_up(&self, kernel: &mut Kernel) {
         kernel.huge.thp_enabled = ThpEnabled::Madvise;
         kernel.huge.thp_defrag = ThpDefrag::Madvise;
     }
