@@ -19,7 +19,8 @@ pub fn print(comparison: &SeedComparison) -> String {
         let mut text = titled(&title, section.note.as_deref());
         text += &mean_table(comparison, section).print();
         let changes = |row: &SeedRow| row.cells.iter().flatten().any(|cell| cell.change.is_some());
-        if section.rows.iter().any(changes) {
+        // One draw of each has a ratio, and neither an interval nor a test.
+        if seeds > 1 && section.rows.iter().any(changes) {
             text += &format!("\n{}: changes over {seeds} seeds\n", section.title);
             text += &change_table(comparison, section).print();
         }

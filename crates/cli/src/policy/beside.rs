@@ -177,7 +177,7 @@ fn row(
 fn text(found: &Found, [base, policy]: [&NamedPolicy; 2], seeds: u64) -> String {
     let Found { rows, same, alike, notes, left_out } = found;
     let mut table = Table::new().text("workload").text("mean of a run");
-    table = table.number("base").number("policy").number("change");
+    table = table.number("base").number("policy").number("difference");
     table = table.number("seeds better").number("worse");
     let mut last = "";
     for row in rows {

@@ -72,8 +72,9 @@ pub struct SeedCell {
     pub delta: Option<f64>,
     /// Whether mmtests' chosen rule puts a star; never with fewer than two seeds.
     pub star: bool,
-    /// The change from the baseline, with the 95 % interval and the p of this row alone; `None` in the baseline itself, with
-    /// one run of a side, if the values differ in meaning or a run did not finish, and between runs of two origins.
+    /// The change from the baseline, with the 95 % interval (none of so few runs that there is none) and the p of this row
+    /// alone; `None` in the baseline itself, if the values differ in meaning or a run did not finish, and between runs of two
+    /// origins.
     pub change: Option<Change>,
 }
 
@@ -136,11 +137,9 @@ fn seeds_of(policy: &[&Run]) -> Vec<u64> {
 fn all_sections(policies: &Policies<'_>, options: &Options) -> Vec<SeedSection> {
     let runs = policies.runs();
     let base = policies[options.baseline].len();
-    let interval = |policy: &Vec<&Run>| {
-        (base > 1 && policy.len() > 1).then(|| Interval::of(base, policy.len(), LEVEL))
-    };
     // All rows have the same runs.
-    let intervals: Vec<Option<Interval>> = policies.iter().map(interval).collect();
+    let intervals: Vec<Interval> =
+        policies.iter().map(|policy| Interval::of(base, policy.len(), LEVEL)).collect();
     let mut found = Vec::new();
     for subject in sections::of_runs(runs) {
         let row = |measure| row(measure, policies, &intervals, options);
@@ -156,7 +155,7 @@ fn all_sections(policies: &Policies<'_>, options: &Options) -> Vec<SeedSection> 
 fn row(
     measure: &Measure,
     policies: &[Vec<&Run>],
-    intervals: &[Option<Interval>],
+    intervals: &[Interval],
     options: &Options,
 ) -> Option<SeedRow> {
     let baseline = options.baseline;
@@ -182,8 +181,8 @@ fn row(
                 Some(single_cell(values, None))
             }
             (Some(values), Some(base)) if column != baseline && finished(column) => {
-                let interval = intervals[column].as_ref();
-                let interval = interval.filter(|_| origin(baseline) == origin(column));
+                let alike = origin(baseline) == origin(column);
+                let interval = alike.then_some(&intervals[column]);
                 let stars = (options.stars, interval);
                 Some(compared_cell(measure.direction, stars, base, values))
             }
@@ -238,6 +237,9 @@ mod tests {
         assert_eq!((cell.values.len(), cell.change), (5, None));
         assert_eq!(cell.delta, Some(50.0));
     }
+    use crate::catalogue::deciding;
+    use crate::compare::summary::{Summary, SummaryRow};
+    use crate::statistics::rank_sum;
     use crate::value::ended::{EndReason, Ended};
     use crate::value::event_unit::EventUnit;
 
@@ -264,7 +266,39 @@ mod tests {
         let change = two.row("Work", "list-probes").unwrap().cells[1].clone().unwrap().change;
         assert_eq!(change.map(|change| change.interval), Some(None));
         let one = SeedComparison::of_runs(&runs[..2], &Options::default()).unwrap();
-        assert_eq!(one.row("Work", "list-probes").unwrap().cells[1].clone().unwrap().change, None);
+        let change = one.row("Work", "list-probes").unwrap().cells[1].clone().unwrap().change;
+        assert_eq!(change.map(|change| (change.interval, change.p)), Some((None, 1.0)));
+    }
+
+    /// The median of the ratios of all pairs of runs, whatever their number is: of one the ratio, and never that of the means.
+    #[test]
+    fn a_change_is_one_thing_in_every_comparison() {
+        let values = [[100, 103, 108, 90, 400, 101], [50, 61, 20, 52, 55, 3000]];
+        let all: Vec<Run> = (0..6)
+            .flat_map(|at| ["a", "b"].map(|policy| (at, policy)))
+            .map(|(at, policy)| {
+                let stalls = values[usize::from(policy == "b")][at];
+                let mut run = Run { policy: policy.into(), seed: at as u64, ..Run::default() };
+                run.counters.set("allocstall_normal", stalls);
+                run
+            })
+            .collect();
+        for seeds in 1..=6 {
+            let (runs, options) = (&all[..2 * seeds], Options::default());
+            let policies = Policies::of(runs);
+            let summary = Summary::of(&policies, &options).unwrap();
+            let row = |m: &&SummaryRow| m.id == deciding::id::ALLOCATION_STALLS;
+            let shown = summary.measures.iter().find(row).unwrap().cells[1].change.unwrap();
+            let sides = values.map(|of| of[..seeds].iter().map(|&v| v as f64).collect::<Vec<_>>());
+            let expect = rank_sum::compare(&sides[0], &sides[1], LEVEL).unwrap().ratio;
+            let compared = SeedComparison::of(&policies, &options).unwrap();
+            let rows = compared.sections.iter().flat_map(|section| &section.rows);
+            let cells = rows.filter_map(|row| row.cells[1].as_ref());
+            let found = cells.filter(|cell| cell.values == sides[1]).filter_map(|cell| cell.change);
+            assert!(found.clone().count() > 0, "{compared:?}");
+            assert!(found.map(|change| change.ratio).all(|ratio| ratio == expect), "{seeds}");
+            assert!((shown - (expect - 1.0)).abs() < 1e-12, "{seeds}: {shown} {expect}");
+        }
     }
 
     #[test]
