@@ -1,8 +1,10 @@
 //! Prints predictions beside what real kernels did: the score, then a line each, best first.
 
+use pageblock_measure::compare::noise;
 use pageblock_measure::compare::prediction::{
-    Confusion, Null, Prediction, Reliability, Respect, Score,
+    CERTAIN, Confusion, Null, Prediction, Reliability, Respect, Score,
 };
+use pageblock_measure::compare::verdict::runs_needed;
 
 use crate::table::Table;
 
@@ -18,23 +20,31 @@ pub fn print(score: &Score) -> String {
     );
     text += &skills(score).print();
     let Confusion { hits, wrong_sign, missed, false_alarms, quiet } = score.confusion();
-    text += &format!(
-        "\nReal changes {}: predicted {hits}, with the wrong sign {wrong_sign}, missed {missed}. No change {}: predicted \
-         {quiet}, false alarms {false_alarms}.\n",
-        hits + wrong_sign + missed,
-        quiet + false_alarms,
-    );
+    text += "\n";
+    // Fewer than four runs of each side have no interval, and nothing to count here.
+    if hits + wrong_sign + missed + false_alarms + quiet > 0 {
+        text += &format!(
+            "Real changes {}: predicted {hits}, with the wrong sign {wrong_sign}, missed {missed}. No change {}: predicted \
+             {quiet}, false alarms {false_alarms}.\n",
+            hits + wrong_sign + missed,
+            quiet + false_alarms,
+        );
+    }
     text += &format!("Inside the 95 % interval: {inside} of {all} ({}).\n", share(inside, all));
     for Reliability { from, predicted, mean, came } in score.reliability() {
         text += &format!(
-            "Predicted with {:.0} % or more: {predicted}, on the predicted side {came} ({}; {:.0} % expected).\n",
+            "Predicted with {} % or more: {predicted}, on the predicted side {came} ({}; {:.0} % expected).\n",
             from * 100.0,
             share(came, predicted),
             mean * 100.0,
         );
     }
-    text += "\nmedians of ratios; *: the simulations' 95 % interval is on one side of nothing; expected: 95 % of medians of that \
-             few real runs\n\n";
+    text += &scatter(score);
+    text += &format!(
+        "\nmedians of ratios; *: a change is predicted, with {:.0} % or more on its side; expected: 95 % of medians of that few \
+         real runs, with the noise of guests and the model's error\n\n",
+        CERTAIN * 100.0
+    );
     let mut table = Table::new()
         .text("column")
         .text("against")
@@ -49,7 +59,7 @@ pub fn print(score: &Score) -> String {
             p.column.clone(),
             p.against.clone(),
             p.measure.trim_end_matches(" [%]").to_owned(),
-            percent(p.predicted.ratio) + if p.predicted.is_one() == Some(true) { "*" } else { " " },
+            percent(p.predicted.ratio) + if p.is_change() { "*" } else { " " },
             interval(p.expected),
             percent(p.real.ratio),
             p.real.interval.map_or("-".to_owned(), interval),
@@ -61,6 +71,40 @@ pub fn print(score: &Score) -> String {
         text += &format!("not judged: {line}\n");
     }
     text
+}
+
+/// The quantile of the normal distribution that has 2.5 % above it.
+const QUANTILE: f64 = 1.96;
+
+/// Says how far chance alone moves a real ratio of so few runs, and whether they can tell a change from none.
+fn scatter(score: &Score) -> String {
+    let runs = score.runs.1;
+    let mut measures: Vec<&str> = score.predictions.iter().map(|p| p.measure).collect();
+    measures.sort_unstable();
+    measures.dedup();
+    if measures.is_empty() || runs == 0 {
+        return String::new();
+    }
+    let mut text = String::new();
+    if score.predictions.iter().all(|p| p.real.interval.is_none()) {
+        text += &format!(
+            "{runs} real runs of a column cannot show that nothing changes: only predicted changes have a direction to be right \
+             in. {} can.\n",
+            runs_needed(1)
+        );
+    }
+    let columns: Vec<usize> =
+        std::iter::once(runs).chain([5, 20].into_iter().filter(|&more| more > runs)).collect();
+    let mut table = Table::new().text("chance moves a real ratio by (95 %)");
+    for runs in &columns {
+        table = table.number(&format!("{runs} runs"));
+    }
+    for measure in measures {
+        let times = |&runs| (QUANTILE * noise::guests(measure, (runs, runs))).exp();
+        let cells = columns.iter().map(|runs| format!("{:.2} times", times(runs)));
+        table.row(std::iter::once(measure.to_owned()).chain(cells));
+    }
+    text + "\n" + &table.print()
 }
 
 /// Returns the scores beside those of the null models.
@@ -118,14 +162,15 @@ mod tests {
 
     use super::*;
 
-    #[test]
-    fn the_score_stands_on_top() {
-        let change = |ratio| Change { ratio, interval: Some((ratio * 0.9, ratio * 1.1)) };
+    fn score(interval: bool) -> Score {
+        let change =
+            |ratio| Change { ratio, interval: interval.then_some((ratio * 0.9, ratio * 1.1)) };
         let prediction = |column: &str, predicted, real, right| Prediction {
             column: column.into(),
             against: "real-6.1.192".into(),
             measure: "Allocation stalls",
             predicted: change(predicted),
+            noise: 0.1,
             expected: (predicted * 0.8, predicted * 1.2),
             certainty: 0.95,
             real: change(real),
@@ -134,12 +179,34 @@ mod tests {
             factor_of_two: right,
             in_interval: false,
         };
-        let score = Score {
-            runs: (10, 5),
+        Score {
+            runs: (10, if interval { 5 } else { 2 }),
             predictions: vec![prediction("b", 0.5, 0.6, true), prediction("c", 0.5, 12.0, false)],
             unjudged: vec!["d against a: fewer than 2 runs".into()],
-        };
-        let text = print(&score);
+        }
+    }
+
+    #[test]
+    fn two_runs_say_how_wide_they_are() {
+        let text = print(&score(false));
+        assert!(
+            text.contains("2 real runs of a column cannot show that nothing changes"),
+            "{text}"
+        );
+        // exp(1.96 * 0.324) of two runs of each side, whose deviation is that of one.
+        assert!(
+            text.contains(
+                "Allocation stalls                    1.89 times  1.49 times  1.22 times"
+            ),
+            "{text}"
+        );
+        assert!(!text.contains("Real changes"), "{text}");
+        assert!(!print(&score(true)).contains("cannot show"));
+    }
+
+    #[test]
+    fn the_score_stands_on_top() {
+        let text = print(&score(true));
         let lines: Vec<&str> = text.lines().collect();
         assert_eq!(lines[0], "Predictions: 2, of 10 simulations and 5 real runs of each column");
         assert_eq!(

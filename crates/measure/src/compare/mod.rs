@@ -8,6 +8,7 @@ pub mod ended;
 pub mod error_rates;
 pub mod full;
 pub mod monitors;
+pub mod noise;
 pub mod placement;
 pub mod prediction;
 pub mod published;

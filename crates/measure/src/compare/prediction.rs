@@ -1,8 +1,11 @@
 //! Predictions of simulations beside what real kernels did: the direction of each change, its size, and its interval.
+//!
+//! What is expected of the real kernel has the noise of the simulations, and what they leave out ([`noise`]).
 
 use serde::Serialize;
 
 use crate::catalogue::deciding;
+use crate::compare::noise;
 use crate::compare::verdict::LEVEL;
 use crate::run::Run;
 use crate::run::policies::units_agree;
@@ -11,6 +14,9 @@ use crate::statistics::resampling::{self, Expected};
 
 /// The runs of each column from which on a prediction is judged.
 const MIN_RUNS: usize = 2;
+
+/// The certainty from which on a change is predicted. Of the series before there was noise it left the most directions right.
+pub const CERTAIN: f64 = 0.8;
 
 /// A column that is predicted: how it is named in both kinds of runs.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -43,7 +49,9 @@ pub struct Prediction {
     pub measure: &'static str,
     /// What was predicted, with the interval of the simulations.
     pub predicted: Change,
-    /// The ratios between which the real median is expected in 95 of 100 cases: it is of so many runs only.
+    /// The standard deviation of the logarithm of the real ratio that simulations leave out.
+    pub noise: f64,
+    /// The ratios between which the real median is expected in 95 of 100 cases, with the noise: it is of so many runs only.
     pub expected: (f64, f64),
     /// The share of cases in which a real median of so many runs is expected on the predicted side of nothing.
     pub certainty: f64,
@@ -51,8 +59,8 @@ pub struct Prediction {
     pub real: Change,
     /// The real ratio of the column before, against its own, where there is one.
     pub before: Option<f64>,
-    /// Whether the direction was right: that of a change that was predicted, or that there is none. `None` where so few real
-    /// runs cannot tell whether there is one.
+    /// Whether the direction was right: that of a change that was [predicted](Self::is_change), or that there is none. `None`
+    /// where so few real runs cannot tell whether there is one.
     pub direction: Option<bool>,
     /// Whether the real ratio is within a factor of two of the predicted one.
     pub factor_of_two: bool,
@@ -112,7 +120,7 @@ impl Skill {
     }
 }
 
-/// How predicted and real changes meet. A change is one if its 95 % interval is on one side of nothing.
+/// How predicted and real changes meet. A real change is one if its 95 % interval is on one side of nothing.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize)]
 pub struct Confusion {
     /// Real changes that were predicted.
@@ -141,7 +149,7 @@ pub struct Reliability {
 }
 
 /// The certainties from which on predictions are counted together.
-const CERTAINTIES: [f64; 5] = [0.5, 0.6, 0.75, 0.9, 0.975];
+const CERTAINTIES: [f64; 5] = [0.6, 0.7, CERTAIN, 0.9, 0.975];
 
 impl Change {
     fn of(base: &[f64], new: &[f64]) -> Option<Self> {
@@ -166,7 +174,7 @@ impl Prediction {
     fn judge(
         names: [&str; 2],
         measure: &'static str,
-        (predicted, resampling): (Change, Expected),
+        (predicted, noise, resampling): (Change, f64, Expected),
         real: Change,
     ) -> Self {
         let mut made = Self {
@@ -174,6 +182,7 @@ impl Prediction {
             against: names[1].to_owned(),
             measure,
             predicted,
+            noise,
             expected: resampling.range,
             certainty: resampling.below.max(1.0 - resampling.below),
             real,
@@ -182,15 +191,21 @@ impl Prediction {
             factor_of_two: predicted.off_by(&real) <= 2.0_f64.ln(),
             in_interval: (resampling.range.0..=resampling.range.1).contains(&real.ratio),
         };
-        made.direction = made.has_direction(predicted.ratio, predicted.is_one());
+        made.direction = made.has_direction(predicted.ratio, made.is_change());
         made
     }
 
+    /// Reports whether a change is predicted: the real ratio is expected on one side of nothing, with [`CERTAIN`] or more.
+    #[must_use]
+    pub fn is_change(&self) -> bool {
+        self.predicted.ratio != 1.0 && self.certainty >= CERTAIN
+    }
+
     /// Reports whether a ratio, which is said to be a change or none, has the real direction.
-    fn has_direction(&self, ratio: f64, is_one: Option<bool>) -> Option<bool> {
+    fn has_direction(&self, ratio: f64, is_one: bool) -> Option<bool> {
         match is_one {
-            Some(true) => Some(self.real.ratio != 1.0 && (ratio > 1.0) == (self.real.ratio > 1.0)),
-            _ => self.real.is_one().map(|real| !real),
+            true => Some(self.real.ratio != 1.0 && (ratio > 1.0) == (self.real.ratio > 1.0)),
+            false => self.real.is_one().map(|real| !real),
         }
     }
 
@@ -207,7 +222,7 @@ impl Prediction {
             Null::AsBefore => (self.before?, true),
         };
         match respect {
-            Respect::Direction => self.has_direction(ratio, Some(is_one)),
+            Respect::Direction => self.has_direction(ratio, is_one),
             Respect::FactorOfTwo => Some((ratio.ln() - self.real.ratio.ln()).abs() <= 2.0_f64.ln()),
         }
     }
@@ -244,7 +259,7 @@ impl Score {
             self.unjudged.push(format!("{} against {}: {why}", names[0], names[1]));
             return;
         }
-        let real_runs = real[0].len();
+        let real_runs = (real[1].len(), real[0].len());
         for measure in deciding::measures() {
             let values = |runs: &Vec<&Run>| runs.iter().map(|run| measure.number(run)).collect();
             let all: Option<Vec<Vec<f64>>> = predicted.iter().chain(&real).map(values).collect();
@@ -260,8 +275,12 @@ impl Score {
             }
             match (Change::of(&all[1], &all[0]), Change::of(&all[3], &all[2])) {
                 (Some(predicted), Some(real)) => {
-                    let predicted = (predicted, resampling::expected(&all[1], &all[0], real_runs));
                     let label = &measure.label;
+                    let noise = noise::deviation(label, real_runs);
+                    // The side with fewer runs says how much a median scatters.
+                    let runs = real_runs.0.min(real_runs.1);
+                    let expected = resampling::expected(&all[1], &all[0], runs, noise);
+                    let predicted = (predicted, noise, expected);
                     self.predictions.push(Prediction::judge(names, label, predicted, real));
                 }
                 _ => self.unjudged.push(format!("{place}: some runs have none")),
@@ -300,7 +319,7 @@ impl Score {
         for p in &self.predictions {
             let Some(real) = p.real.is_one() else { continue };
             let same_sign = (p.predicted.ratio > 1.0) == (p.real.ratio > 1.0);
-            *match (real, p.predicted.is_one() == Some(true)) {
+            *match (real, p.is_change()) {
                 (true, true) if same_sign => &mut counts.hits,
                 (true, true) => &mut counts.wrong_sign,
                 (true, false) => &mut counts.missed,
@@ -368,9 +387,14 @@ mod tests {
         let right = score(halved, [51, 54, 60, 66, 69]);
         let p = &right.predictions[0];
         assert!(p.direction == Some(true) && p.factor_of_two && p.in_interval, "{p:?}");
-        let too_small = score(halved, [99, 109, 119, 129, 139]);
-        let p = &too_small.predictions[0];
-        assert!(p.direction == Some(true) && p.factor_of_two && !p.in_interval, "{p:?}");
+        // Guests scatter, and the model errs, by more than a factor of two.
+        let tenth = score(halved, [5, 6, 6, 7, 7]);
+        let p = &tenth.predictions[0];
+        assert!(p.direction == Some(true) && !p.factor_of_two && !p.in_interval, "{p:?}");
+        let same = score(halved, [99, 109, 119, 129, 139]);
+        let p = &same.predictions[0];
+        assert!(p.is_change() && p.factor_of_two && p.in_interval, "{p:?}");
+        assert_eq!((same.confusion().false_alarms, p.noise > 0.4), (1, true));
         let wrong = score(halved, [300, 330, 360, 390, 420]);
         let p = &wrong.predictions[0];
         assert!(p.direction == Some(false) && !p.factor_of_two && !p.in_interval, "{p:?}");
@@ -404,7 +428,7 @@ mod tests {
         let score = score([50, 55, 60, 65, 70], [51, 54, 60, 66, 69]);
         let found = score.reliability();
         assert_eq!(found.len(), 1);
-        assert_eq!((found[0].from, found[0].predicted, found[0].came), (0.975, 1, 1));
+        assert_eq!((found[0].from, found[0].predicted, found[0].came), (0.9, 1, 1));
     }
 
     #[test]
@@ -412,6 +436,13 @@ mod tests {
         let spread = [50, 100, 150, 200, 250];
         let p = &score(spread, spread).predictions[0];
         assert!(p.expected.0 < p.predicted.ratio && p.expected.1 > p.predicted.ratio, "{p:?}");
+    }
+
+    /// Of ten simulations a tenth less is a change; of a guest, which scatters by a third, it is not.
+    #[test]
+    fn what_guests_scatter_by_is_not_predicted() {
+        let p = &score([88, 98, 107, 117, 126], [100, 110, 120, 130, 140]).predictions[0];
+        assert!(!p.is_change() && p.direction == Some(true), "{p:?}");
     }
 
     #[test]

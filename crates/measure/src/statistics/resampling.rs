@@ -2,6 +2,7 @@
 
 use rand_pcg::Pcg64Mcg;
 use rand_pcg::rand_core::{Rng, SeedableRng};
+use statrs::distribution::{ContinuousCDF, Normal};
 
 use crate::statistics::rank_sum::ratio;
 use crate::statistics::stats::median_of_sorted;
@@ -32,16 +33,23 @@ pub fn bootstrap_median(samples: &[f64]) -> (f64, f64) {
 }
 
 /// Returns where the medians lie of the ratios of `runs` other runs of each side: those of [`RESAMPLES`] samples of so many
-/// ratios of a run of one side and a run of the other. NaN without runs.
+/// ratios of a run of one side and a run of the other, each times a draw of the noise, whose logarithm is normal with this
+/// standard deviation. NaN without runs.
 #[must_use]
-pub fn expected(base: &[f64], new: &[f64], runs: usize) -> Expected {
+pub fn expected(base: &[f64], new: &[f64], runs: usize, noise: f64) -> Expected {
     if base.is_empty() || new.is_empty() || runs == 0 {
         return Expected { range: (f64::NAN, f64::NAN), below: f64::NAN };
     }
-    let medians = medians(runs, |generator| {
+    let mut medians = medians(runs, |generator| {
         let from = base[below(generator, base.len())];
         ratio(from, new[below(generator, new.len())])
     });
+    // Another stream than the one that drew the medians.
+    let mut generator = Pcg64Mcg::seed_from_u64(SEED + 1);
+    for median in &mut medians {
+        *median *= (noise * normal(&mut generator)).exp();
+    }
+    medians.sort_by(f64::total_cmp);
     let less = medians.partition_point(|&median| median < 1.0);
     let up_to = medians.partition_point(|&median| median <= 1.0);
     let below = (less + up_to) as f64 / (2 * RESAMPLES) as f64;
@@ -68,6 +76,13 @@ fn middle(medians: &[f64]) -> (f64, f64) {
     (medians[tail], medians[RESAMPLES - 1 - tail])
 }
 
+/// Returns a draw of the standard normal distribution, by its quantiles.
+fn normal(generator: &mut Pcg64Mcg) -> f64 {
+    // 53 bits, none of them 0 or 1.
+    let share = ((generator.next_u64() >> 11) as f64 + 0.5) / (1_u64 << 53) as f64;
+    Normal::standard().inverse_cdf(share)
+}
+
 /// Returns a number below `n`, from the high half of a product; its bias is below n / 2^64.
 pub(crate) fn below(generator: &mut Pcg64Mcg, n: usize) -> usize {
     ((u128::from(generator.next_u64()) * n as u128) >> 64) as usize
@@ -81,11 +96,21 @@ mod tests {
     fn the_interval_holds_the_median_and_is_the_same_every_time() {
         let base: Vec<f64> = (0..30).map(|i| 100.0 + f64::from(i * 7 % 30)).collect();
         let new: Vec<f64> = base.iter().map(|x| 2.0 * x).collect();
-        let found = expected(&base, &new, 10);
+        let found = expected(&base, &new, 10, 0.0);
         let (low, high) = found.range;
         assert!(low < 2.0 && 2.0 < high && high - low < 0.5, "{low} {high}");
-        assert_eq!((expected(&base, &new, 10), found.below), (found, 0.0));
-        assert!((0.4..0.6).contains(&expected(&base, &base, 10).below));
-        assert!(expected(&base, &[], 10).below.is_nan());
+        assert_eq!((expected(&base, &new, 10, 0.0), found.below), (found, 0.0));
+        assert!((0.4..0.6).contains(&expected(&base, &base, 10, 0.0).below));
+        assert!(expected(&base, &[], 10, 0.0).below.is_nan());
+    }
+    /// 95 % of a normal distribution with the deviation 0.5 are within 0.98 of the middle.
+    #[test]
+    fn noise_widens_on_both_sides_alike() {
+        let (low, high) = expected(&[100.0; 9], &[200.0; 9], 5, 0.5).range;
+        assert!((high.ln() - 2_f64.ln() - 0.98).abs() < 0.03, "{high}");
+        assert!((2_f64.ln() - low.ln() - 0.98).abs() < 0.03, "{low}");
+        assert_eq!(expected(&[100.0; 9], &[200.0; 9], 5, 0.0).range, (2.0, 2.0));
+        assert!((0.48..0.52).contains(&expected(&[7.0; 9], &[7.0; 9], 5, 0.5).below));
+        assert_eq!(expected(&[0.0; 9], &[7.0; 9], 5, 0.5).range, (f64::INFINITY, f64::INFINITY));
     }
 }
