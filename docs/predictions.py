@@ -120,7 +120,8 @@ def sign_test(won: int, lost: int) -> str:
     """Returns the two-sided p of so many wins and losses."""
     count = won + lost
     tail = sum(comb(count, fewer) for fewer in range(min(won, lost) + 1))
-    return f"{min(1.0, 2 * tail / 2**count):.3f}"
+    p = min(1.0, 2 * tail / 2**count)
+    return f"{p:.3f}" if p >= 0.001 else "<0.001"
 
 
 def outcome(one: Prediction) -> int:
