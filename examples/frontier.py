@@ -23,7 +23,7 @@ HERE = Path(__file__).parent
 PAGE, PICTURE = HERE.parent / "docs/frontier.md", HERE.parent / "docs/pictures/frontier.svg"
 BEGIN, END = "<!-- examples/frontier.py writes from here -->\n", "<!-- to here -->\n"
 WORK = ["pgsteal_kswapd", "pgsteal_direct", "compact_migrate_scanned", "compact_free_scanned", "pgmigrate_success"]
-NAMES = {row["measure"]: row["column"] for row in pageblock.measures().to_dicts()}
+NAMES = {row["measure"]: row["column_name"] for row in pageblock.measures().to_dicts()}
 FAULT, SMALL = NAMES["huge-pages-on-fault"], NAMES["free-in-small-blocks"]
 COLUMNS = ["linux-3.10", "linux-4.4", "linux-4.20", "linux-5.15", "linux-6.1", "linux-6.12", "linux-7.3"]
 # The loads of recordings have a machine of 640 MiB, of which 1/64 is nothing.
