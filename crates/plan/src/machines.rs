@@ -25,6 +25,8 @@ const KNOWN: &[(&str, &str)] = &[
     ("phone-2g8", include_str!("../machines/phone-2g8.toml")),
     ("skylake-1s-guest", include_str!("../machines/skylake-1s-guest.toml")),
     ("guest-640m", include_str!("../machines/guest-640m.toml")),
+    ("guest-8g", include_str!("../machines/guest-8g.toml")),
+    ("guest-16g", include_str!("../machines/guest-16g.toml")),
 ];
 
 /// The size limit of a machine file, above that of 1024 nodes with two ranges and a comment each.

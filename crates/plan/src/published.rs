@@ -13,6 +13,7 @@ const FILES: &[(&str, &str)] = &[
     ("fair-zones.toml", include_str!("../published/fair-zones.toml")),
     ("freelist-hygiene.toml", include_str!("../published/freelist-hygiene.toml")),
     ("sparing-orders-2-and-3.toml", include_str!("../published/sparing-orders-2-and-3.toml")),
+    ("huge-blocks-after-builds.toml", include_str!("../published/huge-blocks-after-builds.toml")),
 ];
 
 static TABLES: LazyLock<Vec<Table>> = LazyLock::new(|| {

@@ -4,13 +4,12 @@ use super::{Measure, Value};
 use crate::run::Run;
 use crate::run::formula::Formula;
 use crate::run::tables::{MeasureRow, MeasuresSpec};
-use crate::statistics::stats::Direction;
 
 impl MeasuresSpec {
     pub(crate) fn measures(&self) -> Vec<Measure> {
         let measure = |row: &MeasureRow| {
             let (formula, samples) = (row.clone(), self.samples.clone());
-            Measure::row((&row.group, &row.label), Direction::Lower, move |run| {
+            Measure::row((&row.group, &row.label), row.better, move |run| {
                 run.samples.contains_key(&samples).then(|| formula.value(run)).flatten()
             })
             .defined_as(row.value.to_string())
@@ -36,6 +35,7 @@ mod tests {
     use crate::compare::common::Options;
     use crate::compare::seeds::SeedComparison;
     use crate::run::tables::Tables;
+    use crate::statistics::stats::Direction;
     use crate::value::names;
 
     fn spec() -> MeasuresSpec {
@@ -44,6 +44,7 @@ mod tests {
             label: label.into(),
             value: value.to_owned().try_into().unwrap(),
             divide,
+            better: Direction::Lower,
         };
         MeasuresSpec {
             title: "Launches ({origin})".into(),

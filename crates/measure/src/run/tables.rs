@@ -227,7 +227,7 @@ impl From<TypeName> for String {
     }
 }
 
-/// The measures of one subject; lower is better.
+/// The measures of one subject.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct MeasuresSpec {
@@ -253,4 +253,16 @@ pub struct MeasureRow {
     /// The divisor for the row's unit.
     #[serde(default = "one")]
     pub divide: u64,
+    /// The better direction.
+    #[serde(default = "lower", skip_serializing_if = "is_lower")]
+    pub better: Direction,
+}
+
+const fn lower() -> Direction {
+    Direction::Lower
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks with a reference")]
+fn is_lower(direction: &Direction) -> bool {
+    *direction == Direction::Lower
 }

@@ -4,6 +4,8 @@ pub mod android;
 mod app;
 pub mod apppressure;
 pub mod boot;
+mod build;
+pub mod builds;
 pub mod hugealloc;
 pub mod mixed;
 pub mod monitors;
@@ -107,6 +109,8 @@ pub const ALL: &[&dyn Workload] = &[
     &mixed::Form::Mixed,
     &mixed::Form::Oscillating,
     &mixed::Form::KernelMemory,
+    &builds::Form::Linux,
+    &builds::Form::Clang,
 ];
 
 /// Returns the workload with this name.

@@ -1,6 +1,7 @@
 //! Simulations of small machines.
 
 mod apppressure;
+mod builds;
 mod history;
 mod hugealloc;
 mod mixed;

@@ -229,16 +229,23 @@ impl<O: Observer> Vm<'_, O> {
         dropped
     }
 
-    /// Frees the clean pages of all files, and the index nodes of files that have none left (`drop_pagecache_sb`).
-    pub(crate) fn drop_page_caches(&mut self, cpu: usize) {
-        for pfn in 0..self.pages.len() as u32 {
-            let page = self.pages[pfn];
-            let busy = page.has(PageFlags::DIRTY) || page.has(PageFlags::WRITEBACK);
-            if page.kind() == Owner::File && page.has(PageFlags::LRU) && !busy {
-                self.drop_page(cpu, pfn, Slot::Empty);
-                if self.pagecache.spaces.get(page.owner).present == 0 {
-                    self.drop_shadows(cpu, page.owner);
+    /// Frees the clean pages of all files, the newest file first (`drop_caches` = 1, `drop_pagecache_sb`).
+    pub fn drop_page_caches(&mut self, cpu: usize) {
+        for id in (0..self.pagecache.spaces.end()).rev() {
+            let space = self.pagecache.spaces.get(id);
+            if space.present == 0 || space.kind != SpaceKind::File {
+                continue;
+            }
+            for index in 0..space.len() {
+                let Slot::Page(pfn) = self.pagecache.spaces.slot(id, index) else { continue };
+                let page = self.pages[pfn];
+                let busy = page.has(PageFlags::DIRTY) || page.has(PageFlags::WRITEBACK);
+                if page.has(PageFlags::LRU) && !busy {
+                    self.drop_page(cpu, pfn, Slot::Empty);
                 }
+            }
+            if self.pagecache.spaces.get(id).present == 0 {
+                self.drop_shadows(cpu, id);
             }
         }
     }

@@ -49,6 +49,27 @@ fn files_larger_than_memory_evict_the_oldest_pages() {
 }
 
 #[test]
+fn dropping_page_caches_leaves_what_is_dirty_and_what_is_no_file() {
+    on_nodes("linux-6.1", 1, 16384, |machine| {
+        let clean = fill(machine, 100, 16);
+        let dirty = machine.vm.create_file(16);
+        assert!(machine.open(0, dirty));
+        (0..16).for_each(|index| assert!(machine.touch(0, dirty, index, true)));
+        let mapping = machine.vm.create_mapping(16);
+        (0..16).for_each(|index| assert!(machine.touch(0, mapping, index, true)));
+        let spaces: Vec<_> =
+            clean.iter().map(|&inode| machine.vm.inodes().get(inode).space).collect();
+        let dirty = machine.vm.inodes().get(dirty).space;
+        let present = |m: &Machine<'_>, space| m.vm.spaces().get(space).present;
+        assert!(spaces.iter().any(|&space| present(machine, space) > 0));
+        machine.vm.drop_page_caches(0);
+        machine.vm.check().unwrap();
+        assert!(spaces.iter().all(|&space| present(machine, space) == 0));
+        assert_eq!([present(machine, dirty), present(machine, mapping)], [16, 16]);
+    });
+}
+
+#[test]
 fn slabs_of_closed_files_are_freed_under_pressure() {
     on_nodes("linux-4.20", 1, 16384, |machine| {
         let inodes = fill(machine, 2000, 4);

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Sizes, build, load};
+use super::{Sizes, job, load};
 
 /// The amounts of the benchmark on a machine.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
@@ -30,13 +30,15 @@ impl Sizes {
     #[must_use]
     pub fn amounts(&self) -> Amounts {
         let part = |n| self.scale.of(n).max(1);
+        let job = job();
+        let (least, most) = job.pages[0];
         Amounts {
-            programs: part(build::PROGRAMS),
-            job_pages: (part(build::JOB_PAGES.0), part(build::JOB_PAGES.1)),
-            source_pages: build::SOURCE_PAGES.into(),
-            headers: (part(build::HEADERS.0), self.scale.of(build::HEADERS.1)),
-            header_pages: build::HEADER_PAGES.into(),
-            object_pages: build::OBJECT_PAGES.into(),
+            programs: part(job.programs),
+            job_pages: (part(least), part(most)),
+            source_pages: job.source_pages.into(),
+            headers: (part(job.headers.0), self.scale.of(job.headers.1)),
+            header_pages: job.header_pages.into(),
+            object_pages: job.object_pages.into(),
             touches: part(load::TOUCHES),
             turn: load::TURN,
         }

@@ -11,11 +11,11 @@ use pageblock_vm::slab::{CacheId, CacheSpec};
 use pageblock_vm::space::{Slot, SpaceId};
 use pageblock_vm::thp::Advice;
 
-use super::build::Build;
 use super::{BATCH_TIME, Sizes};
 use crate::sim::MILLISECOND;
 use crate::sim::task::{Ctx, OutOfMemory};
 use crate::sim::world::Random;
+use crate::workload::build::Build;
 
 /// The interval at which the cache serves its clients.
 pub(super) const TURN: u64 = 10 * MILLISECOND;
@@ -127,8 +127,8 @@ async fn fragment(ctx: &Ctx<'_>) -> Result<Pfn, OutOfMemory> {
 }
 
 /// Models the program that requests huge pages: its batches are spread evenly over the jobs of the build.
-pub(super) async fn batches(ctx: Ctx<'_>, build: Rc<Build>) {
-    let Sizes { jobs, batches, batch, .. } = build.sizes;
+pub(super) async fn batches(ctx: Ctx<'_>, build: Rc<Build>, sizes: Sizes) {
+    let Sizes { jobs, batches, batch, .. } = sizes;
     for number in 0..batches {
         while build.done.get() * batches < number * jobs {
             ctx.sleep(LOOK_EVERY).await;

@@ -7,7 +7,6 @@
 //! build, at the memory pressure of the whole machine.
 
 mod amounts;
-mod build;
 mod load;
 
 pub use amounts::Amounts;
@@ -22,6 +21,7 @@ use pageblock_kernel::rules::huge::{ThpDefrag, ThpEnabled};
 use pageblock_measure::Counters;
 use pageblock_measure::value::names;
 
+use super::build::{self, Build, Job, Tree};
 use super::{Outcome, Progress, Workload, boot, check, stopped};
 use crate::error::Error;
 use crate::sim::MILLISECOND;
@@ -29,10 +29,24 @@ use crate::sim::executor::{Executor, Place};
 use crate::sim::machine_file::{MachineSpec, Scale};
 use crate::sim::progress::Pace;
 use crate::sim::world::{Random, World};
-use build::{Build, Tree};
 
 /// Compile jobs of a defconfig build. (K)
 const JOBS: u64 = 2400;
+/// A compile job: 530 ms of CPU time, 1,271 s for 2,400 jobs (docs/experiments/sources.md#hugealloc); sh, gcc, cc1
+/// and as; a compiler's memory from lib/string.c to mm/page_alloc.c, 13.4 thousand pages on average
+/// (docs/experiments/sources.md#compile-jobs). (K): files of 40 KB, headers, object files of 64 KB.
+pub(super) fn job() -> Job {
+    Job {
+        pages: vec![(7_100, 20_600)],
+        time: 530 * MILLISECOND,
+        programs: 4,
+        source_pages: 10,
+        headers: (5_000, 300),
+        header_pages: 3,
+        object_pages: 16,
+    }
+}
+
 /// Batches of huge pages during a build: with [`BATCH_PART`] as many attempts as published, 67,211.
 const BATCHES: u64 = 600;
 /// A batch requests this fraction of all pageblocks. (K)
@@ -137,11 +151,12 @@ impl Workload for Hugealloc {
         if !boot::run(executor, progress) {
             return stopped(executor, "boot");
         }
+        let job = Rc::new(job());
         let (start, tree) = executor.with(|w| {
             w.start_counting();
             w.vm.observer.record_taken();
             w.dirtiers = w.vm.allocator().cpus() as u64;
-            (w.now(), Rc::new(Tree::new(&mut w.vm, sizes)))
+            (w.now(), Rc::new(Tree::new(&mut w.vm, &job, sizes.jobs, sizes.scale)))
         });
         let stop = Rc::new(Cell::new(false));
         let cache = executor.spawn("memory-cache", Place::Near(0), |ctx| {
@@ -151,13 +166,15 @@ impl Workload for Hugealloc {
         for number in 0..self.builds {
             let phase = format!("build {}", number + 1);
             let began = executor.with(|w| {
-                let pages = sizes.jobs * build::pages_of_job(sizes.scale);
+                let pages = job.pages_of(sizes.jobs, sizes.scale);
                 w.begin_phase(1.0 / f64::from(self.builds), Pace::Pages(pages));
                 w.now()
             });
             let random = Random::new(seed, 2 + u64::from(number));
-            let build = Rc::new(Build::new(Rc::clone(&tree), sizes, random, self.verify_jobs));
-            if !self.build(executor, &build, progress) {
+            let (tree, job) = (Rc::clone(&tree), Rc::clone(&job));
+            let build = Build::new(tree, job, sizes.jobs, sizes.scale, random);
+            let build = Rc::new(build.verifying_jobs(self.verify_jobs));
+            if !run_build(executor, &build, sizes, progress) {
                 return stopped(executor, &phase);
             }
             check(executor, &phase)?;
@@ -195,35 +212,17 @@ impl Workload for Hugealloc {
     }
 }
 
-impl Hugealloc {
-    /// Runs one build, with its batches of huge pages.
-    fn build<'m>(
-        &self,
-        executor: &mut Executor<'m>,
-        build: &Rc<Build>,
-        progress: &mut Progress<'_>,
-    ) -> bool {
-        let cpus = executor.with(|w| w.vm.allocator().cpus());
-        let start =
-            executor.spawn("make", Place::Near(0), |ctx| build::begin(ctx, Rc::clone(build)));
-        if !executor.run(&[start], progress) {
-            return false;
-        }
-        let mut tasks: Vec<_> = (0..cpus)
-            .map(|cpu| {
-                executor.spawn("cc", Place::Near(cpu), |ctx| build::worker(ctx, Rc::clone(build)))
-            })
-            .collect();
-        tasks.push(
-            executor
-                .spawn("huge-pages", Place::Near(0), |ctx| load::batches(ctx, Rc::clone(build))),
-        );
-        if !executor.run(&tasks, progress) {
-            return false;
-        }
-        let link = executor.spawn("ld", Place::Near(0), |ctx| build::link(ctx, Rc::clone(build)));
-        executor.run(&[link], progress)
-    }
+/// Runs one build, with its batches of huge pages.
+fn run_build(
+    executor: &mut Executor<'_>,
+    build: &Rc<Build>,
+    sizes: Sizes,
+    progress: &mut Progress<'_>,
+) -> bool {
+    build::run(executor, build, progress, |executor| {
+        let batches = |ctx| load::batches(ctx, Rc::clone(build), sizes);
+        Some(executor.spawn("huge-pages", Place::Near(0), batches))
+    })
 }
 
 /// The name of the samples of the durations of batches, in nanoseconds.

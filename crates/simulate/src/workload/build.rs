@@ -9,45 +9,61 @@ use pageblock::request::{Gfp, Request};
 use pageblock_vm::Vm;
 use pageblock_vm::inode::InodeId;
 use pageblock_vm::page::Owner;
-use pageblock_vm::space::SpaceId;
+use pageblock_vm::space::{Slot, SpaceId};
 use pageblock_vm::thp::Advice;
 
-use super::Sizes;
+use super::Progress;
+use crate::sim::executor::{Executor, Place};
 use crate::sim::machine_file::Scale;
+use crate::sim::sched::TaskId;
 use crate::sim::task::{Ctx, OutOfMemory};
 use crate::sim::world::Random;
 use crate::sim::{MILLISECOND, Nanos, SECOND};
 
-/// The range of pages of a compiler's memory, from lib/string.c to mm/page_alloc.c; 13.4 thousand on average
-/// (docs/experiments/sources.md#compile-jobs).
-pub(super) const JOB_PAGES: (u64, u64) = (7_100, 20_600);
-/// CPU time of a job: 1,271 s of a build of 2,400 jobs (docs/experiments/sources.md#hugealloc).
-const JOB_TIME: Nanos = 530 * MILLISECOND;
-/// Processes of a job: sh, gcc, cc1, as (docs/experiments/sources.md#compile-jobs).
-pub(super) const PROGRAMS: u64 = 4;
-/// CPU time of each except cc1. (K)
+/// CPU time of each program of a job except the compiler. (K)
 const PROGRAM_TIME: Nanos = 2 * MILLISECOND;
-/// Pages of a source file. (K): 40 KB.
-pub(super) const SOURCE_PAGES: u32 = 10;
-/// Headers in use, and how many of them a job reads. (K)
-pub(super) const HEADERS: (u64, u64) = (5_000, 300);
-/// Pages of a header. (K)
-pub(super) const HEADER_PAGES: u32 = 3;
-/// Pages of an object file. (K): 64 KB.
-pub(super) const OBJECT_PAGES: u32 = 16;
 /// Pages that a page table maps.
 const TABLE_PAGES: u32 = 512;
 /// Pages that a compiler faults between two slices of computation.
 const RUN: u32 = 16;
 
-/// Returns the approximate number of pages that a job touches.
-pub(super) fn pages_of_job(scale: Scale) -> u64 {
-    let headers = scale.of(HEADERS.1) * u64::from(HEADER_PAGES);
-    scale.of(mean_pages()) + headers + u64::from(SOURCE_PAGES + 3 * OBJECT_PAGES)
+/// What is built, and what a job of it does, on a whole machine.
+#[derive(Debug)]
+pub(super) struct Job {
+    /// The least and the most pages of a compiler's memory, in equal shares of the jobs one after another.
+    pub(super) pages: Vec<(u64, u64)>,
+    /// CPU time.
+    pub(super) time: Nanos,
+    /// Programs of a job.
+    pub(super) programs: u64,
+    /// Pages of a source file.
+    pub(super) source_pages: u32,
+    /// Headers in use, and how many of them a job reads.
+    pub(super) headers: (u64, u64),
+    /// Pages of a header.
+    pub(super) header_pages: u32,
+    /// Pages of an object file.
+    pub(super) object_pages: u32,
 }
 
-const fn mean_pages() -> u64 {
-    u64::midpoint(JOB_PAGES.0, JOB_PAGES.1)
+impl Job {
+    /// Returns the approximate number of pages that all jobs touch, on a machine with `jobs` of them.
+    pub(super) fn pages_of(&self, jobs: u64, scale: Scale) -> u64 {
+        let headers = scale.of(self.headers.1) * u64::from(self.header_pages);
+        jobs * (scale.of(self.mean_pages())
+            + headers
+            + u64::from(self.source_pages + 3 * self.object_pages))
+    }
+
+    fn mean_pages(&self) -> u64 {
+        let means = self.pages.iter().map(|&(least, most)| u64::midpoint(least, most));
+        means.sum::<u64>() / self.pages.len() as u64
+    }
+
+    /// Returns the range of pages of one job of many.
+    fn range(&self, job: u64, jobs: u64) -> (u64, u64) {
+        self.pages[(job * self.pages.len() as u64 / jobs) as usize]
+    }
 }
 
 /// The files that persist from build to build, and the objects of the last one.
@@ -59,11 +75,11 @@ pub(super) struct Tree {
 }
 
 impl Tree {
-    pub(super) fn new<O: Observer>(vm: &mut Vm<'_, O>, sizes: Sizes) -> Self {
+    pub(super) fn new<O: Observer>(vm: &mut Vm<'_, O>, job: &Job, jobs: u64, scale: Scale) -> Self {
         let mut files = |count, pages| (0..count).map(|_| vm.create_file(pages)).collect();
         Self {
-            sources: files(sizes.jobs, SOURCE_PAGES),
-            headers: files(sizes.scale.of(HEADERS.0).max(1), HEADER_PAGES),
+            sources: files(jobs, job.source_pages),
+            headers: files(scale.of(job.headers.0).max(1), job.header_pages),
             objects: RefCell::default(),
         }
     }
@@ -73,7 +89,9 @@ impl Tree {
 #[derive(Debug)]
 pub(super) struct Build {
     tree: Rc<Tree>,
-    pub(super) sizes: Sizes,
+    job: Rc<Job>,
+    pub(super) jobs: u64,
+    scale: Scale,
     random: RefCell<Random>,
     next: Cell<u64>,
     pub(super) done: Cell<u64>,
@@ -81,9 +99,21 @@ pub(super) struct Build {
 }
 
 impl Build {
-    pub(super) fn new(tree: Rc<Tree>, sizes: Sizes, random: Random, verify_jobs: bool) -> Self {
+    pub(super) fn new(
+        tree: Rc<Tree>,
+        job: Rc<Job>,
+        jobs: u64,
+        scale: Scale,
+        random: Random,
+    ) -> Self {
         let random = RefCell::new(random);
-        Self { tree, sizes, random, next: Cell::new(0), done: Cell::new(0), verify_jobs }
+        let (next, done) = (Cell::new(0), Cell::new(0));
+        Self { tree, job, jobs, scale, random, next, done, verify_jobs: false }
+    }
+
+    /// Verifies the allocator after every job.
+    pub(super) fn verifying_jobs(self, verify_jobs: bool) -> Self {
+        Self { verify_jobs, ..self }
     }
 
     fn below(&self, n: u64) -> u64 {
@@ -91,9 +121,31 @@ impl Build {
     }
 }
 
-/// Does what `make clean` does, and stats every file as make does.
-pub(super) async fn begin(ctx: Ctx<'_>, build: Rc<Build>) {
-    for object in build.tree.objects.take() {
+/// Runs a build to its end, with a task beside its jobs. Returns whether it ended.
+pub(super) fn run<'m>(
+    executor: &mut Executor<'m>,
+    build: &Rc<Build>,
+    progress: &mut Progress<'_>,
+    beside: impl FnOnce(&mut Executor<'m>) -> Option<TaskId>,
+) -> bool {
+    let cpus = executor.with(|w| w.vm.allocator().cpus());
+    let start = executor.spawn("make", Place::Near(0), |ctx| begin(ctx, Rc::clone(build)));
+    if !executor.run(&[start], progress) {
+        return false;
+    }
+    let job = |cpu| executor.spawn("cc", Place::Near(cpu), |ctx| worker(ctx, Rc::clone(build)));
+    let mut tasks: Vec<_> = (0..cpus).map(job).collect();
+    tasks.extend(beside(executor));
+    if !executor.run(&tasks, progress) {
+        return false;
+    }
+    let link = executor.spawn("ld", Place::Near(0), |ctx| link(ctx, Rc::clone(build)));
+    executor.run(&[link], progress)
+}
+
+/// Does what `make clean` does: removes what a build wrote.
+pub(super) async fn clean(ctx: &Ctx<'_>, tree: &Tree) {
+    for object in tree.objects.take() {
         while !ctx.with(|w| {
             let cpu = w.sched.cpu_of(ctx.id);
             w.vm.remove_file(cpu, object)
@@ -101,6 +153,11 @@ pub(super) async fn begin(ctx: Ctx<'_>, build: Rc<Build>) {
             ctx.wait_writes(SECOND / 10).await;
         }
     }
+}
+
+/// Cleans, and stats every file as make does.
+async fn begin(ctx: Ctx<'_>, build: Rc<Build>) {
+    clean(&ctx, &build.tree).await;
     for &file in build.tree.sources.iter().chain(&build.tree.headers) {
         if read_file(&ctx, file, 0).await.is_err() {
             ctx.end_program("make");
@@ -110,8 +167,8 @@ pub(super) async fn begin(ctx: Ctx<'_>, build: Rc<Build>) {
 }
 
 /// Runs a job slot of make.
-pub(super) async fn worker(ctx: Ctx<'_>, build: Rc<Build>) {
-    while build.next.get() < build.sizes.jobs {
+async fn worker(ctx: Ctx<'_>, build: Rc<Build>) {
+    while build.next.get() < build.jobs {
         let job = build.next.replace(build.next.get() + 1);
         if compile(&ctx, &build, job).await.is_err() {
             ctx.end_program("a compile job");
@@ -128,12 +185,12 @@ pub(super) async fn worker(ctx: Ctx<'_>, build: Rc<Build>) {
 
 async fn compile(ctx: &Ctx<'_>, build: &Build, job: u64) -> Result<(), OutOfMemory> {
     // A scaled job has a fraction of the processes, but at least the compiler's.
-    for _ in 1..build.sizes.scale.of(PROGRAMS) {
+    for _ in 1..build.scale.of(build.job.programs) {
         ctx.run_program(PROGRAM_TIME).await?;
     }
     let process = ctx.start_program().await?;
-    let (least, most) = JOB_PAGES;
-    let pages = build.sizes.scale.of(least + build.below(most - least + 1)).max(1) as u32;
+    let (least, most) = build.job.range(job, build.jobs);
+    let pages = build.scale.of(least + build.below(most - least + 1)).max(1) as u32;
     let space = ctx.with(|w| w.vm.create_mapping(pages));
     let mut tables = Vec::new();
     let compiled = compile_in(ctx, build, job, space, &mut tables).await;
@@ -153,25 +210,31 @@ async fn compile_in(
     space: SpaceId,
     tables: &mut Vec<Pfn>,
 ) -> Result<(), OutOfMemory> {
-    let tree = &build.tree;
-    read_file(ctx, tree.sources[job as usize], SOURCE_PAGES).await?;
-    for _ in 0..build.sizes.scale.of(HEADERS.1) {
+    let (tree, amounts) = (&build.tree, &build.job);
+    read_file(ctx, tree.sources[job as usize], amounts.source_pages).await?;
+    for _ in 0..build.scale.of(amounts.headers.1) {
         let header = tree.headers[build.below(tree.headers.len() as u64) as usize];
-        read_file(ctx, header, HEADER_PAGES).await?;
+        read_file(ctx, header, amounts.header_pages).await?;
     }
     let pages = ctx.with(|w| w.vm.spaces().get(space).len());
-    let time = JOB_TIME * u64::from(RUN) / build.sizes.scale.of(mean_pages()).max(1);
+    let (least, most) = amounts.range(job, build.jobs);
+    let mean = build.scale.of(u64::midpoint(least, most)).max(1);
+    let time = amounts.time * u64::from(RUN) / mean;
     for index in 0..pages {
         if index % TABLE_PAGES == 0 {
             let table = Request::new(0, Gfp::GFP_KERNEL_ACCOUNT | Gfp::ZERO);
             tables.push(ctx.kernel_block(table, Owner::PageTable).await?);
         }
-        ctx.fault_sized(space, index, Advice::None).await?;
+        // Where all memory may be huge, one fault brings the pages of the next ones.
+        let huge = index % TABLE_PAGES == 0 && ctx.fault_huge(space, index, Advice::None).await;
+        if !huge && ctx.with(|w| w.vm.spaces().slot(space, index)) == Slot::Empty {
+            ctx.fault_sized(space, index, Advice::None).await?;
+        }
         if index % RUN == RUN - 1 {
             think(ctx, time).await;
         }
     }
-    let object = write_file(ctx, OBJECT_PAGES).await?;
+    let object = write_file(ctx, amounts.object_pages).await?;
     tree.objects.borrow_mut().push(object);
     Ok(())
 }
@@ -184,15 +247,16 @@ async fn think(ctx: &Ctx<'_>, time: Nanos) {
 }
 
 /// Links: reads every object and writes as much, twice (vmlinux.o, vmlinux).
-pub(super) async fn link(ctx: Ctx<'_>, build: Rc<Build>) {
+async fn link(ctx: Ctx<'_>, build: Rc<Build>) {
     let objects = build.tree.objects.borrow().clone();
+    let object_pages = build.job.object_pages;
     for &object in &objects {
-        if read_file(&ctx, object, OBJECT_PAGES).await.is_err() {
+        if read_file(&ctx, object, object_pages).await.is_err() {
             return ctx.end_program("ld");
         }
     }
     for _ in 0..2 {
-        match write_file(&ctx, objects.len() as u32 * OBJECT_PAGES).await {
+        match write_file(&ctx, objects.len() as u32 * object_pages).await {
             Ok(image) => build.tree.objects.borrow_mut().push(image),
             Err(OutOfMemory) => return ctx.end_program("ld"),
         }
