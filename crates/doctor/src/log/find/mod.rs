@@ -10,7 +10,7 @@ mod words;
 
 use std::sync::LazyLock;
 
-use regex_lite::Regex;
+use regex::Regex;
 
 pub use self::about::About;
 pub use self::notice::Notice;

@@ -4,7 +4,7 @@ use std::sync::LazyLock;
 
 use pageblock::request::Gfp;
 use pageblock_recording::{KernelVersion, gfp};
-use regex_lite::Regex;
+use regex::Regex;
 
 use super::about::About;
 use super::report::{Kind, Report};

@@ -2,7 +2,7 @@
 
 use std::sync::LazyLock;
 
-use regex_lite::Regex;
+use regex::Regex;
 use serde::Serialize;
 
 use super::about::About;

@@ -2,7 +2,7 @@
 
 use std::sync::LazyLock;
 
-use regex_lite::{Captures, Regex};
+use regex::{Captures, Regex};
 
 use super::about::About;
 

@@ -2,7 +2,7 @@
 
 use std::sync::LazyLock;
 
-use regex_lite::Regex;
+use regex::Regex;
 use serde::Serialize;
 
 /// A line of a stack has a function, its offset and size, and its module.

@@ -2,7 +2,7 @@
 
 use std::sync::LazyLock;
 
-use regex_lite::Regex;
+use regex::Regex;
 use serde::Serialize;
 
 /// Such a line contains at least one of these strings.

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::sync::LazyLock;
 
-use regex_lite::{Captures, Regex};
+use regex::{Captures, Regex};
 use serde::{Serialize, Serializer};
 
 const DAY_S: i64 = 86_400;
