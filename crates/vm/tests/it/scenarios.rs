@@ -56,7 +56,7 @@ fn dropping_page_caches_leaves_what_is_dirty_and_what_is_no_file() {
         assert!(machine.open(0, dirty));
         (0..16).for_each(|index| assert!(machine.touch(0, dirty, index, true)));
         let mapping = machine.vm.create_mapping(16);
-        (0..16).for_each(|index| assert!(machine.touch(0, mapping, index, true)));
+        (0..16).for_each(|index| assert!(machine.fault(0, mapping, index)));
         let spaces: Vec<_> =
             clean.iter().map(|&inode| machine.vm.inodes().get(inode).space).collect();
         let dirty = machine.vm.inodes().get(dirty).space;
