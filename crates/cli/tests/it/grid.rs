@@ -88,7 +88,7 @@ fn files_of_a_grid_are_bound_by_content() {
     );
     assert_eq!(swept[..2], hashes(&prints(&alone)), "a sweep runs what `run` runs");
 
-    let another = "line 2: the folder has another sweep: swing under linux-6.9 on";
+    let another = "line 2: the folder has another sweep: swing under linux-6.";
     let refused = || {
         let said = pageblock(&command);
         assert_eq!(said.status, 2, "{}", said.stdout);
