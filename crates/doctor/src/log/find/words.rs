@@ -108,25 +108,6 @@ const TABLE: [(Told, &[&str], &str); 8] = [
     ),
 ];
 
-/// What the pattern of [`Told::Nothing`] contains one of beside its marks, which ordinary lines have too: the pattern takes
-/// many times as long as this look.
-const NOT_HAD: [&str; 15] = [
-    "fail",
-    "Fail",
-    "FAIL",
-    "nable",
-    "NABLE",
-    "annot",
-    "ANNOT",
-    "an't",
-    "ould not",
-    "OULD NOT",
-    "ot enough",
-    "rror",
-    "RROR",
-    "ut of memory",
-    "OutOfMemory",
-];
 static PATTERNS: LazyLock<Vec<Regex>> = LazyLock::new(|| {
     TABLE.iter().map(|(.., text)| Regex::new(text).expect("the pattern is valid")).collect()
 });
@@ -138,7 +119,7 @@ static OF_MEMORY: LazyLock<Regex> = LazyLock::new(|| {
 /// The longest such words that are kept.
 const LONGEST: usize = 120;
 
-/// Returns the strings of which such a line contains at least one.
+/// Returns strings: such a line contains at least one of them.
 pub(super) fn marks() -> impl Iterator<Item = &'static str> {
     TABLE.iter().flat_map(|(_, marks, _)| marks.iter().copied())
 }
@@ -146,11 +127,9 @@ pub(super) fn marks() -> impl Iterator<Item = &'static str> {
 /// Returns what a line says in its own words of memory that was not had.
 pub(super) fn said(text: &str) -> Option<About> {
     let is_said = |marks: &[&str]| marks.iter().any(|mark| text.contains(mark));
-    let may_be = |told: Told| told != Told::Nothing || is_said(&NOT_HAD);
     let mut rows = TABLE.iter().zip(&*PATTERNS);
-    let ((told, ..), _) = rows.find(|((told, marks, _), pattern)| {
-        is_said(marks) && may_be(*told) && pattern.is_match(text)
-    })?;
+    let ((told, ..), _) =
+        rows.find(|((_, marks, _), pattern)| is_said(marks) && pattern.is_match(text))?;
     if *told == Told::Nothing && !OF_MEMORY.is_match(text) {
         return None;
     }
