@@ -140,7 +140,7 @@ const TABLES: &[(&str, &[Column])] = &[
         &[
             ("column_name", "", "name of its column in a table of runs"),
             ("better", "", "lower or higher"),
-            ("defined", "", "where it is defined, or of which counters"),
+            ("defined", "", "where it is defined, or the counters that it is made from"),
         ],
     ),
     (

@@ -17,15 +17,14 @@ const DEVIATIONS: [(&str, f64, f64); 8] = [
 ];
 
 /// Returns the standard deviation of the logarithm of a real ratio around a simulated one, of so many real runs of each
-/// side. A measure of which no series has been seen has that of the noisiest.
+/// side. A measure that no series had gets the noisiest row.
 ///
 /// # Panics
 /// Without a real run of each side, in builds with debug assertions.
 #[must_use]
 pub fn deviation(measure: &str, runs: (usize, usize)) -> f64 {
     debug_assert!(runs.0 > 0 && runs.1 > 0, "{runs:?}");
-    let (guest, model) = parts(measure);
-    model.hypot(guest * (1.0 / runs.0 as f64 + 1.0 / runs.1 as f64).sqrt())
+    parts(measure).1.hypot(guests(measure, runs))
 }
 
 /// Returns the standard deviation of the logarithm of a real ratio around its own mean, of so many runs of each side.

@@ -152,7 +152,7 @@ class Ray(Executor):
         return future
 
     def share(self, value: object) -> Any:
-        """Puts a value into Ray's store, of which each node has one copy, and returns what calls are given in its place."""
+        """Puts a value into Ray's store, once for each node, and returns what calls are given in its place."""
         return self.ray.put(value)
 
 

@@ -68,8 +68,8 @@ def tune(
     `over` is `"sysctls"` (those that exist on this kernel, and the settings of huge pages) or `"switches"` (of the allocator's policy);
     `knobs` names those to change instead. `trials` settings are proposed, `batch` at a time, by Optuna's TPE with this `seed`: the same
     history gives the same proposals, whatever the executor and the number of workers; the last batch is a whole one. Each is simulated with the seeds 1 to `seeds`; what
-    can be taken back at no more than 5 % of the gain is left out of the answer, which `held_out` other seeds then judge. An objective of which
-    the first batch counts fewer than 20 events in every trial is refused, and so is an answer that rests on fewer: nothing could be told.
+    can be taken back at no more than 5 % of the gain is left out of the answer, which `held_out` other seeds then judge. An objective is
+    refused if every trial of the first batch counts fewer than 20 of its events, and so is an answer that rests on fewer: nothing could be told.
 
     `machine`, `seeds` and `scale` are those of `run`, `executor`, `jobs`, `progress` and `stop` those of `sweep`. `out` is a folder: what is
     done is there at once, and the same call goes on after it, with more `trials` too. `study` of what is returned is Optuna's.

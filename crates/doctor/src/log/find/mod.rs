@@ -221,7 +221,7 @@ impl Finder {
     }
 }
 
-/// Gives a failure of `vmalloc` of which only the first line is left the caller of one for as many bytes, if modules asked.
+/// Copies the caller, if it is a module, to a failure of `vmalloc` that has only its first line, from one for as many bytes.
 fn of_modules(found: &mut [Report]) {
     let is_module = |caller: &Caller| caller.purpose == Some(Purpose::Module);
     let bytes = |report: &Report| report.vmalloc.and_then(|vmalloc| vmalloc.bytes);

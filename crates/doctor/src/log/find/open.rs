@@ -105,7 +105,7 @@ impl Open {
     /// Returns whether a line that begins a report goes on with this one, of a failure of `vmalloc`: up to three lines
     /// say so.
     pub(super) fn goes_on(&self, line: &Line, lines: usize) -> bool {
-        // The line that comes first says it anew.
+        // Another first line begins another failure.
         let is_next = |head: &String| Vmalloc::is_first(head) && Vmalloc::is_first(&line.text);
         self.kind == Kind::Vmalloc
             && !self.has_header

@@ -75,7 +75,7 @@ pub struct Zone {
 }
 
 impl Zone {
-    /// Returns a zone of which nothing is known.
+    /// Returns a zone without any value.
     pub(super) const fn empty(node: u32, kind: ZoneKind) -> Self {
         Self {
             node,
