@@ -4,6 +4,7 @@ use pageblock::layout::ZoneKind;
 use pageblock::request::Gfp;
 use serde::Serialize;
 
+use crate::explain::is_at_boot;
 use crate::log::{Kind, Report};
 use crate::watermark::{Check, Verdict};
 
@@ -106,7 +107,7 @@ pub fn classify(
     if checks.iter().any(is_mostly_cma) {
         return (Class::OnlyCma, sure);
     }
-    if any(Verdict::BelowWithoutHighatomic) {
+    if checks.iter().any(is_mostly_highatomic) {
         return (Class::OnlyHighatomic, sure);
     }
     if checks.is_empty() || checks.iter().all(|check| check.verdict == Verdict::Unknown) {
@@ -172,13 +173,19 @@ pub fn likely(report: &Report, flags: Option<Gfp>) -> Option<Class> {
     }
     // Neither the stack nor the line of the kill has a memory cgroup.
     if report.kind == Kind::Oom && report.of_machine && report.order.unwrap_or(0) == 0 {
-        let is_low = flags.is_some_and(|flags| flags.highest_zone() < ZoneKind::Normal);
+        // On 32 bits what the kernel needs for itself must lie in low memory.
+        let above = if report.is_32_bit { ZoneKind::HighMem } else { ZoneKind::Normal };
+        let is_low = flags.is_some_and(|flags| flags.highest_zone() < above);
         return Some(if is_low { Class::ZoneMask } else { Class::Shortage });
     }
     let (order, flags) = (report.order?, flags?);
     let may_wait = flags.has(Gfp::DIRECT_RECLAIM);
     match report.kind {
         Kind::Stall if order <= COSTLY_ORDER => Some(Class::SlowReclaim),
+        // As the machine boots, or as a crash kernel does, nothing is in pieces yet.
+        Kind::Failure if is_at_boot(report) && flags.highest_zone() == ZoneKind::Dma => {
+            Some(Class::ZoneMask)
+        }
         Kind::Failure if order > COSTLY_ORDER => Some(Class::Fragmentation),
         Kind::Failure if may_wait && flags.highest_zone() < ZoneKind::Normal => {
             Some(Class::ZoneMask)
@@ -195,6 +202,12 @@ pub fn likely(report: &Report, flags: Option<Gfp>) -> Option<Class> {
 fn is_mostly_cma(check: &Check) -> bool {
     check.verdict == Verdict::BelowWithoutCma
         && check.free.is_none_or(|free| check.unusable_cma >= free / 2)
+}
+
+/// Returns whether the highatomic reserve is what keeps a zone's free memory from the request: at least half of it.
+fn is_mostly_highatomic(check: &Check) -> bool {
+    check.verdict == Verdict::BelowWithoutHighatomic
+        && check.free.is_none_or(|free| check.unusable_highatomic >= free / 2)
 }
 
 /// Returns the class that the kind of a report says by itself, whatever it prints of zones.

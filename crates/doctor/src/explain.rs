@@ -3,6 +3,7 @@
 use std::io::{self, Read};
 
 use pageblock::layout::ZoneKind;
+use pageblock::policy::Policy;
 use pageblock::request::Gfp;
 use pageblock_recording::KernelVersion;
 use serde::Serialize;
@@ -14,7 +15,7 @@ use crate::gfp;
 use crate::holders::{self, Holder};
 use crate::interfaces::{rules, usual_rules, without_letters};
 use crate::log::{self, Kind, Lack, Logged, MemInfo, Report, Zone};
-use crate::watermark::{Check, Request};
+use crate::watermark::{Check, Request, Verdict};
 
 /// What a report means.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
@@ -95,7 +96,9 @@ fn explain_report(report: Report) -> Explanation {
         masks.into_iter().flatten().all(|mask| in_mask(mask, node))
     };
     let memory = &report.memory;
-    let zones = match (flags, report.kind) {
+    let is_lost = flags.is_none() && report.kind == Kind::Oom;
+    let asked = flags.or_else(|| likely_flags(policy, memory, allowed).filter(|_| is_lost));
+    let zones = match (asked, report.kind) {
         (Some(flags), kind) => {
             Request::new(policy, order, flags).of_oom(kind == Kind::Oom).checks(memory, allowed)
         }
@@ -111,7 +114,10 @@ fn explain_report(report: Report) -> Explanation {
     });
     let is_own = |other: &Check| zones.iter().any(|z| (z.node, z.kind) == (other.node, other.kind));
     let others: Vec<Check> = anywhere.into_iter().filter(|other| !is_own(other)).collect();
-    let (class, confidence) = class::classify(&report, flags, &zones, &others);
+    let (class, mut confidence) = class::classify(&report, asked, &zones, &others);
+    if is_lost && confidence == Confidence::High {
+        confidence = Confidence::Medium;
+    }
     let holders = match class {
         Class::Shortage | Class::SlowReclaim | Class::NoRequest | Class::FaultOom => {
             holders::holders(memory)
@@ -167,6 +173,15 @@ impl Explanation {
     pub fn lacks_swap(&self) -> bool {
         self.class == Class::Shortage && class::reclaimable(&self.report).is_none()
     }
+}
+
+/// Returns the flags of the likeliest request for which the OOM killer was called, where the first line was lost: most are
+/// for a page of a process; if such a page is had, for one of the kernel's.
+fn likely_flags(policy: &Policy, memory: &MemInfo, allowed: impl Fn(u32) -> bool) -> Option<Gfp> {
+    [Gfp::GFP_HIGHUSER_MOVABLE, Gfp::GFP_KERNEL].into_iter().find(|flags| {
+        let checks = Request::new(policy, 0, *flags).of_oom(true).checks(memory, &allowed);
+        checks.iter().all(|check| check.verdict != Verdict::Fits)
+    })
 }
 
 /// Returns whether a request failed before the machine had read its settings.

@@ -11,10 +11,15 @@ pub(crate) fn of_notice(about: &About, is_at_boot: bool) -> Vec<Advice> {
             "at boot nothing is fragmented yet: the machine, or one of its nodes, has no room for more",
         ),
         About::Compaction(_) | About::Reclaim(_) | About::Isolation(_) => waits(about),
-        About::Swiotlb(_) | About::AtomicPool(_) | About::Cma(..) | About::ContigRange => {
-            of_dma(about)
-        }
+        About::Swiotlb(_)
+        | About::SwiotlbSize(_)
+        | About::AtomicPool(_)
+        | About::Cma(..)
+        | About::CmaReserve(_)
+        | About::ContigRange => of_dma(about),
+        About::NobodyLeft if is_at_boot => of_part(&About::Initramfs),
         About::NobodyToKill
+        | About::NobodyLeft
         | About::KilledBy(_)
         | About::Node
         | About::Container
@@ -33,23 +38,9 @@ type Words = (&'static str, &'static str);
 
 fn of_part(about: &About) -> Words {
     match about {
-        About::Xfs(_) => (
-            "xfs_fsr, or a copy of the files with very many extents",
-            "XFS keeps lists of extents in one piece, and waits until it gets one: fragmentation",
-        ),
-        About::XfsObject => (
-            "the limit of the kernel's memory of the task's memory cgroup (memory.kmem.limit_in_bytes; cgroup.memory=nokmem on \
-             the command line of kernels before 4.19, which leak such caches), or more free memory",
-            "less than a page was asked for, of a slab cache: fragmentation is not what it waits for",
-        ),
-        About::ZfsLarge(_) => (
-            "nothing, if nothing else fails; spl_kmem_alloc_warn sets the size from which it warns",
-            "ZFS warns of large pieces because they may be hard to get; it got this one",
-        ),
-        About::Zfs(_) => (
-            "free memory: a smaller ARC (zfs_arc_max), or more memory; an order above 0 also needs compaction",
-            "ZFS asks again until it gets the memory, and holds its locks meanwhile",
-        ),
+        About::Xfs(_) | About::XfsObject | About::Zfs(_) | About::ZfsLarge(_) => {
+            of_file_system(about)
+        }
         About::Hugetlb(..) => (
             "hugepages= on the kernel's command line, or ask again after echo 1 > /proc/sys/vm/compact_memory",
             "fragmentation: huge pages are got most surely at boot",
@@ -80,6 +71,26 @@ fn of_part(about: &About) -> Words {
             "fewer modules, cgroups, network devices or BPF maps; percpu_alloc=page on 32 bits; Percpu in /proc/meminfo",
             "memory for every CPU comes from its own area, by the number of CPUs",
         ),
+        About::PerCpuSize(_) => (
+            "less in the BPF map or driver that asks: at most 32 KiB a piece for every CPU (PCPU_MIN_UNIT_SIZE)",
+            "no setting makes it larger",
+        ),
+        About::HotAdd => (
+            "a fixed size of the guest (no dynamic memory), or CONFIG_MEMORY_HOTPLUG in the guest's kernel; dmesg before the line",
+            "what a hypervisor adds must be whole blocks of memory (128 MiB on x86-64), and takes memory for its page structs",
+        ),
+        About::CrashKernel => (
+            "a smaller crashkernel= on the kernel's command line, or crashkernel=SIZE,high; without kdump take it away",
+            "it must be one range of memory, mostly below 4 GiB",
+        ),
+        About::Initramfs => (
+            "more memory, or a smaller initramfs (MODULES=dep, fewer files)",
+            "it is unpacked into memory before any disk is there, and nothing can be killed or swapped for it",
+        ),
+        About::GpuSpace => (
+            "close programs that use the card (nvidia-smi), Resizable BAR in the firmware's setup, or another version of the driver",
+            "the driver maps buffers through a window (BAR1, nvidia-smi -q -d MEMORY), and may leak mappings",
+        ),
         About::Graphics(_) => (
             "more free memory or swap, and less in the graphics card's buffers",
             "a graphics driver says it in its own words; the report of the page allocator near it says why",
@@ -96,6 +107,29 @@ fn of_part(about: &About) -> Words {
         _ => (
             "smaller mappings and stacks, made early",
             "without an MMU a mapping is one block, rounded up to a power of two, and nothing can be moved or swapped",
+        ),
+    }
+}
+
+/// Of file systems that wait for memory.
+fn of_file_system(about: &About) -> Words {
+    match about {
+        About::Xfs(_) => (
+            "xfs_fsr, or a copy of the files with very many extents",
+            "XFS keeps lists of extents in one piece, and waits until it gets one: fragmentation",
+        ),
+        About::XfsObject => (
+            "the limit of the kernel's memory of the task's memory cgroup (memory.kmem.limit_in_bytes; cgroup.memory=nokmem on \
+             the command line of kernels before 4.19, which leak such caches), or more free memory",
+            "less than a page was asked for, of a slab cache: fragmentation is not what it waits for",
+        ),
+        About::ZfsLarge(_) => (
+            "nothing, if nothing else fails; spl_kmem_alloc_warn sets the size from which it warns",
+            "ZFS warns of large pieces because they may be hard to get; it got this one",
+        ),
+        _ => (
+            "free memory: a smaller ARC (zfs_arc_max), or more memory; an order above 0 also needs compaction",
+            "ZFS asks again until it gets the memory, and holds its locks meanwhile",
         ),
     }
 }
@@ -117,6 +151,10 @@ fn of_zram(about: &About) -> Words {
 
 fn of_dma(about: &About) -> Words {
     match about {
+        About::SwiotlbSize(_) => (
+            "smaller transfers in the driver or program, an IOMMU, memory of CMA for the device (cma=), or a larger DMA mask",
+            "a larger swiotlb= adds buffers, and leaves the limit of one mapping as it is",
+        ),
         About::Cma(_, -12) => (
             "a larger cma= on the kernel's command line",
             "-12: the area has no free range that is long enough",
@@ -151,7 +189,7 @@ fn of_dma(about: &About) -> Words {
 
 fn of_kill(about: &About) -> Words {
     match about {
-        About::NobodyToKill => (
+        About::NobodyToKill | About::NobodyLeft => (
             "look at what the kernel itself holds (the report above), and at oom_score_adj=-1000",
             "every process is exempt or gone, and memory is still short",
         ),
@@ -208,15 +246,34 @@ const fn of_words(told: Told) -> Words {
              in /dev/hugepages",
             "huge pages are set aside by number; what a program left in a file of hugetlbfs stays used",
         ),
-        Told::Compiler => (
-            "fewer jobs at once (make -j), or more memory or swap; journalctl -k, for `Out of memory: Killed process`",
-            "a compiler's process gets SIGKILL from the OOM killer, or from somebody who stops the build",
+        Told::Hardware => (
+            "ras-mc-ctl --errors, edac-util -v or the firmware's log for the module, and replace it; memtest86+",
+            "the kernel gives up the page, and ends who used it",
         ),
-        Told::Driver => (
-            "dmesg at that time, for `page allocation failure`, `vmalloc`, `cma_alloc` or the driver's own lines; memory.max of the \
-             cgroup; ulimit -l; for USB usbcore.usbfs_memory_mb",
-            "what the kernel takes for a program is from areas of its own (CMA, DMA, percpu, vmalloc), from large blocks, or limited",
+        Told::Limit => (
+            "a larger limit (docker run --memory, resources.limits.memory, MemoryMax=, --mem of Slurm), or less memory in it",
+            "a container needs some MiB for its start alone; what the machine has free does not count",
         ),
+        Told::Killed => (
+            "journalctl -k, for `Killed process`: the machine (Out of memory) or a limit (Memory cgroup); then fewer jobs at once \
+             (make -j, cargo -j), more memory or swap, or a larger limit",
+            "137 is 128 + 9: SIGKILL comes from the OOM killer, or from whoever stopped it (docker stop, a timeout)",
+        ),
+        Told::Fork => (
+            "sysctl vm.overcommit_memory=1 (Redis asks for it), or swap; then memory.max and pids.max of the cgroup",
+            "fork promises a second copy of the process's writable memory; compare CommitLimit and Committed_AS in /proc/meminfo",
+        ),
+        Told::Guest => (
+            "free -m on the host; a smaller guest (-m), or fewer of them; vm.overcommit_memory and ulimit -v",
+            "QEMU maps all of a guest's memory at its start, before it is used",
+        ),
+        Told::Locked => (
+            "ulimit -l of the process (limits.conf, LimitMEMLOCK=, docker run --ulimit memlock=-1); smaller queues or buffers",
+            "RDMA, io_uring (before 5.12), VFIO and BPF (before 5.11) count what they pin against it; the default is 64 kB to 8 MB",
+        ),
+        Told::Contiguous | Told::Packet | Told::FileSystem | Told::Probe | Told::Driver => {
+            of_kernel_words(told)
+        }
         Told::Refused => (
             "compare CommitLimit and Committed_AS in /proc/meminfo; ulimit -v; memory.max of the cgroup; sysctl vm.overcommit_memory \
              vm.max_map_count",
@@ -228,6 +285,36 @@ const fn of_words(told: Told) -> Words {
              a result of limit`",
             "these words tell neither how much was free nor what was asked for; without a line of the kernel it is a limit: \
              ulimit -a, memory.max, vm.overcommit_memory, vm.max_map_count",
+        ),
+    }
+}
+
+/// Of what parts of the kernel say in their own words.
+const fn of_kernel_words(told: Told) -> Words {
+    match told {
+        Told::Contiguous => (
+            "grep Cma /proc/meminfo, dmesg for `cma_alloc` and `page allocation failure`; a larger cma= (or coherent_pool=), fewer \
+             or smaller buffers",
+            "devices without an IOMMU need one piece of memory, which comes from an area that is set aside at boot",
+        ),
+        Told::Packet => (
+            "sysctl vm.min_free_kbytes=N, twice of what it is; dmesg for `page allocation failure`; on a router fewer clients or \
+             services",
+            "a driver takes buffers in interrupts, from what is free at that moment",
+        ),
+        Told::FileSystem => (
+            "journalctl -k around it, for `page allocation failure`; memory.max (and memory.kmem.limit_in_bytes) of the cgroup; \
+             then look whether it went read-only",
+            "a file system that gets no memory in the middle of a change gives the change up",
+        ),
+        Told::Probe => (
+            "dmesg just before it; grep -e Cma -e Vmalloc /proc/meminfo; cma=, coherent_pool= or vmalloc= on the command line",
+            "a driver takes its memory once, at its start, and in large pieces",
+        ),
+        _ => (
+            "dmesg at that time, for `page allocation failure`, `vmalloc`, `cma_alloc` or the driver's own lines; memory.max of the \
+             cgroup; ulimit -l; for USB usbcore.usbfs_memory_mb",
+            "what the kernel takes for a program is from areas of its own (CMA, DMA, percpu, vmalloc), from large blocks, or limited",
         ),
     }
 }

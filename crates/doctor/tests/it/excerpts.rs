@@ -266,7 +266,7 @@ fn others_words_are_a_guess_of_their_own() {
     let about: Vec<_> =
         found.iter().map(|of| of.report.notice.as_ref().map(|n| &n.about)).collect();
     // The first tells nothing but that it failed, and the second more.
-    assert!(matches!(about[..], [Some(About::Words(Told::Refused, _))]), "{about:?}");
+    assert!(matches!(about[..], [Some(About::Words(Told::Fork, _))]), "{about:?}");
     assert_eq!(found[0].confidence, Confidence::Medium);
     let vague = explain(words.lines().next().expect("there are two"));
     assert_eq!((vague.len(), vague[0].confidence), (1, Confidence::Low));
@@ -382,4 +382,38 @@ fn a_stack_whose_first_line_was_lost_is_a_failure() {
     assert_eq!((next.len(), next[0].report.order), (1, Some(0)));
     // What allocates and does not fail is no failure.
     assert_eq!(explain("Call Trace:\n __alloc_pages+0x1/0x2\n foo+0x1/0x2\n").len(), 0);
+}
+
+/// A stack without the line above it tells what the task does, and in what it waits.
+#[test]
+fn a_stack_alone_tells_that_a_task_reclaims_unless_it_is_of_a_crash() {
+    let stack = " io_schedule+0xa0/0x130\n wait_on_page_bit+0xc7/0xd0\n shrink_page_list+0x2f5/0xa90\n \
+                 try_to_free_pages+0xf3/0x1d0\n";
+    let found = explain(stack);
+    let notice = found[0].report.notice.as_ref().unwrap();
+    assert_eq!((found.len(), &notice.about, notice.line), (1, &About::Reclaim(0), 3));
+    assert_eq!(notice.waits_in.as_ref().unwrap().function, "wait_on_page_bit");
+    assert_eq!(explain(&format!("kernel BUG: at mm/vmscan.c:1\n{stack}")).len(), 0);
+    let kill =
+        " oom_kill_process+0x1/0x2\n mem_cgroup_out_of_memory+0x1/0x2\n charge_memcg+0x1/0x2\n";
+    assert_eq!(explain(kill)[0].class, Class::Cgroup);
+}
+
+#[test]
+fn low_memory_is_what_the_kernel_lacks_on_32_bits_and_dma_memory_at_boot() {
+    let oom = |address: &str| {
+        format!(
+            "a invoked oom-killer: gfp_mask=0xd0, order=0, oomkilladj=0\n [<{address}>] out_of_memory+0x69/0x18e\n \
+             [<{address}>] __alloc_pages+0x1fc/0x283\n [<{address}>] copy_process+0x89/0x1051\n"
+        )
+    };
+    assert_eq!(explain(&oom("c01408cb"))[0].likely, Some(Class::ZoneMask));
+    assert_eq!(explain(&oom("ffffffff810cb8a3"))[0].likely, Some(Class::Shortage));
+    let at = |time: u32| {
+        format!(
+            "[   {time}.488770] swapper/0: page allocation failure: order:5, mode:0xcc1(GFP_KERNEL|GFP_DMA)\n"
+        )
+    };
+    assert_eq!(explain(&at(1))[0].likely, Some(Class::ZoneMask));
+    assert_eq!(explain(&at(900))[0].likely, Some(Class::Fragmentation));
 }

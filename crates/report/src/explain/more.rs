@@ -4,7 +4,9 @@ use pageblock_doctor::class::Class;
 use pageblock_doctor::gfp::is_optional;
 use pageblock_doctor::group::Group;
 use pageblock_doctor::holders::Holder;
-use pageblock_doctor::log::{Cgroup, Kind, Lack, Purpose, Report, Share, Slab, Stamp, Victim};
+use pageblock_doctor::log::{
+    Caller, Cgroup, Kind, Lack, Purpose, Report, Share, Slab, Stamp, Victim,
+};
 use pageblock_doctor::watermark::Verdict;
 use pageblock_doctor::{Explanation, is_at_boot};
 
@@ -161,12 +163,14 @@ fn matters(of: &Explanation) -> String {
     let mut text = String::new();
     let is_charge = matches!(report.kind, Kind::MemcgOom | Kind::AskedOom);
     if let Some(caller) = report.caller.as_ref().filter(|_| !is_charge) {
-        let module = caller.module.as_ref().map_or(String::new(), |module| format!(" [{module}]"));
-        text += &format!("Asked by: {}{module}", caller.function);
+        text += &format!("Asked by: {}{}", caller.function, module(caller));
         text += caller.purpose.map_or("", |of| purpose(of, report.kind));
         text.push('\n');
     }
     let is_huge = report.caller.as_ref().is_some_and(|c| c.purpose == Some(Purpose::HugePage));
+    if let Some(at) = report.notice.as_ref().and_then(|notice| notice.waits_in.as_ref()) {
+        text += &format!("It waits in: {}{}\n", at.function, module(at));
+    }
     if of.flags.is_some_and(|flags| is_optional(flags, order)) && !is_huge {
         text += "The request is optional: its flags say that the caller can do without.\n";
     }
@@ -174,6 +178,10 @@ fn matters(of: &Explanation) -> String {
         text += "It happened as the machine booted: what is set later (sysctl) comes too late for it.\n";
     }
     text
+}
+
+fn module(of: &Caller) -> String {
+    of.module.as_ref().map_or(String::new(), |module| format!(" [{module}]"))
 }
 
 const fn purpose(purpose: Purpose, kind: Kind) -> &'static str {

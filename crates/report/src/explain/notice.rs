@@ -8,15 +8,15 @@ pub(super) fn notice(of: &Explanation) -> String {
     let Some(Notice { about, last_line, count, .. }) = &of.report.notice else {
         return String::new();
     };
-    let task = of.report.task.as_deref().unwrap_or("a task");
-    let text = what(about, task);
+    let text = what(about, of.report.task.as_deref());
     match count {
         1 => text,
         count => format!("{text}; {count} times, last in line {last_line}"),
     }
 }
 
-fn what(about: &About, task: &str) -> String {
+fn what(about: &About, known: Option<&str>) -> String {
+    let task = known.unwrap_or("a task");
     match about {
         About::Xfs(Some(bytes)) => {
             format!("XFS waits for memory in one piece, first for {task}, up to {bytes} bytes")
@@ -25,6 +25,9 @@ fn what(about: &About, task: &str) -> String {
         About::XfsObject => format!("XFS waits for memory, less than a page, first for {task}"),
         About::ZfsLarge(bytes) => format!("ZFS warns: it asked for {bytes} bytes in one piece"),
         About::Words(told, words) => format!("{} ({words})", who(*told)),
+        About::Compaction(0) => format!("{task} is in compaction, by its stack"),
+        About::Reclaim(0) => format!("{task} is in reclaim, by its stack"),
+        About::Isolation(0) => format!("{task} empties a range of pages (CMA), by its stack"),
         About::Isolation(seconds) => {
             format!(
                 "{task} is blocked for more than {seconds} s until a range of pages is empty (CMA)"
@@ -58,6 +61,16 @@ fn what(about: &About, task: &str) -> String {
             format!("the balloon could not take {pages} pages from this guest")
         }
         About::PerCpu(bytes) => format!("{bytes} bytes for every CPU were not had (percpu)"),
+        About::PerCpuSize(bytes) => {
+            format!("{task} asked for {bytes} bytes for every CPU (percpu), more than may be")
+        }
+        About::SwiotlbSize(bytes) => {
+            format!("a mapping of {bytes} bytes is too large for the bounce buffers (swiotlb)")
+        }
+        About::GpuSpace => "a graphics driver (nvidia) has no addresses to map a buffer".to_owned(),
+        About::HotAdd => "memory that the hypervisor offered was not added".to_owned(),
+        About::CrashKernel => "no memory was set aside for a crash kernel".to_owned(),
+        About::Initramfs => "the initramfs did not fit into memory".to_owned(),
         About::Swiotlb(0) => "the bounce buffers for DMA (swiotlb) are full".to_owned(),
         About::Swiotlb(bytes) => {
             format!("the bounce buffers for DMA (swiotlb) have no {bytes} bytes in one piece")
@@ -70,27 +83,40 @@ fn what(about: &About, task: &str) -> String {
         }
         About::Tcp => "TCP reached its own limit of memory".to_owned(),
         About::NoMmu(bytes) => format!("{task} got no block of {bytes} bytes, without an MMU"),
+        About::Overcommit(0) => format!("{task} was refused memory by the rules of overcommit"),
+        About::Overcommit(bytes) => {
+            format!("{task} was refused {bytes} bytes by the rules of overcommit")
+        }
+        About::CmaReserve(0) => "an area for CMA or a device was not had at boot".to_owned(),
+        About::CmaReserve(mib) => format!("an area of {mib} MiB for CMA was not had at boot"),
+        About::ExecMem => {
+            "there was no room for the code of a module or of a BPF program".to_owned()
+        }
+        kill => killed(kill, known),
+    }
+}
+
+/// Returns who was killed, by whom.
+fn killed(about: &About, known: Option<&str>) -> String {
+    let task = known.unwrap_or("a task");
+    match about {
         About::NobodyToKill => "the OOM killer found nobody to kill".to_owned(),
         About::KilledBy(program) if program == "lowmemorykiller" => {
             format!("the low memory killer of Android killed {task}")
         }
-        About::KilledBy(program) => format!("{program}, not the kernel, killed {task}"),
+        About::KilledBy(program) => match known {
+            Some(task) => format!("{program}, not the kernel, killed {task}"),
+            None => format!("{program}, not the kernel, was about to kill"),
+        },
         About::Node => format!("the kernel killed {task}, as systemd or Kubernetes says"),
         About::Container => {
             "a process of a container was killed, as Docker or Kubernetes says".to_owned()
         }
         About::Evicted => "the kubelet evicts pods, or is about to".to_owned(),
         About::GpuPurge => "a graphics driver (i915) gave pages back".to_owned(),
-        About::Asked => "somebody asked for a kill (SysRq-f)".to_owned(),
-        About::Overcommit(0) => format!("{task} was refused memory by the rules of overcommit"),
-        About::Overcommit(bytes) => {
-            format!("{task} was refused {bytes} bytes by the rules of overcommit")
-        }
-        About::CmaReserve(mib) => format!("an area of {mib} MiB for CMA was not had at boot"),
-        About::ExecMem => {
-            "there was no room for the code of a module or of a BPF program".to_owned()
-        }
+        About::NobodyLeft => "the kernel panicked: it found nobody to kill".to_owned(),
         About::PanicOnOom => "the kernel panicked instead of killing a process".to_owned(),
+        _ => "somebody asked for a kill (SysRq-f)".to_owned(),
     }
 }
 
@@ -112,6 +138,8 @@ pub(super) fn said(about: &About) -> String {
         About::Hugetlb(..) => {
             "Fragmentation, or a shortage: the kernel found no more free blocks of this size."
         }
+        About::Compaction(0) => "It moves pages to get a large block; how long it has waited, and whether it failed, is above the stack, which is not in the log.",
+        About::Reclaim(0) => "It frees pages, as memory is short; how long it has waited, and whether it failed, is above the stack, which is not in the log.",
         About::Compaction(_) => {
             "Compaction: the task moves pages to get a large block, and waits for one of them."
         }
@@ -125,6 +153,13 @@ pub(super) fn said(about: &About) -> String {
         About::TooLarge => "A fault of the caller: no block is so large, however much memory is free. The request failed.",
         About::NoFail => "A warning: such a request may try for ever.",
         About::Balloon(_) => "Memory of the guest is used up: the hypervisor wants more back than can be had.",
+        About::PerCpuSize(_) => "A fault of the caller: a piece has at most 32 KiB, however much memory is free. The request failed.",
+        About::SwiotlbSize(_) => "Not the number of buffers: one mapping has at most 256 KiB (128 slots), however many are free.",
+        About::GpuSpace => "Addresses, not memory: the range by which the card's memory is reached (VA space, BAR1) is used up.",
+        About::NobodyLeft => "Memory of the machine is used up, and every process is exempt or gone.",
+        About::HotAdd => "The guest stays as large as it is; no request failed by this line.",
+        About::CrashKernel => "No free range was large enough at boot: kdump does not work; nothing else lacks memory.",
+        About::Initramfs => "Memory is used up at boot: the machine has too little for what the initramfs unpacks to.",
         About::PerCpu(_) => "The area for percpu memory is full, or could not be enlarged.",
         About::Swiotlb(_) => "Bounce buffers are used up: a device that cannot reach all memory got no mapping.",
         About::AtomicPool(_) => "Low memory is short at boot: the zone that the pool comes from has too little.",
@@ -151,11 +186,20 @@ pub(super) fn said(about: &About) -> String {
 /// Returns who speaks, of what.
 const fn who(told: Told) -> &'static str {
     match told {
+        Told::Hardware => "the hardware reports that memory is damaged",
         Told::OwnHeap => "a program's runtime ran out of its own heap",
         Told::Card => "a program got no memory of a graphics card",
         Told::Threads => "a program could not start a thread or a process",
         Told::HugePages => "a program found no free huge page",
-        Told::Compiler => "a process of a compiler was killed",
+        Told::Limit => "a container or a job met its limit of memory",
+        Told::Killed => "a process was killed (SIGKILL)",
+        Told::Fork => "a process could not be copied (fork)",
+        Told::Guest => "a virtual machine got no memory of its host",
+        Told::Locked => "a program was refused memory that stays in place (locked)",
+        Told::Contiguous => "a device got no memory in one piece",
+        Told::Packet => "a network driver got no buffer for a packet",
+        Told::FileSystem => "a file system or block device got no memory of the kernel",
+        Told::Probe => "a driver got no memory to start its device",
         Told::Driver => "a part of the kernel got no memory for a program",
         Told::Refused => "a program was refused memory",
         Told::Nothing => "a driver or a program says that it could not allocate something",
@@ -165,6 +209,9 @@ const fn who(told: Told) -> &'static str {
 /// Returns what such words mean.
 const fn meaning(told: Told) -> &'static str {
     match told {
+        Told::Hardware => {
+            "No shortage: a memory module has an error that could not be corrected; the page is lost."
+        }
         Told::OwnHeap => {
             "Not the machine's memory: the runtime limits its heap, and the limit was reached."
         }
@@ -177,8 +224,35 @@ const fn meaning(told: Told) -> &'static str {
         Told::HugePages => {
             "HugeTLB: none was set aside, or others have them; what else is free does not matter."
         }
-        Told::Compiler => {
-            "By SIGKILL, as the OOM killer does it: most likely memory was used up; the kernel's log says it."
+        Told::Limit => "Memory cgroup: its limit is too low, whatever the machine has.",
+        Told::Killed => {
+            "Most likely by the OOM killer: the machine's memory, or the limit of a container, was used up; the kernel's log says \
+             which, or that it was somebody else."
+        }
+        Told::Fork => {
+            "Overcommit, most often: a copy of a large process is more than vm.overcommit_memory allows, though it would take \
+             little; or a limit of a cgroup."
+        }
+        Told::Guest => {
+            "The host refused it at once: the guest's memory is more than the host has free, or than overcommit or a limit allows."
+        }
+        Told::Locked => {
+            "A limit, not a shortage: RLIMIT_MEMLOCK (ulimit -l), or the device's own; for BPF from 5.11 on the memory cgroup."
+        }
+        Told::Contiguous => {
+            "DMA: the area that it comes from (CMA, a coherent pool, or free blocks) is too small or in pieces; how much is free \
+             in all does not matter."
+        }
+        Told::Packet => {
+            "It could not wait, and free memory was at its reserve, or in pieces: the packet is lost, which matters if it is frequent."
+        }
+        Told::FileSystem => {
+            "Memory of the kernel: a shortage, a large block, or the limit of the task's memory cgroup; the lines before it in the \
+             kernel's log say which."
+        }
+        Told::Probe => {
+            "ENOMEM: most often memory in one piece for DMA (CMA, coherent pool), or addresses (vmalloc, ioremap); the device does \
+             not work."
         }
         Told::Driver => {
             "ENOMEM from a driver, BPF or the like: an area of its own, a large block, or a limit; the kernel's log says which."

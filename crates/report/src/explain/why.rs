@@ -3,8 +3,8 @@
 use pageblock_doctor::Explanation;
 use pageblock_doctor::class::{COSTLY_ORDER, Class, Confidence};
 use pageblock_doctor::gfp;
-use pageblock_doctor::log::{Kind, Lack, MemInfo, Purpose, Vmalloc, Zone};
-use pageblock_doctor::watermark::Verdict;
+use pageblock_doctor::log::{Kind, Lack, Purpose, Vmalloc, Zone};
+use pageblock_doctor::watermark::{Check, Verdict};
 
 use super::more::size;
 use super::notice::said;
@@ -39,8 +39,22 @@ fn vmalloc(of: &Vmalloc, purpose: Option<Purpose>) -> String {
 }
 
 /// Returns what a state that somebody pasted says by itself.
-fn state(memory: &MemInfo) -> String {
-    let mut text = String::new();
+fn state(of: &Explanation) -> String {
+    let memory = &of.report.memory;
+    let mut text = match () {
+        () if of.zones.is_empty() => String::new(),
+        () if of.zones.iter().all(|zone| zone.verdict == Verdict::BelowWithoutCma) => {
+            " Nearly all that is free is CMA, which the kernel may not use for itself.".to_owned()
+        }
+        () if of.zones.iter().all(is_short) && is_most(of) => {
+            " No zone that was printed has a page to spare: memory is used up.".to_owned()
+        }
+        () if of.zones.iter().all(|zone| zone.verdict == Verdict::Fits) => {
+            " Single pages are free: what failed, if anything did, was for a larger block, another zone, or at a limit."
+                .to_owned()
+        }
+        () => String::new(),
+    };
     if let Some((available, pages)) = memory.available_kb.zip(memory.ram_pages) {
         let total = pages.saturating_mul(memory.page_kb());
         text += &format!(" Of {} {} are available.", size(total), size(available));
@@ -62,6 +76,29 @@ fn state(memory: &MemInfo) -> String {
         text += &format!(" Largest free blocks: {}.", blocks.join(", "));
     }
     text
+}
+
+/// Returns whether one process has at least half of the machine's memory.
+fn is_of_one(of: &Explanation) -> bool {
+    let largest = of.report.processes.first().map(|process| process.rss_pages);
+    let ram = of.report.memory.ram_pages.filter(|_| of.report.order.is_none());
+    largest.zip(ram).is_some_and(|(rss, ram)| rss.saturating_mul(2) >= ram)
+}
+
+/// Returns whether the zones that were printed are not the small low ones alone.
+fn is_most(of: &Explanation) -> bool {
+    let memory = &of.report.memory;
+    let managed: u64 = memory.zones.iter().filter_map(|zone| zone.managed).sum();
+    let ram = memory.ram_pages.map(|pages| pages.saturating_mul(memory.page_kb()));
+    let has_normal = memory.zones.iter().any(|zone| !zone.kind.name().starts_with("DMA"));
+    has_normal || ram.is_some_and(|ram| managed.saturating_mul(2) >= ram)
+}
+
+const fn is_short(zone: &Check) -> bool {
+    matches!(
+        zone.verdict,
+        Verdict::Below | Verdict::BelowWithoutCma | Verdict::BelowWithoutHighatomic
+    )
 }
 
 /// Returns what a request alone tells.
@@ -106,18 +143,33 @@ fn without_state(of: &Explanation) -> String {
         Some(Class::Shortage) => "Most likely a true shortage: the page allocator, not the limit of a memory cgroup, called the \
                                   OOM killer for a single page; what was free is not in the log."
             .to_owned(),
+        _ if of.report.kind == Kind::Failure
+            && of.report.order.is_none()
+            && of.report.caller.as_ref().is_some_and(|c| c.purpose == Some(Purpose::Packet)) =>
+        {
+            "Most likely fragmentation, or a burst: the stack is that of a network driver, which cannot wait; order and flags are \
+             above the stack."
+                .to_owned()
+        }
         _ if of.report.victim.is_some() => {
             "Only the lines of the kill are in the log; they do not say why memory was short.".to_owned()
+        }
+        _ if is_of_one(of) => {
+            "Only the end of an OOM killer's report is in the log: most likely memory of the machine was used up, half of it or more \
+             by its largest process."
+                .to_owned()
         }
         _ if !of.report.processes.is_empty() && of.report.order.is_none() => {
             "Only tasks that the OOM killer listed are in the log: who was short, the machine or a memory cgroup, is not.".to_owned()
         }
         // The kernel tries hard for these, and kills for them.
-        _ if (1..=COSTLY_ORDER).contains(&order)
-            && (of.report.kind == Kind::Failure || of.report.of_machine) =>
-        {
+        _ if (1..=COSTLY_ORDER).contains(&order) => {
+            let or_cgroup = match of.report.kind == Kind::Oom && !of.report.of_machine {
+                true => " (or a memory cgroup reached its limit)",
+                false => "",
+            };
             format!(
-            "Either memory was used up, or what was free had no block of order {order}: that is not in the log."
+            "Either memory was used up{or_cgroup}, or what was free had no block of order {order}: that is not in the log."
             )
         }
         _ => "The log does not say why: what was free is not in it.".to_owned(),
@@ -180,13 +232,17 @@ pub(super) fn why(of: &Explanation) -> String {
         Class::Changed => {
             "The state that was printed would serve the request: memory was freed in between.".to_owned()
         }
+        Class::FaultOom if of.report.slab.as_ref().is_some_and(|slab| slab.cgroup.is_some()) => {
+            "Memory cgroup, most likely: a slab cache of it got no page just before a page fault failed, whatever the machine has."
+                .to_owned()
+        }
         Class::FaultOom => "A page fault returned VM_FAULT_OOM: its own allocation failed elsewhere, and this state does \
                             not say why."
             .to_owned(),
         Class::Notice | Class::Vmalloc => String::new(),
         Class::Asked => "Nobody lacked memory: somebody asked for the kill.".to_owned(),
         Class::NoRequest if of.report.kind == Kind::State => {
-            format!("The request is not in the log: this is a state only.{}", state(&of.report.memory))
+            format!("The request is not in the log: this is a state only.{}", state(of))
         }
         Class::NoRequest => "Nobody asked for memory here: this is a state, not a failure.".to_owned(),
         Class::Unknown if of.report.victim.is_some() && of.report.memory.zones.is_empty() => {

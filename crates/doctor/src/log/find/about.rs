@@ -24,9 +24,9 @@ pub enum About {
     ContigRange,
     /// There are fewer huge pages than requested: both numbers, and the size of a huge page.
     Hugetlb(u64, u64, String),
-    /// A task has waited in compaction for this many seconds.
+    /// A task has waited in compaction for this many seconds; 0 if only its stack is in the log.
     Compaction(u64),
-    /// A task has waited in reclaim for this many seconds.
+    /// A task has waited in reclaim for this many seconds, or 0.
     Reclaim(u64),
     /// A task has waited for this many seconds until pages were moved out of a range, mostly of CMA.
     Isolation(u64),
@@ -49,12 +49,18 @@ pub enum About {
     Balloon(u64),
     /// Memory for every CPU was not had: bytes.
     PerCpu(u64),
+    /// More was asked for every CPU than may be: bytes.
+    PerCpuSize(u64),
     /// The bounce buffers are full: bytes.
     Swiotlb(u64),
+    /// A mapping is larger than the bounce buffers serve: bytes.
+    SwiotlbSize(u64),
     /// The pool for atomic DMA was not had: KiB.
     AtomicPool(u64),
     /// A graphics driver got no memory; its own words.
     Graphics(String),
+    /// A graphics driver has no addresses left to map a buffer.
+    GpuSpace,
     /// zram got no memory for a page: bytes.
     Zram(u64),
     /// A page could not be written to swap: the device.
@@ -65,6 +71,14 @@ pub enum About {
     NoMmu(u64),
     /// The OOM killer found nobody to kill.
     NobodyToKill,
+    /// The kernel panicked, as it found nobody to kill for the machine's memory.
+    NobodyLeft,
+    /// Memory that a hypervisor offered was not added.
+    HotAdd,
+    /// No memory was set aside for a crash kernel.
+    CrashKernel,
+    /// The initial file system did not fit into memory.
+    Initramfs,
     /// A program, not the kernel, killed a process or a unit before memory ran out: the program.
     KilledBy(String),
     /// systemd or Kubernetes reports that a kernel killed a process.
@@ -80,7 +94,7 @@ pub enum About {
     /// The kernel promises no more addresses than it has memory for (`vm.overcommit_memory`): bytes, or 0 where they are
     /// not printed.
     Overcommit(u64),
-    /// An area for CMA was not had at boot: MiB.
+    /// An area for CMA was not had at boot: MiB, or 0 where it is not printed.
     CmaReserve(u64),
     /// The range of addresses for code is full.
     ExecMem,
@@ -105,10 +119,13 @@ impl About {
     pub(crate) const fn confidence(&self) -> Confidence {
         match self {
             Self::Words(Told::Nothing, _) => Confidence::Low,
-            Self::Words(
-                Told::Refused | Told::Driver | Told::Threads | Told::Compiler | Told::HugePages,
-                _,
-            )
+            Self::Words(Told::Hardware | Told::OwnHeap | Told::Card | Told::Limit, _) => {
+                Confidence::High
+            }
+            Self::Words(..)
+            | Self::Compaction(0)
+            | Self::Reclaim(0)
+            | Self::Isolation(0)
             | Self::Container
             | Self::Slab { cgroup: None, .. }
             | Self::Graphics(_)
@@ -145,6 +162,7 @@ impl About {
             | (Self::Cma(size, _), Self::Cma(new, _))
             | (Self::PerCpu(size), Self::PerCpu(new))
             | (Self::Swiotlb(size), Self::Swiotlb(new))
+            | (Self::SwiotlbSize(size), Self::SwiotlbSize(new))
             | (Self::Zram(size), Self::Zram(new))
             | (Self::NoMmu(size), Self::NoMmu(new)) => *size = (*size).max(*new),
             _ => {}
@@ -238,6 +256,18 @@ mod tests {
                 None,
             ),
             (
+                "gpu: swiotlb buffer is full (sz: 524288 bytes), total 32768 (slots), used 4 (slots)",
+                About::SwiotlbSize(524_288),
+                None,
+            ),
+            (
+                "illegal size (32792) or align (8) for percpu allocation",
+                About::PerCpuSize(32_792),
+                None,
+            ),
+            ("NVRM: dmaAllocMapping: can't alloc VA space for mapping.", About::GpuSpace, None),
+            ("hv_balloon: Memory hot add failed", About::HotAdd, None),
+            (
                 "DMA: Out of SW-IOMMU space for 9100 bytes at device 0000:02:00.0",
                 About::Swiotlb(9100),
                 None,
@@ -279,7 +309,20 @@ mod tests {
                 About::NoMmu(131_072),
                 Some("nc"),
             ),
+        ]);
+    }
+
+    #[test]
+    fn what_was_lacked_at_boot_or_by_rules_is_known() {
+        known(&[
             ("cma: Failed to reserve 512 MiB", About::CmaReserve(512), None),
+            ("Initramfs unpacking failed: write error", About::Initramfs, None),
+            ("crashkernel reservation failed - No suitable area found.", About::CrashKernel, None),
+            (
+                "OF: reserved mem: failed to allocate memory for node 'linux,cma'",
+                About::CmaReserve(0),
+                None,
+            ),
             ("execmem: unable to allocate memory", About::ExecMem, None),
             (
                 "__vm_enough_memory: pid: 812, comm: java, bytes: 4294967296 not enough memory for the allocation",
@@ -299,10 +342,27 @@ mod tests {
         known(&[
             ("Out of memory and no killable processes...", About::NobodyToKill, None),
             (
-                "Kernel panic - not syncing: System is deadlocked on memory",
-                About::NobodyToKill,
+                "Kernel panic - not syncing: Out of memory and no killable processes...",
+                About::NobodyLeft,
                 None,
             ),
+            ("  map[exitCode:137 reason:OOM Killed", About::Container, None),
+            (
+                "Reclaim 'com.example' (591), uid 10112, state 19 to free 19252kB rss, 5kB swap",
+                About::KilledBy("lowmemorykiller".into()),
+                Some("com.example"),
+            ),
+            (
+                "low memory! at or below SIGTERM limits: mem 10.00%, swap 10.00%",
+                About::KilledBy("earlyoom".into()),
+                None,
+            ),
+            (
+                "Out of memory in UB 101: OOM killed process 812 (httpd) score 0 vm:9kB",
+                About::Container,
+                Some("httpd"),
+            ),
+            ("Kernel panic - not syncing: System is deadlocked on memory", About::NobodyLeft, None),
             (
                 "systemd-oomd[612]: Killed /user.slice/app.scope due to memory pressure for /user.slice being 61.23% > 50.00%",
                 About::KilledBy("systemd-oomd".into()),

@@ -3,6 +3,7 @@
 mod about;
 mod notice;
 mod open;
+mod phrases;
 mod report;
 mod slab;
 mod texts;

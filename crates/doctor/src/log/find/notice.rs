@@ -11,7 +11,7 @@ use crate::log::read::stack::Caller;
 use crate::log::{Line, Stamp};
 
 /// A line of a task that waits contains at least one of these strings; the texts of [`About`] have their own.
-pub(in crate::log) const MARKS: [&str; 10] = [
+pub(in crate::log) const MARKS: [&str; 11] = [
     BLOCKED[0],
     BLOCKED[1],
     COMPACTS[0],
@@ -20,13 +20,14 @@ pub(in crate::log) const MARKS: [&str; 10] = [
     "shrink_",
     "throttle_direct_reclaim",
     PAGEOUT,
+    KSWAPD,
     ISOLATES[0],
     ISOLATES[1],
 ];
 const BLOCKED: [&str; 2] = ["blocked for more than", "soft lockup"];
 /// Functions in the stack of a task that compacts, and of one that reclaims.
 const COMPACTS: [&str; 2] = ["compact_zone", "__alloc_pages_direct_compact"];
-const RECLAIMS: [&str; 8] = [
+const RECLAIMS: [&str; 11] = [
     "try_to_free_pages",
     "shrink_node",
     "shrink_lruvec",
@@ -34,10 +35,18 @@ const RECLAIMS: [&str; 8] = [
     "throttle_direct_reclaim",
     "shrink_page_list",
     "shrink_folio_list",
+    "shrink_slab",
+    "shrink_zone",
+    KSWAPD,
     // It waits for a page that is written.
     PAGEOUT,
 ];
 const PAGEOUT: &str = " pageout";
+/// The function in which kswapd reclaims.
+const KSWAPD: &str = "balance_pgdat";
+/// What a line of a stack contains, and lines of a crash, whose stack tells of no lack.
+const FRAME: &str = "+0x";
+const CRASHES: [&str; 4] = ["BUG:", "Oops", "general protection", "nable to handle"];
 /// Functions of a task that takes a range of pages for itself.
 const ISOLATES: [&str; 2] = ["alloc_contig_range", "cma_alloc+"];
 /// The kinds of lines that are kept: damage could make any number.
@@ -83,6 +92,8 @@ pub struct Notice {
     pub last_at_us: Option<u64>,
     /// Who asked for the memory, where a stack follows.
     pub caller: Option<Caller>,
+    /// The function in which a task waits, as it compacts or reclaims, where its whole stack was read.
+    pub waits_in: Option<Caller>,
 }
 
 impl Notice {
@@ -100,8 +111,11 @@ pub(super) struct Parser {
     blocked: Option<(Line, String, u64)>,
     /// A notice whose stack follows, and the lines of it.
     stack: Option<(usize, Vec<String>)>,
-    /// What others say in their own words.
+    /// What others say in their own words, and stacks without the line above them.
     words: Vec<Notice>,
+    has_crash: bool,
+    /// The last function of a stack that is not of reclaim or compaction.
+    above: Option<(usize, Caller)>,
 }
 
 impl Parser {
@@ -162,11 +176,27 @@ impl Parser {
             () if has(&ISOLATES) => About::Isolation,
             () if has(&COMPACTS) => About::Compaction,
             () if has(&RECLAIMS) => About::Reclaim,
-            () => return,
+            () => {
+                self.has_crash |= CRASHES.iter().any(|crash| line.text.contains(crash));
+                let frame = line.text.contains(FRAME).then(|| Caller::of_line(&line.text));
+                self.above =
+                    frame.flatten().map(|frame| (line.number, frame)).or(self.above.take());
+                return;
+            }
         };
-        let Some((first, task, seconds)) = self.blocked.take() else { return };
+        let above = self.above.take().filter(|(at, _)| at + 1 == line.number);
+        let waits_in = above.map(|(_, frame)| frame);
+        let Some((first, task, seconds)) = self.blocked.take() else {
+            // How long it has waited is above the stack, and was not copied.
+            if line.text.contains(FRAME) && !self.has_crash {
+                let at = add(&mut self.words, about(0), line, None);
+                wait(&mut self.words, at, waits_in);
+            }
+            return;
+        };
         if line.number - first.number <= STACK_LINES {
-            self.add(about(seconds), &first, Some(task));
+            let at = self.add(about(seconds), &first, Some(task));
+            wait(&mut self.found, at, waits_in);
         }
     }
 
@@ -207,11 +237,19 @@ impl Parser {
     }
 }
 
+/// Adds the function in which a task waits to a notice that has none.
+fn wait(to: &mut [Notice], at: Option<usize>, waits_in: Option<Caller>) {
+    if let Some(notice) = at.and_then(|at| to.get_mut(at)) {
+        notice.waits_in = notice.waits_in.take().or(waits_in);
+    }
+}
+
 /// Adds a line to notices; returns which of them it is in.
 fn add(to: &mut Vec<Notice>, about: About, line: &Line, task: Option<String>) -> Option<usize> {
     let (number, at, at_us) = (line.number, line.prefix.stamp(), line.prefix.at_us());
     if let Some(known) = to.iter().position(|notice| notice.about.is_like(&about)) {
         let notice = &mut to[known];
+        notice.task = notice.task.take().or(task);
         (notice.last_line, notice.count) = (number, notice.count + 1);
         (notice.last_at, notice.last_at_us) = (at, at_us);
         notice.about.enlarge(&about);
@@ -231,6 +269,7 @@ fn add(to: &mut Vec<Notice>, about: About, line: &Line, task: Option<String>) ->
         last_at: at,
         last_at_us: at_us,
         caller: None,
+        waits_in: None,
     });
     Some(to.len() - 1)
 }

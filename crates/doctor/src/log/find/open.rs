@@ -32,6 +32,8 @@ static MODE: LazyLock<Regex> = LazyLock::new(|| {
 });
 static NODEMASK: LazyLock<Regex> = LazyLock::new(|| pattern(r"nodemask=\(?(\d[0-9,\-]*\d|\d)"));
 static MEMS: LazyLock<Regex> = LazyLock::new(|| pattern(r"mems_allowed=(\d[0-9,\-]*\d|\d)"));
+/// An address of a kernel of 32 bits with high memory: what lies above 3 GiB is the kernel's (x86, most of ARM).
+static ADDRESS: LazyLock<Regex> = LazyLock::new(|| pattern(r"\[<[c-f][0-9a-f]{7}>\]"));
 static VERSION: LazyLock<Regex> =
     LazyLock::new(|| pattern(r"[Tt]ainted:? .*?\b(\d+\.\d+(?:\.\d+)?[^\s]*)(?:\s+#|\s*$)"));
 
@@ -45,6 +47,8 @@ pub(super) const MARKS: [&str; 6] = [
     "show-memory-usage",
     "Mem-",
 ];
+/// Functions that the stack of a memory cgroup's OOM has, and not that of the machine's.
+const CHARGES: [&str; 3] = ["mem_cgroup_out_of_memory", "mem_cgroup_oom", "mem_cgroup_try_charge"];
 const MEMCG: &str = "Memory cgroup out of memory";
 pub(super) const CONSTRAINT: &str = "oom-kill:constraint=";
 /// The longest name of a task (`TASK_COMM_LEN` less its end).
@@ -147,7 +151,7 @@ impl Open {
         let is_oom = match self.kind {
             Kind::Oom => true,
             // Its first lines were lost.
-            Kind::State | Kind::Dump => self.memory.has_zones() || self.lists.is_bare(),
+            Kind::State | Kind::Dump => self.memory.has_zones() || self.lists.has_tasks(),
             _ => false,
         };
         let is_said = text.contains(CONSTRAINT) && self.constraint.is_some();
@@ -211,12 +215,11 @@ impl Open {
         let is_bare = memory.zones.is_empty() && !memory.has_counts() && memory.ram_pages.is_none();
         let (line, memory) = pasted.finish().filter(|_| is_bare).unwrap_or((line, memory));
         let (cgroup, victim) = oom.finish();
-        let is_memcg = is_memcg
-            || cgroup.is_some()
-            || head.iter().any(|line| is_frame(line, "mem_cgroup_out_of_memory"));
+        let of_memcg = |line: &String| CHARGES.iter().any(|name| is_frame(line, name));
+        let is_memcg = is_memcg || cgroup.is_some() || head.iter().any(of_memcg);
         let kind = match kind {
             // Only the OOM killer lists tasks so.
-            Kind::State if lists.is_bare() => Kind::Oom,
+            Kind::State if lists.has_tasks() => Kind::Oom,
             kind => kind_of(kind, has_header, &memory, &head)?,
         };
         let comm = || head.iter().find_map(|line| word(&COMM, line, 1));
@@ -253,6 +256,7 @@ impl Open {
             // OOM reports print it at their end.
             mems_allowed: word(&MEMS, &head, 1).or(constraint.flatten()),
             version: version(&head),
+            is_32_bit: ADDRESS.is_match(&head),
             slab,
             of_machine: of_machine && kind == Kind::Oom,
             cgroup,
@@ -272,10 +276,11 @@ impl Open {
 fn kind_of(kind: Kind, has_header: bool, memory: &MemInfo, head: &[String]) -> Option<Kind> {
     let has_counts = (has_header && memory.has_counts()) || memory.ram_pages.is_some();
     let has_free = memory.zones.iter().any(|zone| zone.free.is_some());
-    let is_kill = head.iter().any(|line| is_frame(line, "oom_kill_process"));
+    let of_kill = ["oom_kill_process", "out_of_memory"];
+    let is_kill = head.iter().any(|line| of_kill.iter().any(|name| is_frame(line, name)));
     Some(match kind {
         // The stack is that of a kill, and the first line and the zones were lost.
-        Kind::State if has_counts && !has_free && is_kill => Kind::Oom,
+        Kind::State if !has_free && is_kill => Kind::Oom,
         Kind::State if has_counts || has_free => Kind::State,
         // The stack is that of a failure, and its first line was lost.
         Kind::State if head.iter().any(|line| line.contains("warn_alloc")) => Kind::Failure,

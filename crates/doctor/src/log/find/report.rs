@@ -64,6 +64,8 @@ pub struct Report {
     pub mems_allowed: Option<String>,
     /// The kernel's version.
     pub version: Option<String>,
+    /// Whether the addresses in the stack are those of a kernel of 32 bits, above 3 GiB.
+    pub is_32_bit: bool,
     /// The slab cache whose allocation failed just before.
     pub slab: Option<Slab>,
     /// Whether an OOM report says that the machine was short, and not a memory cgroup: by its stack, or in the line of the
@@ -115,6 +117,7 @@ impl Report {
             nodemask: None,
             mems_allowed: None,
             version: None,
+            is_32_bit: false,
             slab: None,
             of_machine: false,
             cgroup: None,

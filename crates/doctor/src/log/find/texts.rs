@@ -9,6 +9,9 @@ use super::about::About;
 /// The smallest page: XFS gets less than that from a slab cache.
 const PAGE: u64 = 4096;
 
+/// The largest mapping that bounce buffers can serve: 128 slots of 2 KiB (`IO_TLB_SEGSIZE`).
+const MOST_BOUNCED: u64 = 256 << 10;
+
 type Make = fn(&Captures<'_>) -> Option<About>;
 
 /// A text: what a line must contain, its pattern, and what it is about. A group `task` is the task.
@@ -26,7 +29,12 @@ fn words(found: &Captures<'_>, group: usize) -> Option<String> {
     found.get(group).map(|words| words.as_str().trim().to_owned())
 }
 
-pub(super) const TEXTS: [Text; 51] = [
+/// Returns what a request of this many bytes to the bounce buffers failed for.
+const fn swiotlb(bytes: u64) -> About {
+    if bytes > MOST_BOUNCED { About::SwiotlbSize(bytes) } else { About::Swiotlb(bytes) }
+}
+
+pub(super) const TEXTS: [Text; 63] = [
     Text {
         mark: "ossible memory allocation deadlock",
         pattern: r"XFS: (?:(?<task>.{1,15})\(\d+\) )?possible memory allocation deadlock(?: size (\d+))?(?: in (\w+))?",
@@ -88,19 +96,29 @@ pub(super) const TEXTS: [Text; 51] = [
         make: |found| Some(About::PerCpu(number(found, 1)?)),
     },
     Text {
+        mark: "for percpu allocation",
+        pattern: r"illegal size \((\d+)\) or align \(\d+\) for percpu allocation",
+        make: |found| Some(About::PerCpuSize(number(found, 1)?)),
+    },
+    Text {
         mark: "swiotlb buffer is full",
         pattern: r"swiotlb buffer is full(?: \(sz: (\d+) bytes\))?",
-        make: |found| Some(About::Swiotlb(number(found, 1).unwrap_or(0))),
+        make: |found| Some(swiotlb(number(found, 1).unwrap_or(0))),
     },
     Text {
         mark: "Out of SW-IOMMU space",
         pattern: r"Out of SW-IOMMU space for (\d+) bytes",
-        make: |found| Some(About::Swiotlb(number(found, 1)?)),
+        make: |found| Some(swiotlb(number(found, 1)?)),
     },
     Text {
         mark: "pool for atomic",
         pattern: r"failed to allocate (\d+) KiB .*pool for atomic (?:coherent )?allocation",
         make: |found| Some(About::AtomicPool(number(found, 1)?)),
+    },
+    Text {
+        mark: "NVRM: ",
+        pattern: r"NVRM: .*can't alloc VA space for mapping",
+        make: |_| Some(About::GpuSpace),
     },
     Text {
         mark: "NVRM: ",
@@ -118,6 +136,11 @@ pub(super) const TEXTS: [Text; 51] = [
         make: |found| words(found, 1).map(About::Graphics),
     },
     Text {
+        mark: "*ERROR*",
+        pattern: r"\[drm(?::[^\]]*\]?)?\]? ?\*ERROR\* .*(?:\(-12\)|error -12|ENOMEM|out of memory)",
+        make: |found| words(found, 0).map(About::Graphics),
+    },
+    Text {
         mark: "[TTM] ",
         pattern: r"\[TTM\] (?:Unable to allocate|Out of|Failed to allocate|Buffer eviction failed|No memory).*",
         make: |found| words(found, 0).map(About::Graphics),
@@ -126,6 +149,11 @@ pub(super) const TEXTS: [Text; 51] = [
         mark: "memory for compressed page",
         pattern: r"zram: .*memory for compressed page: \d+, size=(\d+)",
         make: |found| Some(About::Zram(number(found, 1)?)),
+    },
+    Text {
+        mark: "ut of socket memory",
+        pattern: r"Out of socket memory",
+        make: |_| Some(About::Tcp),
     },
     Text {
         mark: "TCP: out of memory",
@@ -138,13 +166,14 @@ pub(super) const TEXTS: [Text; 51] = [
         make: |found| Some(About::NoMmu(number(found, 1)?)),
     },
     Text {
-        mark: "no killable processes",
-        pattern: r"(?i)no killable processes",
-        make: |_| Some(About::NobodyToKill),
+        // Not of a memory cgroup: for one the kernel does not panic.
+        mark: "panic - not syncing",
+        pattern: r"panic - not syncing: (?:Out of memory and no killable processes|System is deadlocked on memory)",
+        make: |_| Some(About::NobodyLeft),
     },
     Text {
-        mark: "panic - not syncing",
-        pattern: r"System is deadlocked on memory",
+        mark: "no killable processes",
+        pattern: r"(?i)no killable processes",
         make: |_| Some(About::NobodyToKill),
     },
     Text {
@@ -186,6 +215,46 @@ pub(super) const TEXTS: [Text; 51] = [
         make: |found| {
             Some(About::KilledBy(words(found, 1).unwrap_or_else(|| "earlyoom".to_owned())))
         },
+    },
+    Text {
+        mark: "ow memory! ",
+        pattern: r"[Ll]ow memory! (?:mem avail:|at or below SIG)",
+        make: |_| Some(About::KilledBy("earlyoom".to_owned())),
+    },
+    Text {
+        mark: "Memory hot add failed",
+        pattern: r"Memory hot add failed|hot_add memory failed",
+        make: |_| Some(About::HotAdd),
+    },
+    Text {
+        mark: "crashkernel",
+        pattern: r"(?i)crashkernel reservation failed|(?:cannot|unable to|failed to) (?:allocate|reserve)\b.*crash ?kernel",
+        make: |_| Some(About::CrashKernel),
+    },
+    Text {
+        mark: "Initramfs unpacking failed",
+        pattern: r"Initramfs unpacking failed: write error",
+        make: |_| Some(About::Initramfs),
+    },
+    Text {
+        mark: "OOM Killed",
+        pattern: r"[Rr]eason\W+OOM Killed",
+        make: |_| Some(About::Container),
+    },
+    Text {
+        mark: "kB rss",
+        pattern: r"(?:Reclaim|Kill) '(?<task>[^']+)' \(\d+\), uid \d+, .* to free \d+kB rss",
+        make: |_| Some(About::KilledBy("lowmemorykiller".to_owned())),
+    },
+    Text {
+        mark: "reserved mem: ",
+        pattern: r"reserved mem: failed to (?:allocate|reserve) memory for node",
+        make: |_| Some(About::CmaReserve(0)),
+    },
+    Text {
+        mark: "OOM killed process",
+        pattern: r"OOM killed process (?:\d+ )?\(?(?<task>[^ ()]+)",
+        make: |_| Some(About::Container),
     },
     Text {
         mark: "lowmemorykiller",

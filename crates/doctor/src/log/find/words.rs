@@ -6,11 +6,14 @@ use regex::Regex;
 use serde::Serialize;
 
 use super::about::About;
+use super::phrases::PHRASES;
 
-/// What such words tell.
+/// Whose memory such words are about.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Told {
+    /// The hardware lost what was in memory.
+    Hardware,
     /// A language's runtime reached the limit of its own heap.
     OwnHeap,
     /// The memory of a graphics card is used up.
@@ -19,8 +22,24 @@ pub enum Told {
     Threads,
     /// A program found no free huge page.
     HugePages,
-    /// A compiler's process was killed.
-    Compiler,
+    /// A container, a unit or a job reached its limit.
+    Limit,
+    /// A process was killed by SIGKILL.
+    Killed,
+    /// A process could not be copied.
+    Fork,
+    /// The memory of a virtual machine could not be promised.
+    Guest,
+    /// Locked memory is limited.
+    Locked,
+    /// A device got no memory in one piece.
+    Contiguous,
+    /// A network driver got no buffer.
+    Packet,
+    /// A file system or block device got no memory.
+    FileSystem,
+    /// A driver got no memory to start its device.
+    Probe,
     /// A driver, or another part of the kernel, returned `ENOMEM`.
     Driver,
     /// Another system call did.
@@ -29,121 +48,65 @@ pub enum Told {
     Nothing,
 }
 
-/// What such words tell, what they contain one of, and their pattern; what tells more is first.
-const TABLE: [(Told, &[&str], &str); 8] = [
-    (
-        Told::OwnHeap,
-        &[
-            "heap out of memory",
-            "process out of memory",
-            "OutOfMemoryError: ",
-            "memory size of",
-            "OOM command",
-        ],
-        r"(?:heap|Allocation failed - process) out of memory|OutOfMemoryError: (?:Java heap space|GC overhead limit|Metaspace|PermGen|Compressed class|Requested array size|Direct buffer)|Allowed memory size of \d+ bytes exhausted|OOM command not allowed",
-    ),
-    (
-        Told::Card,
-        &[
-            "ut of memory",
-            "UT_OF_MEMORY",
-            "UT_OF_DEVICE_MEMORY",
-            "device memory",
-            "allocating tensor",
-            "cuda",
-        ],
-        r"(?i)\b(?:cuda|hip|xpu)\b.*out of memory|\b(?:cuda|cu|hip|vk|gl|cl)_\w*out_of_\w*memory|out of (?:device|video|gpu) memory|OOM when allocating tensor.*GPU|\(GPU_\d+_bfc\) ran out of memory|\bcuda\w*(?:alloc|malloc)\w*.*\bfail",
-    ),
-    (
-        Told::Threads,
-        &["native thread", "pids controller"],
-        r"unable to create (?:new )?native thread|fork rejected by pids controller",
-    ),
-    (
-        Told::HugePages,
-        &["uge page", "ugepage", "backing store for guest"],
-        r"(?i)not enough (?:free )?huge ?pages|cannot get hugepage information|no free hugepages reported in hugepages-2048kB|unable to map backing store for guest RAM",
-    ),
-    (
-        Told::Compiler,
-        &["terminated program", "Killed (program", "terminated with signal 9"],
-        r"Killed signal terminated program|internal compiler error: Killed \(program|ld terminated with signal 9",
-    ),
-    (
-        Told::Driver,
-        &[
-            "annot allocate memory",
-            "error -12",
-            "failed: -12",
-            "(-12)",
-            "ENOMEM",
-            "rrno",
-            "emory allocation problem",
-        ],
-        r"(?i)(?:ioctl|\bdrm|\bdma|v4l2|video|camera|buffers?\b|insmod|modprobe|insert module|/dev/|\bgpu|\bgem\b|\busb|vfio|\bibv?_|memlock|bpf|urb\b).*(?:cannot allocate memory|\bENOMEM\b|\berrno[ =:]*12\b)|ip6?tables.*Memory allocation problem|failed with error -12\b|\bfailed: -12\b|\bfailed \(-12\)",
-    ),
-    (
-        Told::Refused,
-        &[
-            "annot allocate memory",
-            "rrno",
-            "os error 12",
-            "ENOMEM",
-            "bad_alloc",
-            "MemoryError",
-            "cannot allocate ",
-            "runtime: out of memory",
-            "memory allocation of",
-            "to map ",
-            "insufficient memory",
-            "nable to allocate",
-            "on request of size",
-        ],
-        r"[Cc]annot allocate memory|\berrno[ =:]*12\b|\(os error 12\)|\bENOMEM\b|std::bad_alloc|^(?:numpy\S*)?MemoryError\b|NoMemoryError|cannot allocate \d+-byte block|runtime: out of memory|memory allocation of \d+ bytes failed|failed to map \d+ bytes|insufficient memory for the Java|Unable to allocate .* for an array|Failed on request of size",
-    ),
-    (
-        Told::Nothing,
-        &["alloc", "Alloc", "ut of memory", "ot enough memory", "OutOfMemory"],
-        r"(?i)(?:fail(?:ed|ure)?|unable|cannot|can't|could not|not enough|error) (?:to )?(?:re)?alloc(?:at\w*|ed)?\b.*|alloc\w* (?:\S+ ){0,4}fail.*|out of memory.*|not enough memory.*|OutOfMemory(?:Error|Exception)",
-    ),
-];
-
 static PATTERNS: LazyLock<Vec<Regex>> = LazyLock::new(|| {
-    TABLE.iter().map(|(.., text)| Regex::new(text).expect("the pattern is valid")).collect()
+    PHRASES.iter().map(|(.., text)| Regex::new(text).expect("the pattern is valid")).collect()
 });
 /// Words that tell nothing else must be about memory.
 static OF_MEMORY: LazyLock<Regex> = LazyLock::new(|| {
     Regex::new(r"(?i)mem|buffer|page|byte|skb|dma|\bring\b|-12\b|kB|MB")
         .expect("the pattern is valid")
 });
-/// The longest such words that are kept.
+/// The longest such words that are kept, and how much of it may stand before what tells.
 const LONGEST: usize = 120;
+const BEFORE: usize = 60;
 
 /// Returns strings: such a line contains at least one of them.
 pub(super) fn marks() -> impl Iterator<Item = &'static str> {
-    TABLE.iter().flat_map(|(_, marks, _)| marks.iter().copied())
+    PHRASES.iter().flat_map(|(_, marks, _)| marks.iter().copied())
 }
 
 /// Returns what a line says in its own words of memory that was not had.
 pub(super) fn said(text: &str) -> Option<About> {
     let is_said = |marks: &[&str]| marks.iter().any(|mark| text.contains(mark));
-    let mut rows = TABLE.iter().zip(&*PATTERNS);
-    let ((told, ..), _) =
-        rows.find(|((_, marks, _), pattern)| is_said(marks) && pattern.is_match(text))?;
-    if *told == Told::Nothing && !OF_MEMORY.is_match(text) {
+    let rows = PHRASES.iter().zip(&*PATTERNS).filter(|((_, marks, _), _)| is_said(marks));
+    let (told, at) = rows
+        .map(|((told, ..), pattern)| (*told, pattern.find(text)))
+        .find_map(|(told, found)| Some((told, found?.start())))?;
+    if told == Told::Nothing && !OF_MEMORY.is_match(text) {
         return None;
     }
-    let end = text.char_indices().nth(LONGEST).map_or(text.len(), |(at, _)| at);
-    Some(About::Words(*told, text[..end].trim().to_owned()))
+    Some(About::Words(told, quoted(text, at)))
+}
+
+/// Returns the part of a line around what tells.
+fn quoted(text: &str, at: usize) -> String {
+    let chars = text[..at].chars().count();
+    let skipped = if text.chars().count() <= LONGEST { 0 } else { chars.saturating_sub(BEFORE) };
+    let part: String = text.chars().skip(skipped).take(LONGEST).collect();
+    let before = if skipped > 0 { "... " } else { "" };
+    format!("{before}{}", part.trim())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    /// Checks what lines tell.
+    #[track_caller]
+    fn told(rows: &[(&str, Option<Told>)]) {
+        for (text, told) in rows {
+            let found = said(text).map(|about| match about {
+                About::Words(told, _) => told,
+                other => panic!("{other:?}"),
+            });
+            assert_eq!(found, *told, "{text}");
+            assert!(told.is_none() || marks().any(|mark| text.contains(mark)), "{text}");
+        }
+    }
+
     #[test]
-    fn words_tell_whose_memory_it_is() {
-        for (text, told) in [
+    fn words_of_programs_tell_whose_memory_it_is() {
+        told(&[
             (
                 "FATAL ERROR: Reached heap limit Allocation failed - JavaScript heap out of memory",
                 Some(Told::OwnHeap),
@@ -163,23 +126,33 @@ mod tests {
                 Some(Told::Threads),
             ),
             ("EAL: No free hugepages reported in hugepages-2048kB", Some(Told::HugePages)),
-            // The other size may be there.
-            ("EAL: No free hugepages reported in hugepages-1048576kB", None),
-            ("c++: fatal error: Killed signal terminated program cc1plus", Some(Told::Compiler)),
-            ("-bash: fork: Cannot allocate memory", Some(Told::Refused)),
+            ("c++: fatal error: Killed signal terminated program cc1plus", Some(Told::Killed)),
+            ("-bash: fork: Cannot allocate memory", Some(Told::Fork)),
             (
-                "/dev/video0: Unable to request 1 buffers: Cannot allocate memory",
-                Some(Told::Driver),
+                "starting container process caused: container init was OOM-killed (memory limit too low?)",
+                Some(Told::Limit),
             ),
-            ("xilinx-vdma 4300.dma: probe failed with error -12", Some(Told::Driver)),
-            ("libusb: error [submit_iso_transfer] submiturb failed, errno=12", Some(Told::Driver)),
-            ("libbpf: map 'a': failed to create: Cannot allocate memory(-12)", Some(Told::Driver)),
             (
-                "iptables: create-instance-chains: iptables: Memory allocation problem.",
-                Some(Told::Driver),
+                "write /sys/fs/cgroup/memory/a/memory.limit_in_bytes: device or resource busy",
+                Some(Told::Limit),
             ),
+            ("slurmstepd: error: Detected 1 oom-kill event(s) in step 7.0", Some(Told::Limit)),
+            ("make: *** [all] Error 137", Some(Told::Killed)),
+            ("/usr/bin/run: line 96: 2663 Killed  \"$server\"", Some(Told::Killed)),
+            ("EAL: Couldn't get fd on hugepage file", Some(Told::HugePages)),
+            ("PHP Fatal error:  Out of memory (allocated 10485760)", Some(Told::Refused)),
+            ("web-1 exited with code 137", Some(Told::Killed)),
+            (
+                "process didn't exit successfully: `rustc` (signal: 9, SIGKILL: kill)",
+                Some(Told::Killed),
+            ),
+            ("pid 77 (java), jid 0, uid 0, was killed: out of swap space", Some(Told::Killed)),
+            (
+                "qemu-kvm: cannot set up guest memory 'pc.ram': Cannot allocate memory",
+                Some(Told::Guest),
+            ),
+            ("error='无法分配内存' (errno=12)", Some(Told::Refused)),
             ("jetson.utils -- cudaAllocMapped() failed to allocate memory", Some(Told::Card)),
-            ("sof-audio-pci 0000:00:1f.3: error: memory alloc failed: -12", Some(Told::Driver)),
             (
                 "qemu-system-x86_64: unable to map backing store for guest RAM: Cannot allocate memory",
                 Some(Told::HugePages),
@@ -188,11 +161,6 @@ mod tests {
                 "DETAIL:  Failed on request of size 41520 in memory context \"WAL record construction\".",
                 Some(Told::Refused),
             ),
-            (
-                "2016-02-09T00:02:38: [GC (Allocation Failure) [PSYoungGen: 262144K->40574K(305664K)]",
-                None,
-            ),
-            ("System.OutOfMemoryException: Array dimensions exceeded", Some(Told::Nothing)),
             ("InnoDB: mmap(137428992 bytes) failed; errno 12", Some(Told::Refused)),
             (
                 "runtime: out of memory: cannot allocate 597164032-byte block (3379036160 in use)",
@@ -202,17 +170,73 @@ mod tests {
                 "terminate called after throwing an instance of 'std::bad_alloc'",
                 Some(Told::Refused),
             ),
+        ]);
+    }
+
+    #[test]
+    fn words_of_the_kernel_tell_whose_memory_it_is() {
+        told(&[
+            // The other size may be there.
+            ("EAL: No free hugepages reported in hugepages-1048576kB", None),
+            (
+                "/dev/video0: Unable to request 1 buffers: Cannot allocate memory",
+                Some(Told::Contiguous),
+            ),
+            ("xilinx-vdma 4300.dma: probe failed with error -12", Some(Told::Probe)),
+            ("libusb: error [submit_iso_transfer] submiturb failed, errno=12", Some(Told::Driver)),
+            ("libbpf: map 'a': failed to create: Cannot allocate memory(-12)", Some(Told::Locked)),
+            ("mce: [Hardware Error]: error_type: 3, multi-bit ECC", Some(Told::Hardware)),
+            ("[Hardware Error]: event severity: corrected", None),
+            (
+                "Memory failure: 0x31f: recovery action for dirty LRU page: Recovered",
+                Some(Told::Hardware),
+            ),
+            ("ionAlloc <ion_alloc_palloc:335>:ION_IOC_ALLOC error", Some(Told::Contiguous)),
+            ("process exited with code 1", None),
+            (
+                "UCX ERROR mlx5_0: ibv_create_cq() failed: Cannot allocate memory",
+                Some(Told::Locked),
+            ),
+            ("[ERROR] errno: Cannot allocate memory) Failed to create qp", Some(Told::Locked)),
+            ("640x480: CREATE_DUMB failed: Cannot allocate memory", Some(Told::Contiguous)),
+            (
+                "Unable to allocate contiguous DMA memory region of size 4096",
+                Some(Told::Contiguous),
+            ),
+            ("dma_alloc_coherent(size=16777216) failed. return(0)", Some(Told::Contiguous)),
+            ("cannot allocate DMA channel", Some(Told::Nothing)),
+            ("failed to request DMA channel", None),
+            ("ath: skbuff alloc of size 1974 failed", Some(Told::Packet)),
+            ("eth0: Memory squeeze, dropping packet.", Some(Told::Packet)),
+            (
+                "BTRFS warning (device dm-0): Aborting unused transaction(Out of memory).",
+                Some(Told::FileSystem),
+            ),
+            ("foo 1-0: probe failed, err -12", Some(Told::Probe)),
+            (
+                "iptables: create-instance-chains: iptables: Memory allocation problem.",
+                Some(Told::Driver),
+            ),
+            ("sof-audio-pci 0000:00:1f.3: error: memory alloc failed: -12", Some(Told::Driver)),
+            (
+                "2016-02-09T00:02:38: [GC (Allocation Failure) [PSYoungGen: 262144K->40574K(305664K)]",
+                None,
+            ),
+            ("System.OutOfMemoryException: Array dimensions exceeded", Some(Told::Nothing)),
             ("sd 0:0:0:0: open failed: errno 121", None),
             ("tg3 0000:01:00.0: failed to allocate rx ring", Some(Told::Nothing)),
             ("usb 1-1: failed to allocate minor", None),
             ("Killed process list by request", None),
-        ] {
-            let found = said(text).map(|about| match about {
-                About::Words(told, _) => told,
-                other => panic!("{other:?}"),
-            });
-            assert_eq!(found, told, "{text}");
-            assert!(told.is_none() || marks().any(|mark| text.contains(mark)), "{text}");
-        }
+        ]);
+    }
+
+    #[test]
+    fn a_long_line_is_quoted_around_what_tells() {
+        let line = format!("{} std::bad_alloc in the end", "x".repeat(200));
+        let Some(About::Words(Told::Refused, words)) = said(&line) else { panic!("{line}") };
+        assert!(
+            words.starts_with("... x") && words.ends_with("std::bad_alloc in the end"),
+            "{words}"
+        );
     }
 }

@@ -12,8 +12,9 @@ static FRAME: LazyLock<Regex> = LazyLock::new(|| {
 });
 
 /// The beginnings of the names of functions that hand a request on to the allocator, or report that it failed.
-const ALLOCATORS: [&str; 73] = [
+const ALLOCATORS: [&str; 74] = [
     "dump_",
+    "panic",
     "show_",
     "warn_alloc",
     "unwind_",
@@ -187,7 +188,17 @@ const PURPOSES: [(Purpose, &[&str]); 9] = [
     ),
     (
         Purpose::Packet,
-        &["_skb", "skb_", "napi_", "netdev_", "netif_", "sk_prot_alloc", "tcp_", "inet_"],
+        &[
+            "_skb",
+            "skb_",
+            "napi_",
+            "net_rx_action",
+            "netdev_",
+            "netif_",
+            "sk_prot_alloc",
+            "tcp_",
+            "inet_",
+        ],
     ),
     (Purpose::Usb, &["usb_", "_urb", "urb_", "xhci_", "ehci_", "dwc2_"]),
     (Purpose::Fork, &["copy_process", "dup_task_struct", "alloc_thread_stack", "kernel_clone"]),
@@ -237,6 +248,11 @@ impl Caller {
             }
         }
         found
+    }
+
+    /// Returns the function of a line, the first one.
+    pub(in crate::log) fn of_line(line: &str) -> Option<Self> {
+        frames(std::iter::once(line)).first().map(|frame| Self::new(frame.name, frame.module))
     }
 
     fn new(name: &str, module: Option<&str>) -> Self {

@@ -70,6 +70,8 @@ pub(in crate::log) struct Parser {
     now: Now,
     /// Whether the size of memory was printed, which follows that of swap.
     has_ram: bool,
+    /// Anonymous memory of the zones, in kB: pieces of reports may have no sum of it.
+    anonymous_kb: Option<u64>,
 }
 
 impl Parser {
@@ -109,6 +111,7 @@ impl Parser {
         let zones = zones.filter(|zone| zone.free.is_some() || !zone.lists.is_empty()).collect();
         let mut info = MemInfo { zones, ..self.info };
         info.held = info.held.in_kb(info.page_kb());
+        info.held.anonymous = info.held.anonymous.or(self.anonymous_kb);
         if self.has_ram {
             info.free_swap_kb = info.free_swap_kb.or(Some(0));
         }
@@ -222,6 +225,11 @@ impl Parser {
             "managed" => &mut zone.managed,
             "active_file" | "inactive_file" => {
                 zone.file = (zone.file + kb).min(MOST_KB);
+                return;
+            }
+            "active_anon" | "inactive_anon" => {
+                let sum = self.anonymous_kb.unwrap_or(0) + kb;
+                self.anonymous_kb = Some(sum.min(MOST_KB));
                 return;
             }
             _ => return,

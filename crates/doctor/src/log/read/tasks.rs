@@ -80,6 +80,7 @@ impl Lists {
 
     /// Reads a line.
     pub(in crate::log) fn push(&mut self, text: &str) {
+        self.has_head |= text.contains("Tasks state");
         if text.contains("total_vm") && text.contains("name") {
             (self.within, self.has_head) = (Within::Processes, true);
             // `[ pid ]` is one column here, and is read as such below.
@@ -102,9 +103,9 @@ impl Lists {
         }
     }
 
-    /// Returns whether a list of tasks was read without the line above it.
-    pub(in crate::log) fn is_bare(&self) -> bool {
-        self.bare_rows >= ROWS
+    /// Returns whether a list of tasks was read, by the line above it or by its rows.
+    pub(in crate::log) fn has_tasks(&self) -> bool {
+        self.has_head || self.bare_rows >= ROWS
     }
 
     /// Reads the row of a task if the line above the list was cut off.
@@ -210,11 +211,11 @@ mod tests {
         ] {
             lists.push(text);
         }
-        assert!(!lists.is_bare());
+        assert!(!lists.has_tasks());
         lists.push(
             "[ 2700]     0  2700      492       29       4       0        0             0 agetty",
         );
-        assert!(lists.is_bare());
+        assert!(lists.has_tasks());
         let seen: Vec<_> =
             lists.processes.iter().map(|p| (p.task.as_str(), p.rss_pages, p.swap_pages)).collect();
         assert_eq!(seen, [("a b", 342, Some(90)), ("dropbear", 224, None), ("agetty", 29, None)]);
