@@ -57,7 +57,7 @@ fn excerpts_are_explained_as_far_as_they_go() {
         ),
         (
             "a invoked oom-killer: gfp_mask=0xcc0(GFP_KERNEL), order=3, oom_score_adj=0",
-            "The log does not say why",
+            "Either memory was used up (or a memory cgroup reached its limit), or what was free",
         ),
         ("kernel: Out of memory and no killable processes...", "No process may be killed"),
     ] {

@@ -34,7 +34,7 @@ pub(super) const PHRASES: [(Told, &[&str], &str); 17] = [
             "STATUS_ALLOC_FAILED",
             "VRAM",
         ],
-        r"(?i)\b(?:cuda|hip|xpu|mps)\b.*out of memory|\b(?:cuda|cu|hip|vk|gl|cl)_\w*out_of_\w*memory|out of (?:device|video|gpu) memory|OOM when allocating tensor.*GPU|\(GPU_\d+_bfc\) ran out of memory|\bcuda\w*(?:alloc|malloc)\w*.*\bfail|STATUS_ALLOC_FAILED|RESOURCE_EXHAUSTED: out of memory|\bVRAM\b.*\b(?:exhausted|not enough|insufficient)|(?:not enough|insufficient|out of) VRAM",
+        r"(?i)\b(?:cuda|hip|xpu|mps)\b.*out of memory|\b(?:cuda|cu|hip|vk|gl|cl)_\w*out_of_\w*memory|out of (?:device|video|gpu) memory|OOM when allocating tensor.*GPU|\(GPU_\d+_bfc\) ran out of memory|\bcuda\w*(?:alloc|malloc)\w*.*\bfail|STATUS_ALLOC_FAILED|RESOURCE_EXHAUSTED: out of memory|(?:not enough|insufficient|out of) VRAM",
     ),
     (
         Told::HugePages,
@@ -49,7 +49,7 @@ pub(super) const PHRASES: [(Told, &[&str], &str); 17] = [
     (
         Told::Killed,
         &["terminated program", "Killed", "signal 9", "SIGKILL", " 137", "(137)", "was killed: "],
-        r"Killed signal terminated program|internal compiler error: Killed \(program|terminated (?:with|by) signal 9\b|signal: 9, SIGKILL|sent SIGKILL! Perhaps out of memory|Signals\.SIGKILL|\] Error 137\b|(?i:exit(?:ed)?(?: with)?(?: status| code)?:? *\(?137\b)|^Killed\s*$|^(?:.*: line \d+: +)?\d+ Killed +\S|was killed: (?:out of swap|failed to reclaim)",
+        r"Killed signal terminated program|internal compiler error: Killed \(program|terminated (?:with|by) signal 9\b|signal: 9, SIGKILL|sent SIGKILL! Perhaps out of memory|Signals\.SIGKILL|\] Error 137\b|(?i:exit(?:ed)?(?: with)?(?: status| code)?:? *\(?137\b)|^Killed\s*$|^\s*(?:.*: line \d+: +)?\d+ Killed +\S|was killed: (?:out of swap|failed to reclaim)",
     ),
     (
         Told::Threads,
