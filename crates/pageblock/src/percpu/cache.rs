@@ -31,7 +31,7 @@ use crate::base::geometry::Geometry;
 use crate::base::ids::{CpuId, ListIndex};
 use crate::base::mobility::{MIGRATE_PCPTYPES, MIGRATETYPES, Migratetype};
 use crate::percpu::cache::rings::Rings;
-use crate::percpu::list::{CpuList, RestRef};
+use crate::percpu::list::CpuList;
 use crate::percpu::tuning::{KeepRule, shares_refills};
 use crate::policy::{PcpOrders, PcpThpLists, Policy, Reserve};
 use crate::table::chain::Tag;
@@ -237,16 +237,15 @@ impl<P: PolicySource> CpuCache<'_, P> {
         order: Order,
     ) -> Option<Index> {
         debug_assert_eq!(self.list_order(index), order, "the list has another order");
-        let owned = |i| map.is_on_cpu_list(i, order);
         loop {
-            let (list, rest) = self.list_mut(map, index);
+            if self.lists[index.index() % LISTS].top().is_none() {
+                self.warm(map, index, order);
+            }
+            let list = &mut self.lists[index.index() % LISTS];
             if list.is_empty() {
                 return None;
             }
-            if list.top().is_none() {
-                list.warm(rest, owned);
-            }
-            if let Some(i) = list.top().filter(|&i| owned(i)) {
+            if let Some(i) = list.top().filter(|&i| map.is_on_cpu_list(i, order)) {
                 list.drop_top();
                 debug_assert!(
                     self.count >= self.weight(order),
@@ -259,21 +258,23 @@ impl<P: PolicySource> CpuCache<'_, P> {
         }
     }
 
-    /// Drops the frames that this CPU does not own (lost to a racing double free) from a list. The chain of another
-    /// list may have run through them, so the pages of all lists are counted again.
+    /// Drops the frames that this CPU does not own (lost to a racing double free) from a list.
+    #[cold]
+    #[inline(never)]
     fn mend(&mut self, map: &PageMap<'_, P>, index: ListIndex) {
         let order = self.list_order(index);
         let (list, rest) = self.list_mut(map, index);
-        list.mend(rest, |i| map.is_on_cpu_list(i, order));
+        let dropped = list.mend(rest, |i| map.is_on_cpu_list(i, order));
         self.strays += 1;
-        // A damaged chain may be a circle.
+        if self.has_rings() {
+            self.count -= dropped * self.weight(order);
+            return;
+        }
+        // The chain of another list may have run through them, so the pages of all lists are counted again. A damaged
+        // chain may be a circle.
         let limit = map.frames() as usize;
         let pages_of = |index: ListIndex| {
-            let list = &self.lists[index.index()];
-            let blocks = match self.rest(map, index) {
-                RestRef::Ring(ring) => list.len_in(ring),
-                linked => list.iter(linked).take(limit).count(),
-            };
+            let blocks = self.lists[index.index()].iter(self.rest(map, index)).take(limit).count();
             blocks as u32 * self.weight(self.list_order(index))
         };
         self.count = self.lists().map(pages_of).sum();

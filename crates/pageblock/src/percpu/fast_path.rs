@@ -93,7 +93,8 @@ impl<P: PolicySource> CpuCaches<'_, P> {
         let zone = self.zones.get_mut(self.first[gfp.highest_zone() as usize].index())?;
         let CpuZone { map, cache, .. } = zone;
         cache.flush_last_freed(map);
-        if !cache.warm(map, order, gfp.migratetype()?) {
+        let list = cache.list_index(order, gfp.migratetype()?)?;
+        if !cache.warm(map, list, order) {
             return None;
         }
         self.try_alloc_fast::<true>(request, observer)

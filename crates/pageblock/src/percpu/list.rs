@@ -120,8 +120,9 @@ impl CpuList {
         self.len -= 1;
     }
 
-    /// Fills an empty stack from the rest of the list, until a link disagrees or a block is not `owned`. Returns
-    /// whether the stack has a block now.
+    /// Fills an empty stack from the rest of the list, until a link disagrees or a linked block is not `owned`. A ring has
+    /// no links that could be wrong, and each of its blocks is checked when it is taken. Returns whether the stack has a
+    /// block now.
     pub(crate) fn warm(
         &mut self,
         rest: Rest<'_, impl PolicySource>,
@@ -142,7 +143,7 @@ impl CpuList {
                     }
                 }
             }
-            Rest::Ring(ring) => first -= self.chain.ring_pop_first(ring, &mut self.hot, owned),
+            Rest::Ring(ring) => first -= self.chain.ring_pop_heads(ring, &mut self.hot),
         }
         if first > 0 {
             self.hot.copy_within(first.., 0);
@@ -279,7 +280,9 @@ impl CpuList {
                 self.len -= 1;
             }
             (None, Rest::Linked(map, tag)) => self.chain.remove(map, tag, i),
-            (None, Rest::Ring(ring)) => self.chain.ring_retain(ring, |at| at != i),
+            (None, Rest::Ring(ring)) => {
+                self.chain.ring_retain(ring, |at| at != i);
+            }
         }
     }
 
@@ -321,12 +324,13 @@ impl CpuList {
         n as u32
     }
 
-    /// Drops the blocks that the CPU does not own; see [`Chain::mend`].
+    /// Drops the blocks that the CPU does not own; see [`Chain::mend`]. Returns how many of the stack and of a ring; the
+    /// length of a damaged chain is not known.
     pub(crate) fn mend(
         &mut self,
         rest: Rest<'_, impl PolicySource>,
         owned: impl Fn(Index) -> bool,
-    ) {
+    ) -> u32 {
         let mut kept = 0;
         for at in 0..self.len as usize {
             let i = self.hot[at];
@@ -335,13 +339,15 @@ impl CpuList {
                 kept += 1;
             }
         }
+        let dropped = self.len - kept as u32;
         self.len = kept as u32;
-        if self.chain.is_empty() {
-            return;
-        }
         match rest {
-            Rest::Linked(map, tag) => self.chain.mend(map, tag, owned),
-            Rest::Ring(ring) => self.chain.ring_retain(ring, owned),
+            _ if self.chain.is_empty() => dropped,
+            Rest::Linked(map, tag) => {
+                self.chain.mend(map, tag, owned);
+                dropped
+            }
+            Rest::Ring(ring) => dropped + self.chain.ring_retain(ring, owned),
         }
     }
 }

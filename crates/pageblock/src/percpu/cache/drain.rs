@@ -150,7 +150,9 @@ impl<P: PolicySource> CpuCache<'_, P> {
                 let run = (0..n).map(|at| i + (at << order));
                 Self::give_back_run(zone, run, order, n, observer);
                 drain.gave_run(order, n);
-            } else if let Some(i) = self.pop_tail(zone.map(), index, order) {
+            } else if let Some(i) =
+                self.pop_tail(zone.map(), index, order, |i| zone.map().is_on_cpu_list(i, order))
+            {
                 Self::give_back(zone, i, order, observer);
                 drain.gave(order);
             }
@@ -179,7 +181,9 @@ impl<P: PolicySource> CpuCache<'_, P> {
             if order >= zone.geometry().pageblock_order {
                 // Blocks reach the zone in the order in which they left their lists.
                 self.give_leaving(zone, observer);
-                if let Some(i) = self.pop_tail(zone.map(), index, order) {
+                if let Some(i) = self.pop_tail(zone.map(), index, order, |i| {
+                    zone.map().bits().is_whole_on_cpu_list(i, order)
+                }) {
                     Self::give_back(zone, i, order, observer);
                     drain.gave(order);
                 }
@@ -307,12 +311,18 @@ impl<P: PolicySource> CpuCache<'_, P> {
         observer.event(Event::PcpuDrain { pfn: zone.map().pfn(i), order, migratetype: mt });
     }
 
-    /// Takes the block at the tail of a list; `None` if the list is empty.
+    /// Takes the block at the tail of a list; `None` if the list is empty. `owned` tells whether a block is on a CPU list.
     #[inline(always)]
-    fn pop_tail(&mut self, map: &PageMap<'_, P>, index: ListIndex, order: Order) -> Option<Index> {
+    fn pop_tail(
+        &mut self,
+        map: &PageMap<'_, P>,
+        index: ListIndex,
+        order: Order,
+        owned: impl Fn(Index) -> bool,
+    ) -> Option<Index> {
         loop {
             let (list, rest) = self.list_mut(map, index);
-            if let Some(i) = list.pop_tail(rest, |i| map.is_on_cpu_list(i, order)) {
+            if let Some(i) = list.pop_tail(rest, &owned) {
                 self.count -= self.weight(order);
                 return Some(i);
             }

@@ -102,19 +102,10 @@ impl<P: PolicySource> CpuCache<'_, P> {
         })
     }
 
-    /// Moves blocks to an empty stack of the list of an order and type. Returns whether the stack has a block now.
-    pub(crate) fn warm(&mut self, map: &PageMap<'_, P>, order: Order, mt: Migratetype) -> bool {
-        let Some(index) = self.list_index(order, mt) else { return false };
+    /// Moves blocks of a list of an order to its stack, if that is empty. Returns whether the stack has a block now.
+    #[inline(never)]
+    pub(crate) fn warm(&mut self, map: &PageMap<'_, P>, index: ListIndex, order: Order) -> bool {
         let (list, rest) = self.list_mut(map, index);
-        if list.is_empty() {
-            return false;
-        }
-        list.top().is_some()
-            || if map.has_bits() {
-                // A ring has no links that could be wrong, and each block is checked when it is taken.
-                list.warm(rest, |_| true)
-            } else {
-                list.warm(rest, |i| map.is_byte_on_cpu_list(i, order))
-            }
+        list.top().is_some() || list.warm(rest, |i| map.is_byte_on_cpu_list(i, order))
     }
 }

@@ -363,7 +363,7 @@ impl<'m, P: PolicySource> CpuCache<'m, P> {
         let n = match map.listed_byte(first) {
             Some(byte) => run_of(leaving, order, most, |i| map.is_listed_as(i, byte)),
             None if order == 0 => map.bits().listed_run(leaving, most),
-            None => run_of(leaving, order, most, |i| map.bits().is_on_cpu_list(i, order)),
+            None => run_of(leaving, order, most, |i| map.bits().is_part_on_cpu_list(i, order)),
         };
         1 << n.ilog2()
     }

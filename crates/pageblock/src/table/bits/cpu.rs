@@ -91,16 +91,23 @@ impl FrameBits<'_> {
 
     /// Returns whether a block of exactly this order starts at `i` and is on a CPU list. There must have been such
     /// a block. If its pageblock is part of one block by now, so are its cells.
-    #[inline(always)]
+    #[inline(never)]
     pub(crate) fn is_on_cpu_list(&self, i: Index, order: Order) -> bool {
         if order < self.pageblock_order {
-            return self.is_held(i, order, false);
+            return self.is_part_on_cpu_list(i, order);
         }
         self.is_whole_on_cpu_list(i, order)
     }
 
-    #[inline]
-    fn is_whole_on_cpu_list(&self, i: Index, order: Order) -> bool {
+    /// [`is_on_cpu_list`](Self::is_on_cpu_list) for a block smaller than a pageblock.
+    #[inline(always)]
+    pub(crate) fn is_part_on_cpu_list(&self, i: Index, order: Order) -> bool {
+        self.is_held(i, order, false)
+    }
+
+    /// [`is_on_cpu_list`](Self::is_on_cpu_list) for a block of whole pageblocks.
+    #[inline(always)]
+    pub(crate) fn is_whole_on_cpu_list(&self, i: Index, order: Order) -> bool {
         self.whole(i).is_some_and(|byte| is_on_cpu_list(byte, order))
     }
 

@@ -89,40 +89,30 @@ impl Chain {
         low.iter_mut().zip(before..n).for_each(|(place, at)| *place = i + at * step);
     }
 
-    /// Moves blocks from the head of a ring to `into`, the head to its end, while there is room and `owned` holds.
+    /// Moves blocks, contiguous in the ring, from the head of a ring to `into`, the head to its end, while there is room.
     /// Returns how many.
     #[inline]
-    pub(crate) fn ring_pop_first(
+    pub(crate) fn ring_pop_heads<const N: usize>(
         &mut self,
         ring: &[Index],
-        into: &mut [Index],
-        owned: impl Fn(Index) -> bool,
+        into: &mut [Index; N],
     ) -> usize {
-        let len = self.ring_len(ring);
-        let (mut n, mut at) = (0, self.head as usize);
-        // Most are contiguous in the ring.
-        if len > into.len() {
-            if let Some(blocks) = ring.get(at..at + into.len()) {
-                if blocks.iter().all(|&i| owned(i)) {
-                    into.iter_mut().rev().zip(blocks).for_each(|(place, &i)| *place = i);
-                    self.head = after(ring, at, blocks.len()) as u32;
-                    return blocks.len();
-                }
-            }
+        if self.is_empty() {
+            return 0;
         }
-        for place in into.iter_mut().rev().take(len) {
-            let i = ring[at];
-            if !owned(i) {
-                break;
-            }
-            *place = i;
-            n += 1;
-            at = if at + 1 == ring.len() { 0 } else { at + 1 };
+        let head = self.head as usize;
+        let end = if self.tail >= self.head { self.tail as usize + 1 } else { ring.len() };
+        let blocks = &ring[head..end];
+        let n = N.min(blocks.len());
+        match blocks.first_chunk::<N>() {
+            // A number that the compiler knows.
+            Some(blocks) => into.iter_mut().rev().zip(blocks).for_each(|(to, &i)| *to = i),
+            None => into.iter_mut().rev().zip(blocks).for_each(|(to, &i)| *to = i),
         }
-        if n == len {
+        if n == self.ring_len(ring) {
             *self = Self::EMPTY;
         } else {
-            self.head = at as u32;
+            self.head = after(ring, head, n) as u32;
         }
         n
     }
@@ -195,13 +185,15 @@ impl Chain {
         Some((first, n))
     }
 
-    /// Keeps only the blocks of a ring for which `keep` holds.
-    pub(crate) fn ring_retain(&mut self, ring: &mut [Index], keep: impl Fn(Index) -> bool) {
+    /// Keeps only the blocks of a ring for which `keep` holds. Returns how many it dropped.
+    pub(crate) fn ring_retain(&mut self, ring: &mut [Index], keep: impl Fn(Index) -> bool) -> u32 {
         let old = core::mem::replace(self, Self::EMPTY);
+        let mut dropped = 0;
         for at in 0..old.ring_len(ring) {
             // The place that is written never passes the one that is read.
             let i = ring[after(ring, old.head as usize, at)];
             if !keep(i) {
+                dropped += 1;
                 continue;
             }
             if self.is_empty() {
@@ -211,6 +203,7 @@ impl Chain {
             }
             ring[self.tail as usize] = i;
         }
+        dropped
     }
 
     /// Iterates over a ring, head to tail.
@@ -239,11 +232,19 @@ fn before(ring: &[Index], place: usize, n: usize) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::vec;
     use std::vec::Vec;
 
     fn blocks(chain: &Chain, ring: &[Index]) -> Vec<Index> {
         chain.ring_iter(ring).collect()
+    }
+
+    /// Takes up to `n` blocks from the head, the head first.
+    fn pop(chain: &mut Chain, ring: &[Index], n: usize) -> Vec<Index> {
+        let one = |_| {
+            let mut into = [0];
+            (chain.ring_pop_heads(ring, &mut into) == 1).then_some(into[0])
+        };
+        (0..n).map_while(one).collect()
     }
 
     #[test]
@@ -256,9 +257,7 @@ mod tests {
         assert!(!chain.ring_push_head(&mut ring, 8) && !chain.ring_push_tail(&mut ring, 8));
         assert_eq!(blocks(&chain, &ring), [7, 6, 5, 4]);
         assert_eq!(chain.ring_last(&ring), 4);
-        let mut first = [0; 3];
-        assert_eq!(chain.ring_pop_first(&ring, &mut first, |i| i == 7), 1);
-        assert_eq!(first[2], 7);
+        assert_eq!(pop(&mut chain, &ring, 1), [7]);
         chain.ring_drop_tail(&ring, 1);
         assert_eq!(blocks(&chain, &ring), [6, 5]);
         assert!(chain.ring_push_tail(&mut ring, 9) && chain.ring_push_tail(&mut ring, 10));
@@ -273,14 +272,13 @@ mod tests {
         let (mut ring, mut chain) = ([0; 8], Chain::EMPTY);
         chain.ring_push_run(&mut ring, 16, 5, 2);
         let mut first = [0; 4];
-        assert_eq!(chain.ring_pop_first(&ring, &mut first, |_| true), 4);
+        assert_eq!(chain.ring_pop_heads(&ring, &mut first), 4);
         assert_eq!(first, [22, 20, 18, 16]);
         chain.ring_push_run(&mut ring, 40, 7, 1);
         assert_eq!(blocks(&chain, &ring), [24, 40, 41, 42, 43, 44, 45, 46]);
-        let mut all = [0; 9];
-        assert_eq!(chain.ring_pop_first(&ring, &mut all, |_| true), 8);
+        assert_eq!(chain.ring_pop_heads(&ring, &mut [0; 9]), 4, "then the ring starts again");
+        assert_eq!(pop(&mut chain, &ring, 9), [43, 44, 45, 46]);
         assert!(chain.is_empty());
-        assert_eq!(all[1..], [46, 45, 44, 43, 42, 41, 40, 24]);
         chain.ring_push_run(&mut ring, 3, 1, 1);
         assert_eq!(blocks(&chain, &ring), [3]);
     }
@@ -290,19 +288,16 @@ mod tests {
         for turned in 0..8 {
             let (mut ring, mut chain) = ([0; 8], Chain::EMPTY);
             chain.ring_push_run(&mut ring, 90, turned + 1, 1);
-            let mut away = [0; 8];
-            chain.ring_pop_first(&ring, &mut away[..turned as usize], |_| true);
+            assert_eq!(pop(&mut chain, &ring, turned as usize).len(), turned as usize);
             let last = 90 + turned;
             assert!(chain.ring_push_stack(&mut ring, &[1, 2, 3]), "{turned}");
             assert!(chain.ring_push_stack(&mut ring, &[4, 5, 6]), "{turned}");
             assert!(!chain.ring_push_stack(&mut ring, &[7, 8]), "{turned}: one place is left");
             assert_eq!(blocks(&chain, &ring), [6, 5, 4, 3, 2, 1, last], "{turned}");
-            let mut first = [0; 3];
-            assert_eq!(chain.ring_pop_first(&ring, &mut first, |_| true), 3);
-            assert_eq!(first, [4, 5, 6]);
+            assert_eq!(pop(&mut chain, &ring, 3), [6, 5, 4]);
             assert_eq!(blocks(&chain, &ring), [3, 2, 1, last], "{turned}");
-            assert_eq!(chain.ring_pop_first(&ring, &mut first, |i| i != 1), 2);
-            assert_eq!((first[1..].to_vec(), blocks(&chain, &ring)), (vec![2, 3], vec![1, last]));
+            assert_eq!(pop(&mut chain, &ring, 2), [3, 2]);
+            assert_eq!(blocks(&chain, &ring), [1, last]);
         }
     }
 
