@@ -57,18 +57,30 @@ impl Changes {
         merged: Order,
     ) -> bool {
         let (order, merged) = (usize::from(order) % ORDERS, usize::from(merged) % ORDERS);
-        let below = |word: usize| if order == 0 { 0 } else { self.below[word][order] };
         let first = block as usize * self.stride;
         if self.stride > 1 {
-            for at in 1..self.stride {
-                let word = &mut words[first + at];
-                *word = word.wrapping_add(self.grown[at][merged]).wrapping_add(below(at));
-            }
+            self.merge_further_words(&mut words[first..], order, merged);
         }
         let before = words[first];
-        words[first] = before.wrapping_add(self.grown[0][merged]).wrapping_add(below(0));
+        words[first] =
+            before.wrapping_add(self.grown[0][merged]).wrapping_add(self.below(0, order));
         // The field of a larger order is above that of a smaller one.
         before >= self.least[merged]
+    }
+
+    /// See [`below`](Self#structfield.below).
+    #[inline(always)]
+    fn below(&self, word: usize, order: usize) -> u64 {
+        if order == 0 { 0 } else { self.below[word][order] }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn merge_further_words(&self, words: &mut [u64], order: usize, merged: usize) {
+        for (at, word) in words.iter_mut().enumerate().take(self.stride).skip(1) {
+            let by = self.grown[at][merged].wrapping_add(self.below(at, order));
+            *word = word.wrapping_add(by);
+        }
     }
 }
 
@@ -127,30 +139,36 @@ impl<'m> OrderCounts<'m> {
         &self.words[block as usize * self.stride..][..self.stride]
     }
 
-    /// Adds `by` to each word of a pageblock's counts.
+    /// Counts `by` more blocks of an order; `u64::MAX` counts one less.
     #[inline]
-    fn change(&mut self, block: Block, by: impl Fn(&Self, usize) -> u64) {
-        let (first, by_first) = (block as usize * self.stride, by(self, 0));
-        let word = &mut self.words[first];
-        *word = word.wrapping_add(by_first);
+    fn change(&mut self, block: Block, order: Order, by: u64) {
         if self.stride > 1 {
-            for at in 1..self.stride {
-                self.words[first + at] = self.words[first + at].wrapping_add(by(self, at));
-            }
+            return self.change_words(block, order, by);
+        }
+        let word = &mut self.words[block as usize];
+        *word = word.wrapping_add(self.one[0][usize::from(order)].wrapping_mul(by));
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn change_words(&mut self, block: Block, order: Order, by: u64) {
+        let words = &mut self.words[block as usize * self.stride..][..self.stride];
+        for (word, one) in words.iter_mut().zip(&self.one) {
+            *word = word.wrapping_add(one[usize::from(order)].wrapping_mul(by));
         }
     }
 
     /// Counts one more block of an order.
     #[inline]
     pub(super) fn add(&mut self, block: Block, order: Order) {
-        self.change(block, |counts, at| counts.one[at][usize::from(order)]);
+        self.change(block, order, 1);
     }
 
     /// Counts one block of an order less.
     #[inline]
     pub(super) fn sub(&mut self, block: Block, order: Order) {
         debug_assert!(self.count(block, order) > 0, "no block of order {order} is counted");
-        self.change(block, |counts, at| counts.one[at][usize::from(order)].wrapping_neg());
+        self.change(block, order, u64::MAX);
     }
 
     /// Counts a block of `order` that was added and merged with one block of each order from there up to `merged`,
@@ -179,6 +197,7 @@ impl<'m> OrderCounts<'m> {
         self.orders[0][(self.words[block as usize] | 1).ilog2() as usize]
     }
 
+    #[cold]
     #[inline(never)]
     fn largest_in_words(&self, block: Block) -> Order {
         let mut words = self.of(block).iter().zip(&self.orders).rev();
@@ -196,6 +215,7 @@ impl<'m> OrderCounts<'m> {
         (word != 0).then(|| self.orders[0][word.trailing_zeros() as usize])
     }
 
+    #[cold]
     #[inline(never)]
     fn smallest_in_words(&self, block: Block, order: Order) -> Option<Order> {
         let mut words = self.of(block).iter().zip(&self.one).zip(&self.orders);
