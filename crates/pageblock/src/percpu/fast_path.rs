@@ -8,7 +8,7 @@
 //!    plenty of free memory: the page freed last, else the top of the list's stack
 //! 2. [`refuses`](CpuCaches::refuses): an error, if no zone has enough
 //! 3. [`alloc_again`](CpuCaches::alloc_again): the same after the stack is filled from the rest of the list; also blocks of
-//!    2 and 4 pages under packed placement, whose code would be long where it is inlined
+//!    2 and 4 pages under packed placement, for which the first would need more registers
 //! 4. the full path ([`walk`](crate::access::walk))
 //!
 //! A free tries, in this order:
@@ -18,7 +18,7 @@
 //!    [`free_other_page`](CpuCaches::free_other_page): on the stack of that list, or collected
 //! 2. [`free_again`](CpuCaches::free_again): a page for which there was no room, or a larger block, in the zone and of the type
 //!    that this CPU freed to last
-//! 3. [`free_by_its_type`](CpuCaches::free_by_its_type): both again, in its own zone and of its own type
+//! 3. [`free_by_its_type`](CpuCaches::free_by_its_type): the same in its own zone and of its own type
 //! 4. the full path ([`free`](crate::access::free))
 
 use crate::base::event::{Event, Observer};
@@ -35,7 +35,7 @@ use crate::table::map::Index;
 #[cfg(doc)]
 use crate::percpu::snapshot::ZoneSnapshot;
 
-impl<P: PolicySource> CpuCaches<'_, P> {
+impl<'m, P: PolicySource> CpuCaches<'m, P> {
     /// Takes a block from a list of the first zone, if the full path would take the same one at once.
     #[inline(always)]
     pub(crate) fn alloc_fast(
@@ -45,17 +45,26 @@ impl<P: PolicySource> CpuCaches<'_, P> {
     ) -> Option<Pfn> {
         // Most requests are for pages: with a constant order the compiler drops the code of the others.
         match request.order {
-            0 => self.try_alloc_fast::<false>(&Request { order: 0, ..*request }, observer),
-            _ => self.try_alloc_fast::<false>(request, observer),
+            0 => self.take_head(&Request { order: 0, ..*request }, observer),
+            _ => self.take_head(request, observer),
         }
     }
 
     #[inline(always)]
-    fn try_alloc_fast<const PAIRS: bool>(
-        &mut self,
+    fn take_head(&mut self, request: &Request, observer: &mut impl Observer) -> Option<Pfn> {
+        let (zone, list, mt) = self.serving(request, observer)?;
+        let CpuZone { cache, map, .. } = zone;
+        let i = cache.take_hot(map, list, request.order, request.gfp.has(Gfp::MOVABLE))?;
+        Some(handed_out(map.pfn(i), request, mt, observer))
+    }
+
+    /// Returns the first zone, if it serves the request at once, the list that may do so, and the request's type.
+    #[inline(always)]
+    fn serving<'a>(
+        &'a mut self,
         request: &Request,
         observer: &mut impl Observer,
-    ) -> Option<Pfn> {
+    ) -> Option<(&'a mut CpuZone<'m, P>, ListIndex, Migratetype)> {
         let Request { order, gfp, node, nodemask } = *request;
         // The full path excludes nodes, or may use reserves.
         if gfp.has(Gfp::THISNODE)
@@ -67,37 +76,33 @@ impl<P: PolicySource> CpuCaches<'_, P> {
         }
         let (mt, highest) = (gfp.migratetype()?, gfp.highest_zone());
         let zone = self.zones.get_mut(self.first[highest as usize].index())?;
-        let CpuZone { cache, map, snapshot, .. } = zone;
-        let list = cache.take_list(order, mt)?;
-        if !snapshot.serves_at_once(order, highest)
-            || (gfp.has(Gfp::WRITE) && !observer.node_dirty_ok(snapshot.node))
-        {
-            return None;
-        }
-        let movable = gfp.has(Gfp::MOVABLE);
-        let i = cache.take_hot::<PAIRS>(map, list, order, movable)?;
-        let pfn = map.pfn(i);
-        observer.event(Event::PageAlloc { pfn: Some(pfn), order, migratetype: mt, gfp });
-        Some(pfn)
+        let list = zone.cache.take_list(order, mt)?;
+        let serves = zone.snapshot.serves_at_once(order, highest)
+            && (!gfp.has(Gfp::WRITE) || observer.node_dirty_ok(zone.snapshot.node));
+        serves.then_some((zone, list, mt))
     }
 
-    /// [`alloc_fast`](Self::alloc_fast) for a request for which that found nothing: moves blocks of the list that it tries
-    /// first to the stack of the list, and takes one from there; under packed placement also one of 2 or 4 pages.
+    /// [`alloc_fast`](Self::alloc_fast) for a request for which that found nothing on the stack of its list: moves blocks
+    /// of the list there first.
     #[inline]
     pub(crate) fn alloc_again(
         &mut self,
         request: &Request,
         observer: &mut impl Observer,
     ) -> Option<Pfn> {
-        let Request { order, gfp, .. } = *request;
-        let zone = self.zones.get_mut(self.first[gfp.highest_zone() as usize].index())?;
-        let CpuZone { map, cache, .. } = zone;
+        let (zone, list, mt) = self.serving(request, observer)?;
+        let CpuZone { cache, map, .. } = zone;
         cache.flush_last_freed(map);
-        let list = cache.list_index(order, gfp.migratetype()?)?;
-        if !cache.warm(map, list, order) {
+        if !cache.warm(map, list, request.order) {
             return None;
         }
-        self.try_alloc_fast::<true>(request, observer)
+        let (order, movable) = (request.order, request.gfp.has(Gfp::MOVABLE));
+        let i = cache.top(list)?;
+        if !map.take(i, order, movable) && !map.take_pair(i, order, movable) {
+            return None;
+        }
+        cache.took_top(list, order);
+        Some(handed_out(map.pfn(i), request, mt, observer))
     }
 
     /// Returns whether the full path would refuse the request, and do nothing else. The answer "yes" may be stale
@@ -163,7 +168,7 @@ impl<P: PolicySource> CpuCaches<'_, P> {
         let zone = self.zones.get_mut(self.recent.index());
         zone.is_some_and(|zone| match empties(page.word) {
             true => zone.leave_page(page, observer),
-            false => zone.list_page(page, observer),
+            false => zone.list_small(page, 0, observer),
         })
     }
 
@@ -178,16 +183,6 @@ impl<P: PolicySource> CpuCaches<'_, P> {
         observer: &mut impl Observer,
     ) -> bool {
         self.zones.get_mut(self.recent.index()).is_some_and(|zone| zone.free(pfn, order, observer))
-    }
-
-    /// Frees a page through [`free_page_fast`](Self::free_page_fast) or [`free_other_page`](Self::free_other_page).
-    /// Returns whether it did.
-    fn free_page(&mut self, pfn: Pfn, observer: &mut impl Observer) -> bool {
-        match self.free_page_fast(pfn, observer) {
-            PageFree::Done => true,
-            PageFree::Other(page) => self.free_other_page(page, observer),
-            PageFree::No => false,
-        }
     }
 
     /// Tries the fast paths again with the zone and the type of the block itself. `i` is the index of its first
@@ -208,16 +203,27 @@ impl<P: PolicySource> CpuCaches<'_, P> {
         }
         let Some(list) = zone.cache.put_list(0, mt) else { return false };
         zone.set_recent(mt, list);
-        (order == 0 && self.free_page(pfn, observer)) || self.free_again(pfn, order, observer)
+        zone.free(pfn, order, observer)
     }
 }
 
-// Where the state of a freed block is stored: in bytes, or in bits; and with bits, by its order: a whole pageblock,
-// whole cells, or less than a cell.
+/// Reports a block that was taken for a request.
+#[inline(always)]
+fn handed_out(
+    pfn: Pfn,
+    request: &Request,
+    migratetype: Migratetype,
+    observer: &mut impl Observer,
+) -> Pfn {
+    let Request { order, gfp, .. } = *request;
+    observer.event(Event::PageAlloc { pfn: Some(pfn), order, migratetype, gfp });
+    pfn
+}
+
+// Where the state of a freed block is stored: in bytes, or in bits, those of a whole pageblock or of whole cells.
 const BYTES: u8 = 0;
 const WHOLE: u8 = 1;
 const CELLS: u8 = 2;
-const PAIRS: u8 = 3;
 
 /// The outcome of the fast path for a freed page.
 pub(crate) enum PageFree {
@@ -242,19 +248,17 @@ impl<P: PolicySource> CpuZone<'_, P> {
     #[inline(always)]
     fn free(&mut self, pfn: Pfn, order: Order, observer: &mut impl Observer) -> bool {
         // Functions of their own, so that each saves only the registers that it needs.
-        if order == 0 {
+        if order == 0 || self.map.has_pairs(order) {
             let offset = self.map.offset(pfn);
             self.map
                 .word_at(offset)
-                .is_some_and(|word| self.list_page(Page { offset, word }, observer))
+                .is_some_and(|word| self.list_small(Page { offset, word }, order, observer))
         } else if self.map.has_cells(order) {
             self.free_block::<CELLS>(pfn, order, observer)
-        } else if !self.map.has_bits() {
-            self.free_block::<BYTES>(pfn, order, observer)
-        } else if order >= self.map.pageblock_order {
+        } else if self.map.has_bits() {
             self.free_block::<WHOLE>(pfn, order, observer)
         } else {
-            self.free_block::<PAIRS>(pfn, order, observer)
+            self.free_block::<BYTES>(pfn, order, observer)
         }
     }
 
@@ -272,14 +276,15 @@ impl<P: PolicySource> CpuZone<'_, P> {
     }
 
     /// Frees a page to a list whose stack was full. If frames have bits, also frees a page in another CPU's
-    /// pageblock, or one that is not as movable as its list. Returns whether it did.
+    /// pageblock, one that is not as movable as its list, and a block smaller than a cell. Returns whether it did.
     #[inline(never)]
-    fn list_page(&mut self, page: Page, observer: &mut impl Observer) -> bool {
+    fn list_small(&mut self, page: Page, order: Order, observer: &mut impl Observer) -> bool {
         let Page { offset, word } = page;
-        let (mt, list) = (self.recent_type, self.recent_list);
+        let mt = self.recent_type;
         if !is_of(word, mt) || !self.snapshot.only_size_drains() {
             return false;
         }
+        let Some(list) = self.cache.put_list(order, mt) else { return false };
         let is_full = !self.cache.flush_hot() || self.cache.free_place(list).is_none();
         if is_full && !self.makes_room(list) {
             return false;
@@ -287,16 +292,12 @@ impl<P: PolicySource> CpuZone<'_, P> {
         let Self { map, cache, .. } = self;
         let Some(place) = cache.free_place(list) else { return false };
         // The place is asked for again: the flush above may have used it.
-        let Some(count) = cache.count_if_kept(0) else { return false };
-        let put = match map.has_bits() {
-            true => map.put_page(offset, word),
-            false => map.put_block_in_bytes(offset, 0, mt),
-        };
-        if !put {
+        let Some(count) = cache.count_if_kept(order) else { return false };
+        if !map.put_small(offset, order, mt, word) {
             return false;
         }
-        cache.put_hot(offset as Index, (list, place), 0, count);
-        observer.event(Event::PageFree { pfn: map.pfn(offset as Index), order: 0 });
+        cache.put_hot(offset as Index, (list, place), order, count);
+        observer.event(Event::PageFree { pfn: map.pfn(offset as Index), order });
         true
     }
 
@@ -307,7 +308,8 @@ impl<P: PolicySource> CpuZone<'_, P> {
         self.cache.flush_hot() && self.cache.make_place(&self.map, list).is_some()
     }
 
-    /// Frees a block of order 1 or more, of a kind that its caller knows.
+    /// Frees a block of order 1 or more, of a kind that its caller knows, to a list whose stack has room; collects it if its
+    /// pageblock is being emptied. Returns whether it did.
     #[inline(never)]
     fn free_block<const KIND: u8>(
         &mut self,
@@ -319,9 +321,7 @@ impl<P: PolicySource> CpuZone<'_, P> {
         let (mt, offset) = (self.recent_type, map.offset(pfn));
         let Some(word) = map.word_at(offset) else { return false };
         if !is_of(word, mt) {
-            return KIND == CELLS
-                && empties(word)
-                && self.leave_block::<CELLS>(pfn, order, word, observer);
+            return KIND == CELLS && empties(word) && self.leave_block(pfn, order, word, observer);
         }
         if KIND == CELLS && !is_mixed(word) {
             return false;
@@ -334,14 +334,12 @@ impl<P: PolicySource> CpuZone<'_, P> {
             return self.free_with_room(pfn, order, list, observer);
         };
         let Some(count) = cache.count_if_kept(order) else {
-            return matches!(KIND, CELLS | PAIRS)
-                && self.leave_block::<KIND>(pfn, order, word, observer);
+            return KIND == CELLS && self.leave_block(pfn, order, word, observer);
         };
         let put = match KIND {
-            BYTES => map.put_block_in_bytes(offset, order, mt),
+            BYTES => map.put_in_bytes(offset, order, mt),
             WHOLE => map.bits().put_whole(offset, order, mt),
-            CELLS => map.bits().put_cells(offset, order),
-            _ => map.put_pair(offset, order, word),
+            _ => map.bits().put_cells(offset, order),
         };
         if !put {
             return false;
@@ -363,10 +361,10 @@ impl<P: PolicySource> CpuZone<'_, P> {
         self.makes_room(list) && self.free(pfn, order, observer)
     }
 
-    /// Collects a block that is to go back to the zone: its pageblock is being emptied, or it continues a run of
+    /// Collects a block of whole cells that is to go back to the zone: its pageblock is being emptied, or it continues a run of
     /// frees that would drain the empty lists at once. Returns whether it did.
     #[inline(never)]
-    fn leave_block<const KIND: u8>(
+    fn leave_block(
         &mut self,
         pfn: Pfn,
         order: Order,
@@ -383,10 +381,7 @@ impl<P: PolicySource> CpuZone<'_, P> {
             return false;
         }
         let offset = map.offset(pfn);
-        let put = match KIND {
-            CELLS => map.bits().put_cells(offset, order),
-            _ => map.put_pair(offset, order, word),
-        };
+        let put = map.bits().put_cells(offset, order);
         if put {
             cache.leave_at_place(offset as Index, order);
             observer.event(Event::PageFree { pfn, order });

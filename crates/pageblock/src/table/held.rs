@@ -99,28 +99,28 @@ impl<P: PolicySource> PageMap<'_, P> {
         }
     }
 
-    /// Marks a block on a CPU list as allocated, if that needs no lock. Returns whether it did. See
-    /// [`FrameBits::take`].
+    /// Marks a block on a CPU list as allocated, if that needs no lock. Returns whether it did; not if frames have bits and
+    /// the block is one for [`take_pair`](Self::take_pair).
     #[inline(always)]
-    pub(crate) fn take<const PAIRS: bool>(&self, i: Index, order: Order, movable: bool) -> bool {
+    pub(crate) fn take(&self, i: Index, order: Order, movable: bool) -> bool {
         if order > 0 && self.has_cells(order) {
             return self.bits.take_cells(i, order, movable);
         }
         match self.byte(i as usize) {
             Some(byte) => Self::take_byte(byte, order, movable),
-            None => self.bits.take::<PAIRS>(i, order, movable, self.owner),
+            None => self.bits.take(i, order, movable, self.owner),
         }
     }
 
-    /// Puts an allocated block of order 1 or more on a CPU list, for frames that have bytes. Its pageblock must be
-    /// `cached` ([`is_of`](super::block::is_of)). Returns whether a block of exactly this order started at the offset.
+    /// [`take`](Self::take) for a block of order 1 or more that is smaller than a cell, if frames have bits.
+    pub(crate) fn take_pair(&self, i: Index, order: Order, movable: bool) -> bool {
+        self.has_bits() && self.bits.take_pair(i, order, movable, self.owner)
+    }
+
+    /// Puts an allocated block on a CPU list, for frames that have bytes. Its pageblock must be `cached`
+    /// ([`is_of`](super::block::is_of)). Returns whether a block of exactly this order started at the offset.
     #[inline(always)]
-    pub(crate) fn put_block_in_bytes(
-        &self,
-        offset: usize,
-        order: Order,
-        cached: Migratetype,
-    ) -> bool {
+    pub(crate) fn put_in_bytes(&self, offset: usize, order: Order, cached: Migratetype) -> bool {
         let Some(byte) = self.states.get(offset) else { return false };
         let is = is_allocated(byte.load(Relaxed), order);
         if is {
@@ -129,11 +129,23 @@ impl<P: PolicySource> PageMap<'_, P> {
         is
     }
 
-    /// [`put_block_in_bytes`](Self::put_block_in_bytes) for a block smaller than a cell, for frames that have bits.
-    /// `word` is that of the pageblock.
+    /// [`put_in_bytes`](Self::put_in_bytes) for a page, or a block that [has pairs](Self::has_pairs), whichever frames
+    /// have. `word` is that of the pageblock.
     #[inline(always)]
-    pub(crate) fn put_pair(&self, offset: usize, order: Order, word: u16) -> bool {
-        self.bits.put_pair(offset, order, word, self.owner)
+    pub(crate) fn put_small(
+        &self,
+        offset: usize,
+        order: Order,
+        cached: Migratetype,
+        word: u16,
+    ) -> bool {
+        if !self.has_bits() {
+            self.put_in_bytes(offset, order, cached)
+        } else if order == 0 {
+            self.bits.put_page(offset, word, &self.owner)
+        } else {
+            self.bits.put_pair(offset, order, word, self.owner)
+        }
     }
 
     /// Puts consecutive blocks, from free lists of a type, on a list of the CPU with a tag, for frames that have
@@ -189,7 +201,7 @@ impl<P: PolicySource> PageMap<'_, P> {
     }
 
     /// Returns the index of a frame, if an allocated block of exactly this order starts there. `None` for a hole.
-    #[inline(always)]
+    #[inline]
     pub(crate) fn allocated_at(&self, pfn: Pfn, order: Order) -> Option<Index> {
         let offset = self.offset(pfn);
         let is = match self.states.get(offset) {

@@ -129,6 +129,12 @@ impl<'m, P: PolicySource> PageMap<'m, P> {
         may_be::<P>(Placement::Packed) && self.bits.has_cells(order)
     }
 
+    /// Returns whether frames have bits, and blocks of an order have two pages or more, but less than a cell.
+    #[inline(always)]
+    pub(crate) fn has_pairs(&self, order: Order) -> bool {
+        self.has_bits() && (1..bits::LEAST_ORDER).contains(&order)
+    }
+
     /// Returns the bits of the frames.
     #[inline(always)]
     pub(crate) fn bits(&self) -> &FrameBits<'m> {

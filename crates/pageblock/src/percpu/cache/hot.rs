@@ -31,7 +31,7 @@ impl<P: PolicySource> CpuCache<'_, P> {
     /// Takes the block at the head of a list, if it is on the stack, marks it allocated (as movable or not), and
     /// counts it.
     #[inline(always)]
-    pub(crate) fn take_hot<const PAIRS: bool>(
+    pub(crate) fn take_hot(
         &mut self,
         map: &PageMap<'_, P>,
         index: ListIndex,
@@ -45,17 +45,28 @@ impl<P: PolicySource> CpuCache<'_, P> {
             // Its list has no room: the full path makes some.
             return None;
         }
-        let list = &mut self.lists[index.index() % LISTS];
-        let i = list.top()?;
-        if !map.take::<PAIRS>(i, order, movable) {
+        let i = self.lists[index.index() % LISTS].top()?;
+        if !map.take(i, order, movable) {
             return None;
         }
-        list.drop_top();
+        self.took_top(index, order);
+        Some(i)
+    }
+
+    /// Returns the block at the head of a list, if it is on the stack. No page is kept aside.
+    #[inline]
+    pub(crate) fn top(&self, index: ListIndex) -> Option<Index> {
+        self.lists[index.index() % LISTS].top()
+    }
+
+    /// Drops the block at the head of a list, which was marked allocated, and counts it.
+    #[inline(always)]
+    pub(crate) fn took_top(&mut self, index: ListIndex, order: Order) {
         debug_assert_eq!(self.list_order(index), order, "the list has another order");
+        self.lists[index.index() % LISTS].drop_top();
         self.count -= self.weight(order);
         self.pgalloc += pages(order);
         self.note_alloc();
-        Some(i)
     }
 
     /// Puts a freed block on a list, at the [free place](Self::free_place) of its stack, and counts it. The cache
@@ -105,6 +116,10 @@ impl<P: PolicySource> CpuCache<'_, P> {
     /// Moves blocks of a list of an order to its stack, if that is empty. Returns whether the stack has a block now.
     #[inline(never)]
     pub(crate) fn warm(&mut self, map: &PageMap<'_, P>, index: ListIndex, order: Order) -> bool {
+        // The closed list has no memory beyond its stack.
+        if index.index() >= MAX_LISTS {
+            return false;
+        }
         let (list, rest) = self.list_mut(map, index);
         list.top().is_some() || list.warm(rest, |i| map.is_byte_on_cpu_list(i, order))
     }

@@ -75,7 +75,7 @@ impl FrameBits<'_> {
     }
 
     /// Returns whether an allocated block of exactly this order starts at `i`.
-    #[inline(always)]
+    #[inline]
     pub(crate) fn is_allocated(&self, i: Index, order: Order) -> bool {
         if order < self.pageblock_order {
             return self.is_mixed(i) && self.is_held(i, order, true);
@@ -146,16 +146,10 @@ impl FrameBits<'_> {
         }
     }
 
-    /// Marks a block on a CPU list as allocated, movable or not, if that needs no lock. Returns whether it did. If
-    /// `PAIRS` is false, it does not for blocks of order 1 or more that are smaller than a cell.
+    /// Marks a block on a CPU list as allocated, movable or not, if that needs no lock. Returns whether it did; not if it is
+    /// one for [`take_cells`](Self::take_cells) or [`take_pair`](Self::take_pair).
     #[inline(always)]
-    pub(crate) fn take<const PAIRS: bool>(
-        &self,
-        i: Index,
-        order: Order,
-        movable: bool,
-        by: Owner,
-    ) -> bool {
+    pub(crate) fn take(&self, i: Index, order: Order, movable: bool, by: Owner) -> bool {
         if order > 0 && order >= self.pageblock_order {
             return self.take_whole(i, order, movable);
         }
@@ -168,7 +162,7 @@ impl FrameBits<'_> {
             return cell.is_held(page, page_code(movable))
                 && cell.flip_by(page, true, self.writer(i, by));
         }
-        PAIRS && order < CELL_ORDER && self.take_pair(i, order, movable, by)
+        false
     }
 
     /// [`take`](Self::take) for a block that [has whole cells](Self::has_cells).
@@ -195,8 +189,12 @@ impl FrameBits<'_> {
         writer(word.is_some_and(|word| word.load(Relaxed) & OWNERS == by))
     }
 
+    /// [`take`](Self::take) for a block of order 1 or more that is smaller than a cell.
     #[inline(never)]
-    fn take_pair(&self, i: Index, order: Order, movable: bool, by: Owner) -> bool {
+    pub(crate) fn take_pair(&self, i: Index, order: Order, movable: bool, by: Owner) -> bool {
+        if !(1..CELL_ORDER).contains(&order) {
+            return false;
+        }
         let (cell, place) = (self.cell_of(i), Self::place(i));
         let bit = Self::pair_bit(cell.read(), place, order, false);
         let Some(bit) = bit.filter(|bit| (bit >> place == 1) == movable) else { return false };
@@ -246,8 +244,8 @@ impl FrameBits<'_> {
         is
     }
 
-    /// [`put_whole`](Self::put_whole) for a block of order 1 or more and less than a cell.
-    #[inline(always)]
+    /// [`put_whole`](Self::put_whole) for a block of order 1 or more that is smaller than a cell.
+    #[inline(never)]
     pub(crate) fn put_pair(&self, offset: usize, order: Order, word: u16, by: Owner) -> bool {
         let Some(cell) = self.cells.get(offset / CELL) else { return false };
         if word & OWNERS == 0 {
@@ -277,7 +275,9 @@ impl FrameBits<'_> {
                 cell.put_code(wide_allocated(order) | if movable { MOVABLE } else { 0 });
                 return true;
             }
-        } else if self.is_mixed(i) && self.take::<true>(i, order, movable, by) {
+        } else if self.is_mixed(i)
+            && (self.take(i, order, movable, by) || self.take_pair(i, order, movable, by))
+        {
             return true;
         }
         self.state(i, Migratetype::Movable) == state

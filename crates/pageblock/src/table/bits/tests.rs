@@ -112,9 +112,9 @@ fn owner_and_others_change_neighbours() {
         bits.own(0, seven);
         for i in 0..64 {
             let by = if i % 3 == 0 { seven } else { eight };
-            assert!(!bits.take::<true>(i, 0, false, by), "its kind needs the lock");
-            assert!(bits.take::<true>(i, 0, true, by));
-            assert!(!bits.take::<true>(i, 0, true, by), "it is taken already");
+            assert!(!bits.take(i, 0, false, by), "its kind needs the lock");
+            assert!(bits.take(i, 0, true, by));
+            assert!(!bits.take(i, 0, true, by), "it is taken already");
         }
         let mut aside = 0;
         for i in (0..64).filter(|i| i % 2 == 0) {
