@@ -43,11 +43,11 @@ while read -r policy handle bound name; do
         status=1
     fi
 done <<'ROWS'
-packed owner 54500 packed, fixed, one owner
-packed cpu   56000 packed, fixed, a CPU's handle
-linked owner 28000 lists, fixed, one owner
-linked cpu   30000 lists, fixed, a CPU's handle
-chosen owner 79500 chosen, one owner
-chosen cpu   81000 chosen, a CPU's handle
+packed owner 49400 packed, fixed, one owner
+packed cpu   51200 packed, fixed, a CPU's handle
+linked owner 26900 lists, fixed, one owner
+linked cpu   29100 lists, fixed, a CPU's handle
+chosen owner 76500 chosen, one owner
+chosen cpu   77900 chosen, a CPU's handle
 ROWS
 exit "$status"
