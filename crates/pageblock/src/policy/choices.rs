@@ -391,6 +391,16 @@ switches! {
             /// From 6.9 (803de9000f33; also in 6.1.y): they do not begin with compaction, and costly ones do not retry.
             NoCompaction = "no_compaction",
         } = WithoutIo::AsOthers,
+        // As if something had been compacted; each counts as a stall for compaction.
+        /// After which direct compactions a request tries the free lists again.
+        compact_try: CompactTry {
+            /// Up to 5.0: those that were neither skipped nor deferred.
+            WhenCompacted = "when_compacted",
+            /// 5.1 to 5.12 (e05741fb10c3): all.
+            Always = "always",
+            /// From 5.13 (06dac2f467fe): those that were not skipped.
+            UnlessSkipped = "unless_skipped",
+        } = CompactTry::WhenCompacted,
         // With `__GFP_NORETRY`, as the first attempt at a huge page is.
         /// A request for one node gives up after compaction failed (order of attempts from 4.8).
         thisnode_gives_up: ThisnodeGivesUp {

@@ -184,6 +184,7 @@ presets! {
     V5_1 = "linux-5.1", V5_0 {
         nofragment: Nofragment::On,
         capture: Capture::NotMovable,
+        compact_try: CompactTry::Always,
     };
     /// as 5.1
     V5_2 = "linux-5.2", V5_1 {};
@@ -203,7 +204,9 @@ presets! {
         untouched_to: UntouchedTo::Tail,
     };
     /// as 5.10; the baseline of high-order CPU lists
-    V5_13 = "linux-5.13", V5_10 {};
+    V5_13 = "linux-5.13", V5_10 {
+        compact_try: CompactTry::UnlessSkipped,
+    };
     /// CPU lists for orders 1 to 3 and huge pages
     V5_14 = "linux-5.14", V5_13 {
         pcp_orders: PcpOrders::CostlyAndThp,
@@ -373,7 +376,8 @@ mod tests {
         check_diff("linux-3.10", "linux-3.10-cheng", &["fallback_pick"]);
         check_diff("linux-4.12", "linux-4.15", &["fallback_pick"]);
         check_diff("linux-4.20", "linux-5.0", &["boost"]);
-        check_diff("linux-5.0", "linux-5.1", &["nofragment", "capture"]);
+        check_diff("linux-5.0", "linux-5.1", &["nofragment", "capture", "compact_try"]);
+        check_diff("linux-5.10", "linux-5.13", &["compact_try"]);
         let hygiene = &[
             "claim_rule",
             "pcp_thp_lists",

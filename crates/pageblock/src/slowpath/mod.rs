@@ -59,7 +59,7 @@ use crate::base::frame::{COSTLY_ORDER, Order};
 use crate::base::mobility::Migratetype;
 use crate::base::request::Gfp;
 use crate::policy::{
-    DefragBlocks, DefragLast, NofailKills, NofailReserve, Nofragment, OomSparesMayfail,
+    CompactTry, DefragBlocks, DefragLast, NofailKills, NofailReserve, Nofragment, OomSparesMayfail,
     OomWithoutFs, Policy, Reserve, Slowpath,
 };
 
@@ -310,9 +310,22 @@ impl SlowPath<'_> {
         if let Outcome::Compacted(result, contention) = outcome {
             self.compacted = (result, contention);
         }
-        match self.compacted.0 {
-            CompactResult::Skipped | CompactResult::Deferred => self.after_compact(),
-            _ => self.go(At::CompactTry, self.try_alloc()),
+        if self.tries_after(self.compacted.0) {
+            self.go(At::CompactTry, self.try_alloc())
+        } else {
+            self.after_compact()
+        }
+    }
+
+    /// Returns whether the free lists are tried after a direct compaction that ended with `result`, which also counts as a stall.
+    #[must_use]
+    pub fn tries_after(&self, result: CompactResult) -> bool {
+        match self.policy.compact_try {
+            CompactTry::Always => true,
+            CompactTry::UnlessSkipped => result != CompactResult::Skipped,
+            CompactTry::WhenCompacted => {
+                !matches!(result, CompactResult::Skipped | CompactResult::Deferred)
+            }
         }
     }
 

@@ -279,6 +279,26 @@ fn g2_compacts_first_for_costly_orders_then_for_kernel_requests() {
 }
 
 #[test]
+fn what_was_not_compacted_is_tried_again_by_release() {
+    let start = "try Min|CPUSET|CMA: none\n compact 9 Async: ";
+    let (fails, tries) = ("Fail", "try Min|CPUSET|CMA: page\n Served");
+    for (name, skipped, deferred) in [
+        ("linux-5.0", fails, fails),
+        ("linux-5.1", tries, tries),
+        ("linux-5.10", tries, tries),
+        ("linux-5.13", fails, tries),
+        (
+            "linux-7.2",
+            "try Min|CPUSET|CMA: none\n reclaim 9: 0\n compact 9 Async: skipped\n Fail",
+            tries,
+        ),
+    ] {
+        check(name, NORETRY_THP, 9, &format!("{start}skipped\n {skipped}"));
+        check(name, NORETRY_THP, 9, &format!("{start}deferred\n {deferred}"));
+    }
+}
+
+#[test]
 fn g2_huge_page_does_one_light_round() {
     check(
         "linux-6.12",
@@ -286,6 +306,7 @@ fn g2_huge_page_does_one_light_round() {
         9,
         "try Min|CPUSET|CMA: none
         compact 9 Async: deferred
+        try Min|CPUSET|CMA: none
         Fail",
     );
     check(

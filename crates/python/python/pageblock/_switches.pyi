@@ -45,6 +45,7 @@ class Switches(TypedDict, total=False):
     compact_first: Literal["costly", "kernel_blocks"]
     skipped_gives_up: bool
     without_io: Literal["as_others", "no_compaction"]
+    compact_try: Literal["when_compacted", "always", "unless_skipped"]
     thisnode_gives_up: bool
     force_unreserve: bool
     oom_reserve: Literal["all", "half"]
@@ -331,6 +332,9 @@ class SwitchAttributes:
     @property
     def without_io(self) -> Literal["as_others", "no_compaction"]:
         """Requests that may not do I/O and so cannot compact (order of attempts from 4.8)."""
+    @property
+    def compact_try(self) -> Literal["when_compacted", "always", "unless_skipped"]:
+        """After which direct compactions a request tries the free lists again."""
     @property
     def thisnode_gives_up(self) -> bool:
         """A request for one node gives up after compaction failed (order of attempts from 4.8)."""

@@ -7,7 +7,7 @@ use pageblock::ids::{CpuId, ZoneIndex};
 use pageblock::mobility::Migratetype;
 use pageblock::request::{Gfp, Request};
 use pageblock::reserve::Unreserve;
-use pageblock::slowpath::{Caller, CompactResult, Demand, Nodes, Outcome, SlowPath, Step, Wait};
+use pageblock::slowpath::{Caller, Demand, Nodes, Outcome, SlowPath, Step, Wait};
 use pageblock_kernel::rules::compaction::{DrainLists, StallCount};
 
 use crate::compact::direct::{CompactStep, Compacted, DirectCompact};
@@ -102,7 +102,7 @@ impl<'m> SlowAlloc<'m> {
             Job::Compact(compact) => match compact.step(vm, cpu) {
                 CompactStep::More => Slow::Ran,
                 CompactStep::Done(result, contention) => {
-                    let tried = !matches!(result, CompactResult::Skipped | CompactResult::Deferred);
+                    let tried = self.path.tries_after(result);
                     self.compacted = tried.then_some(compact.outcome());
                     if tried {
                         self.end_compaction(vm);
@@ -225,7 +225,7 @@ impl<'m> SlowAlloc<'m> {
         }
     }
 
-    /// Ends a compaction that was not skipped.
+    /// Ends a compaction after which the request tries again.
     fn end_compaction<O: Observer>(&self, vm: &mut Vm<'m, O>) {
         if vm.kernel.compaction.drain_lists == DrainLists::AtEnd {
             // Pages that the move freed are on the CPU's lists until here.
