@@ -88,6 +88,7 @@ fn asked(args: &GuestArgs) -> GuestRequest {
         qemu: args.qemu.clone(),
         accelerator: match args.accel {
             Wanted::Tcg => Some(Accelerator::Tcg),
+            Wanted::Icount => Some(Accelerator::Icount),
             Wanted::Kvm => Some(Accelerator::Kvm),
             Wanted::Auto => None,
         },
@@ -100,7 +101,10 @@ fn asked(args: &GuestArgs) -> GuestRequest {
 fn announce(plan: &Plan) {
     let how = match plan.accelerator {
         Accelerator::Kvm => "KVM".to_owned(),
-        Accelerator::Tcg => "emulated CPUs: times are the emulator's".to_owned(),
+        Accelerator::Tcg => {
+            "emulated CPUs with the host's clock: times are the emulator's".to_owned()
+        }
+        Accelerator::Icount => "emulated CPUs, a nanosecond an instruction".to_owned(),
     };
     let kernels: Vec<_> = plan.kernels.iter().map(|kernel| kernel.release.as_str()).collect();
     output::note(&format!(

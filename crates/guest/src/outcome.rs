@@ -79,7 +79,7 @@ impl Subject<'_> {
             counters: self.counters(start, end)?,
             extfrag_unit: Some(EventUnit::of(&Named::parse(preset.name)?.kernel.allocator)),
             tables: Some(self.workload.tables()?),
-            clock: (self.accelerator == Accelerator::Tcg).then_some(Clock::Emulated),
+            clock: self.accelerator.emulates().then_some(Clock::Emulated),
             samples: measured.samples,
             notes: self.notes(start)?.into_iter().map(Note::Words).collect(),
             ended: ended.map(|why| Ended {
@@ -168,12 +168,16 @@ impl Subject<'_> {
             self.policy,
             self.release,
             self.qemu,
-            if self.accelerator == Accelerator::Kvm { " with KVM" } else { " without KVM" },
+            match self.accelerator {
+                Accelerator::Kvm => " with KVM",
+                Accelerator::Tcg => " without KVM",
+                Accelerator::Icount => " without KVM, a nanosecond an instruction",
+            },
             free / 1024,
             managed / 256,
             self.machine.pages() / 256
         )];
-        if self.accelerator == Accelerator::Tcg {
+        if self.accelerator.emulates() {
             notes.push(
                 "Times of guests without KVM are the emulator's: they are saved, and not compared."
                     .to_owned(),

@@ -20,6 +20,10 @@ const SOUND: u32 = 8;
 /// The kernel from which on an older one damages it.
 const DAMAGED: (u16, u16) = (6, 12);
 
+/// The CPU to emulate. Kernels clear and copy pages by single bytes where a CPU is quick at it, which emulation is not: it runs 4,096
+/// instructions a page. By words it runs 512, about the nanoseconds that a CPU takes.
+const EMULATED_CPU: &str = "max,-erms,-fsrm,-fsrs,-fzrm";
+
 /// Who runs the guest's instructions.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -27,7 +31,18 @@ pub enum Accelerator {
     /// The host's CPU.
     Kvm,
     /// QEMU's emulation, on one thread: CPUs of a guest that wait for each other's locks would cost it several times as long.
+    /// The guest has the host's clock.
     Tcg,
+    /// The same, and an instruction takes the guest one nanosecond: its time does not depend on the host's speed or on what else runs there.
+    Icount,
+}
+
+impl Accelerator {
+    /// Returns whether QEMU emulates the guest's CPUs.
+    #[must_use]
+    pub const fn emulates(self) -> bool {
+        !matches!(self, Self::Kvm)
+    }
 }
 
 /// An emulator that was found.
@@ -150,8 +165,14 @@ impl Qemu {
         command.args(["-nodefaults", "-no-user-config", "-display", "none", "-no-reboot"]);
         match accelerator {
             Accelerator::Kvm => command.args(["-accel", "kvm", "-cpu", "host"]),
-            Accelerator::Tcg => command.args(["-accel", "tcg,thread=single", "-cpu", "max"]),
+            Accelerator::Tcg | Accelerator::Icount => {
+                command.args(["-accel", "tcg,thread=single", "-cpu", EMULATED_CPU])
+            }
         };
+        if accelerator == Accelerator::Icount {
+            // Idle time passes as the host's does, as disks answer in it.
+            command.args(["-icount", "shift=0,sleep=on,align=off"]);
+        }
         command
             .arg("-machine")
             .arg(format!("pc,max-ram-below-4g={}M", hardware.low_mib.clamp(16, 3072)));
@@ -215,9 +236,34 @@ pub fn may_use_kvm() -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::hardware::Node;
 
     fn qemu(major: u32) -> Qemu {
         Qemu { program: PathBuf::from("q"), major, version: format!("{major}.2.0") }
+    }
+
+    #[test]
+    fn only_icount_has_a_clock_of_instructions() {
+        let guest = Guest {
+            image: "kernel".into(),
+            initramfs: "initramfs".into(),
+            hardware: Hardware {
+                nodes: vec![Node { cpus: 2, memory_mib: 640 }],
+                low_mib: 640,
+                swap_mib: 0,
+            },
+            disks: Vec::new(),
+            pace: None,
+            console: "console".into(),
+            report: "report".into(),
+        };
+        let has = |accelerator, word: &str| {
+            let command = qemu(10).command(accelerator, &guest);
+            command.get_args().any(|given| given == word)
+        };
+        assert!(has(Accelerator::Icount, "-icount"));
+        assert!(!has(Accelerator::Tcg, "-icount") && !has(Accelerator::Kvm, "-icount"));
+        assert!(has(Accelerator::Tcg, EMULATED_CPU) && has(Accelerator::Kvm, "host"));
     }
 
     #[test]

@@ -108,7 +108,7 @@ pub fn at_a_time(
     let hardware = Hardware::of(machine);
     let by_memory = available_mib / (hardware.memory_mib() + QEMU_MIB);
     // Without KVM a guest has one thread.
-    let cpus_each = if accelerator == Accelerator::Kvm { hardware.cpus() as usize } else { 1 };
+    let cpus_each = if accelerator.emulates() { 1 } else { hardware.cpus() as usize };
     usize::try_from(by_memory).unwrap_or(usize::MAX).min(cpus.div_ceil(cpus_each)).max(1)
 }
 

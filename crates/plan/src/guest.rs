@@ -88,7 +88,7 @@ pub fn plan(asked: &GuestRequest, watch: &dyn Watch) -> Result<Plan> {
         bail!("--sysctl {}: it is given twice", asked.sysctls[at]);
     }
     let (machine, toml) = machine(asked, workload)?;
-    workload.amounts(&machine, Accelerator::Tcg)?;
+    workload.amounts(&machine, Accelerator::Icount)?;
     let find = |given: &PathBuf| Kernel::find(given, &modules::may_need);
     // Those that are there are looked at before others are built, which takes long.
     let given = asked.kernels.iter().map(find).collect::<std::result::Result<Vec<_>, _>>()?;
@@ -117,7 +117,7 @@ pub fn plan(asked: &GuestRequest, watch: &dyn Watch) -> Result<Plan> {
         record: asked.record,
         out: asked.out.clone(),
         qemu,
-        accelerator: Accelerator::Tcg,
+        accelerator: Accelerator::Icount,
         own: match &asked.program {
             Some(program) => program.clone(),
             None => std::env::current_exe().at(|| "the running program")?,
@@ -199,14 +199,14 @@ pub fn settle(plan: &mut Plan, asked: &GuestRequest, watch: &dyn Watch) -> Resul
 /// Tries whether KVM runs a guest.
 fn accelerator(plan: &Plan, watch: &dyn Watch) -> Result<Accelerator> {
     if !qemu::may_use_kvm() {
-        return Ok(Accelerator::Tcg);
+        return Ok(Accelerator::Icount);
     }
     watch.note("trying KVM");
     let runs = series::kvm_runs(plan, &|| watch.stopped())?;
     if !runs {
         watch.note("KVM does not run a guest here");
     }
-    Ok(if runs { Accelerator::Kvm } else { Accelerator::Tcg })
+    Ok(if runs { Accelerator::Kvm } else { Accelerator::Icount })
 }
 
 /// Returns the memory that the host has to give, in MiB.

@@ -127,7 +127,7 @@ arguments! {
     version: Option<String> = |value| optional(value, |value| text_of("kernel", value, "a version such as '6.12'"));
     start: Option<String> = |value| optional(value, |value| text_of("start", value, "a time such as '-10m'"));
     end: Option<String> = |value| optional(value, |value| text_of("end", value, "a time such as '-10m'"));
-    accelerator: Option<String> = |value| optional(value, |value| text_of("accelerator", value, "'kvm', 'tcg', None"));
+    accelerator: Option<String> = |value| optional(value, |value| text_of("accelerator", value, "'kvm', 'icount', 'tcg', None"));
     columns: Option<Vec<String>> = |value| optional(value, |value| texts("columns", value, "names of columns"));
     sysctls: Vec<String> = |value| texts("sysctls", value, "texts such as 'vm.swappiness=10'");
     path: PathBuf = |value| path_of("path", value);

@@ -18,7 +18,7 @@ use crate::work::{watcher, work};
 /// `kernels` are packages, folders, images, or names of packages that apt can download; `sysctls` settings `KEY=VALUE,...`,
 /// each of which every kernel runs under; `repeat` times each; `out` keeps everything, and a run that is there is not
 /// repeated; `program` is the program `pageblock`, by default the one of the path: the guest's program is beside it;
-/// `accelerator` is `"kvm"`, `"tcg"` or None: KVM where it runs a guest; `timeout` in seconds.
+/// `accelerator` is `"kvm"`, `"icount"`, `"tcg"` or None: KVM where it runs a guest, else icount; `timeout` in seconds.
 #[pyfunction]
 #[pyo3(signature = (workload, kernels, *, sysctls = Vec::new(), repeat = 1, machine = None, scale = None, memory = None,
                     cpus = 8, nodes = 1, record = false, out = None, qemu = None, accelerator = None, timeout = 3600,
@@ -47,8 +47,11 @@ pub(crate) fn guest_run(
         None => None,
         Some("kvm") => Some(Accelerator::Kvm),
         Some("tcg") => Some(Accelerator::Tcg),
+        Some("icount") => Some(Accelerator::Icount),
         Some(other) => {
-            return Err(asked(format!("accelerator '{other}': allowed: kvm, tcg, or None")));
+            return Err(asked(format!(
+                "accelerator '{other}': allowed: kvm, icount, tcg, or None"
+            )));
         }
     };
     let asked_for = GuestRequest {

@@ -28,11 +28,13 @@ repeated; each keeps its console, reports and command line. docs/guest.md has mo
 /// Who runs the guest's instructions.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
 pub(crate) enum Accelerator {
-    /// KVM where it runs a guest, else emulation
+    /// KVM where it runs a guest, else icount
     Auto,
     /// KVM
     Kvm,
-    /// Emulation
+    /// Emulation, with a clock of instructions: results do not depend on what else the host does
+    Icount,
+    /// Emulation, with the host's clock
     Tcg,
 }
 

@@ -237,7 +237,7 @@ def guest_run(
     record: bool = False,
     out: _Path | None = None,
     qemu: _Path | None = None,
-    accelerator: Literal["kvm", "tcg"] | None = None,
+    accelerator: Literal["kvm", "icount", "tcg"] | None = None,
     timeout: int = 3600,
     jobs: int | None = None,
     program: _Path | None = None,
