@@ -248,7 +248,8 @@ def changes(series: "dict[str, list[Prediction]]") -> None:
             setting = setting.removeprefix("/sys/kernel/mm/").removeprefix("vm.") or "after " + against.removeprefix("real-")
             shown = (cells.get(measure) for measure in SHOWN)
             texts = [f"{percent(one['real'], is_change(one['real']))} ({percent(one['predicted'], one['changes'])})" if one else "" for one in shown]
-            rows.append([name.split(",")[0], kernel, setting, *texts])
+            clock = " (by instructions)" if name.endswith("by instructions") else ""
+            rows.append([name.split(",")[0], kernel + clock, setting, *texts])
     widths = [max(len(row[at]) for row in rows) for at in range(len(rows[0]))]
     for row in rows:
         print("  ".join(text.ljust(width) for text, width in zip(row, widths, strict=True)).rstrip())
