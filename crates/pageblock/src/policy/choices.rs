@@ -129,7 +129,6 @@ switches! {
             /// ChengYi He, 2015: the largest, but the smallest if none is over `hybrid_threshold`.
             Hybrid = "hybrid",
         } = FallbackPick::Largest,
-        // The remainder is the rest of the block that it splits.
         /// What a fallback does with the pageblock and the remainder.
         claim_rule: ClaimRule {
             /// 3.10: free pages of the block move; the rest goes to the requested type. The event prints the new type.
@@ -161,7 +160,6 @@ switches! {
             /// From 5.14: orders 0 to 3 and the pageblock order.
             CostlyAndThp = "0-3+thp",
         } = PcpOrders::Order0,
-        // Whether the request goes on to the zone, where the highatomic reserve is.
         /// What follows a CPU list that could not be refilled.
         pcp_empty: PcpEmpty {
             /// Up to 6.0: the attempt fails.
@@ -232,7 +230,6 @@ switches! {
             /// From 4.19: a quarter of 1 MiB at most.
             M1 = "m1",
         } = PcpBatch::K512,
-        // For the reserve or for compaction.
         /// Free pages of a pageblock that changes type outside a fallback.
         retype: Retype {
             /// Up to 6.9: they are moved apart from it, or stay on their list.
@@ -346,7 +343,6 @@ switches! {
             /// From 4.4: nothing, and the request counts as progressing, as others can reclaim more.
             Progresses = "progresses",
         } = OomWithoutFs::Kills,
-        // Once the OOM killer had no victim ready.
         /// All reserves for requests that may not fail, after the OOM killer.
         nofail_reserve: NofailReserve {
             /// Up to 4.3.
@@ -354,7 +350,6 @@ switches! {
             /// From 4.4.
             On = "on",
         } = NofailReserve::Off,
-        // Where others of their kind would not.
         /// Requests that may not fail invoke the OOM killer whatever they are.
         nofail_kills: NofailKills {
             /// From 4.12.
@@ -376,7 +371,6 @@ switches! {
             /// From 4.12: also those of other orders that are not movable.
             KernelBlocks = "kernel_blocks",
         } = CompactFirst::Costly,
-        // Costly requests.
         /// Light retries give up after compaction was skipped (order of attempts from 4.8).
         skipped_gives_up: SkippedGivesUp {
             /// Up to 4.11.
@@ -391,8 +385,7 @@ switches! {
             /// From 6.9 (803de9000f33; also in 6.1.y): they do not begin with compaction, and costly ones do not retry.
             NoCompaction = "no_compaction",
         } = WithoutIo::AsOthers,
-        // As if something had been compacted; each counts as a stall for compaction.
-        /// After which direct compactions a request tries the free lists again.
+        /// After which direct compactions a request tries the free lists again, which counts as a stall.
         compact_try: CompactTry {
             /// Up to 5.0: those that were neither skipped nor deferred.
             WhenCompacted = "when_compacted",
@@ -423,7 +416,6 @@ switches! {
             /// From 4.14; here from 4.12: half of the minimum.
             Half = "half",
         } = OomReserve::All,
-        // Of those that cannot wait.
         /// Which requests may use the highatomic reserve in the slow path.
         highatomic_high: HighatomicHigh {
             /// Up to 6.14: all of an order above 0.
@@ -431,7 +423,6 @@ switches! {
             /// From 6.15 here: those with `__GFP_HIGH`.
             WithHigh = "with_high",
         } = HighatomicHigh::All,
-        // As long as it forbids others.
         /// Whole pageblocks as the aim of reclaim under vm.defrag_mode.
         defrag_blocks: DefragBlocks {
             /// Up to 7.2.
@@ -448,7 +439,6 @@ switches! {
             /// Announced in e3aa7df331bc as vm.defrag_mode=2: it fails, or calls the OOM killer.
             Fails = "fails",
         } = DefragLast::Splits,
-        // Of `defrag_blocks`.
         /// Retries of requests that work for whole pageblocks.
         defrag_retries: DefragRetries {
             /// In 7.2.13 (and 7.3-rc7): those of the requested order.

@@ -334,7 +334,7 @@ class SwitchAttributes:
         """Requests that may not do I/O and so cannot compact (order of attempts from 4.8)."""
     @property
     def compact_try(self) -> Literal["when_compacted", "always", "unless_skipped"]:
-        """After which direct compactions a request tries the free lists again."""
+        """After which direct compactions a request tries the free lists again, which counts as a stall."""
     @property
     def thisnode_gives_up(self) -> bool:
         """A request for one node gives up after compaction failed (order of attempts from 4.8)."""
