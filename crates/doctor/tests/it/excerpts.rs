@@ -400,6 +400,17 @@ fn a_stack_alone_tells_that_a_task_reclaims_unless_it_is_of_a_crash() {
 }
 
 #[test]
+fn an_area_that_was_not_had_at_boot_is_helped_by_the_command_line() {
+    for line in [
+        "cma: Failed to reserve 512 MiB",
+        "OF: reserved mem: failed to allocate memory for node 'a'",
+    ] {
+        let help = explain(line)[0].helps[0].what.clone();
+        assert!(help.contains("cma="), "{help}");
+    }
+}
+
+#[test]
 fn low_memory_is_what_the_kernel_lacks_on_32_bits_and_dma_memory_at_boot() {
     let oom = |address: &str| {
         format!(

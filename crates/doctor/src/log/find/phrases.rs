@@ -61,10 +61,10 @@ pub(super) const PHRASES: [(Told, &[&str], &str); 17] = [
         &["fork"],
         r"(?i)\bfork\w*\b.*(?:cannot allocate memory|not enough space|\bENOMEM\b|errno[ =:]*12\b|os error 12)",
     ),
-    (Told::Guest, &["alloc"], r"set up guest memory|allocate guest (?:memory|RAM)"),
+    (Told::Guest, &["annot allocate"], r"set up guest memory|allocate guest (?:memory|RAM)"),
     (
         Told::Locked,
-        &["alloc", "ENOMEM", "rrno", "MEMLOCK", "lock memory"],
+        &["annot allocate", "ENOMEM", "rrno", "MEMLOCK", "lock memory"],
         r"(?i)(?:memlock|locked memory|ulimit -l|\bmlock\w*|io_uring|\bibv_|\bmlx[45]|\brdma\b|libbpf|\bbpf\b|\bvfio|\bxsk_).*(?:cannot allocate memory|\bENOMEM\b|errno[ =:]*12\b)|(?:cannot allocate memory|\bENOMEM\b|errno[ =:]*12\b).*(?:memlock|locked memory|create qp\b|io_uring|\bibv_)|(?:failed|unable|cannot) to (?:m?lock|pin) memory|memlock.*too (?:low|small)",
     ),
     (
@@ -102,7 +102,11 @@ pub(super) const PHRASES: [(Told, &[&str], &str); 17] = [
     (
         Told::Refused,
         &[
-            "alloc",
+            "annot allocate ",
+            "nable to allocate",
+            "bad_alloc",
+            "memory allocation of",
+            "ried to allocate",
             "rrno",
             "os error 12",
             "ENOMEM",
