@@ -199,14 +199,14 @@ pub fn settle(plan: &mut Plan, asked: &GuestRequest, watch: &dyn Watch) -> Resul
 /// Tries whether KVM runs a guest.
 fn accelerator(plan: &Plan, watch: &dyn Watch) -> Result<Accelerator> {
     if !qemu::may_use_kvm() {
-        return Ok(Accelerator::Icount);
+        return Ok(plan.qemu.emulation());
     }
     watch.note("trying KVM");
     let runs = series::kvm_runs(plan, &|| watch.stopped())?;
     if !runs {
         watch.note("KVM does not run a guest here");
     }
-    Ok(if runs { Accelerator::Kvm } else { Accelerator::Icount })
+    Ok(if runs { Accelerator::Kvm } else { plan.qemu.emulation() })
 }
 
 /// Returns the memory that the host has to give, in MiB.

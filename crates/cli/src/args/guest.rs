@@ -28,7 +28,7 @@ repeated; each keeps its console, reports and command line. docs/guest.md has mo
 /// Who runs the guest's instructions.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
 pub(crate) enum Accelerator {
-    /// KVM where it runs a guest, else icount
+    /// KVM where it runs a guest, else icount (tcg with QEMU 7)
     Auto,
     /// KVM
     Kvm,
