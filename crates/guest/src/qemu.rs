@@ -159,6 +159,13 @@ impl Qemu {
         )))
     }
 
+    /// Returns how CPUs are emulated where nobody chose: with the host's clock by QEMU up to 7, where a guest of eight CPUs did not end within minutes by
+    /// instructions.
+    #[must_use]
+    pub const fn emulation(&self) -> Accelerator {
+        if self.major >= SOUND { Accelerator::Icount } else { Accelerator::Tcg }
+    }
+
     /// Returns the command that starts a guest.
     #[must_use]
     pub fn command(&self, accelerator: Accelerator, guest: &Guest) -> Command {
@@ -269,6 +276,8 @@ mod tests {
         assert!(
             has(10, Accelerator::Tcg, EMULATED_CPU_FROM_9) && has(10, Accelerator::Kvm, "host")
         );
+        let by_default = (qemu(7).emulation(), qemu(10).emulation());
+        assert_eq!(by_default, (Accelerator::Tcg, Accelerator::Icount));
         // QEMU 7.2: "Property 'max-x86_64-cpu.fsrs' not found".
         assert!(
             has(7, Accelerator::Tcg, EMULATED_CPU) && has(7, Accelerator::Icount, EMULATED_CPU)
