@@ -16,9 +16,9 @@ use crate::work::{watcher, work};
 /// simulations. The arguments are those of `pageblock guest run`.
 ///
 /// `kernels` are packages, folders, images, or names of packages that apt can download; `sysctls` settings `KEY=VALUE,...`,
-/// each of which every kernel runs under; `repeat` times each; `out` keeps everything, and a run that is there is not
+/// and every kernel runs under each; `repeat` times each; `out` keeps everything, and a run that is there is not
 /// repeated; `program` is the program `pageblock`, by default the one of the path: the guest's program is beside it;
-/// `accelerator` is `"kvm"`, `"icount"`, `"tcg"` or None: KVM where it runs a guest, else icount; `timeout` in seconds.
+/// `accelerator` is `"kvm"`, `"icount"`, `"tcg"` or None: KVM where it runs a guest, else icount (tcg with QEMU 7); `timeout` in seconds.
 #[pyfunction]
 #[pyo3(signature = (workload, kernels, *, sysctls = Vec::new(), repeat = 1, machine = None, scale = None, memory = None,
                     cpus = 8, nodes = 1, record = false, out = None, qemu = None, accelerator = None, timeout = 3600,

@@ -8,7 +8,7 @@ use pyo3::prelude::*;
 use crate::table::{Columns, Table};
 
 /// Returns the measures that decide between kernels, a row each: `measure` (its name), `column_name` (its name in a table of runs),
-/// `label` (what is printed), `unit`, `better` (`lower` or `higher`), `defined` (where, or of which counters).
+/// `label` (what is printed), `unit`, `better` (`lower` or `higher`), `defined` (where it is, or its counters).
 #[pyfunction]
 pub(crate) fn measures() -> PyResult<Table> {
     let each = || deciding::measures().iter();

@@ -56,7 +56,7 @@ pub enum Error {
         path = .0.display()
     )]
     Forbidden(PathBuf),
-    /// The kernel lacks an event without which nothing can be replayed.
+    /// The kernel lacks an event that a replay needs.
     #[error("this kernel has no tracepoint {0}; it is needed")]
     NoEvent(&'static str),
     /// The kernel takes no stacks of events.

@@ -10,7 +10,7 @@ use crate::probes::{self, Probes};
 /// The names of instances begin so; their owner follows.
 const PREFIX: &str = "pageblock-";
 
-/// Tracepoints without which nothing can be replayed.
+/// Tracepoints that a replay needs.
 const NEEDED: [&str; 2] = ["mm_page_alloc", "mm_page_free"];
 
 /// The event of a stack.

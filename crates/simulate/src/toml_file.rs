@@ -27,7 +27,7 @@ pub(crate) fn line_of(text: &str, offset: usize) -> usize {
     text.as_bytes().iter().take(offset).filter(|&&byte| byte == b'\n').count() + 1
 }
 
-/// The keys of one table, each of which is requested by name.
+/// The keys of one table; each is requested by name.
 pub(crate) struct Keys<'t> {
     text: &'t str,
     /// The table's name in the file, such as `[disk]`; empty for the outermost.

@@ -23,7 +23,7 @@ const NORMAL: usize = 1;
 const TASK: u32 = 7;
 
 /// Runs a test on a machine of one CPU and two zones, whose free blocks are these, and whose
-/// recording has these events (none of which is followed).
+/// recording has these events (the replay follows none).
 fn on_machine(
     free: &[(u64, Order, Migratetype)],
     events: &[(u64, What)],

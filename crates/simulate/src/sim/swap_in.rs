@@ -1,4 +1,4 @@
-//! A program's accesses to its memory, parts of which may be swapped out.
+//! A program's accesses to its memory, where parts may be swapped out.
 
 use pageblock::request::Request;
 use pageblock_vm::cache::GFP_ANON;

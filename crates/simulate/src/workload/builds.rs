@@ -56,7 +56,7 @@ impl Form {
     }
 
     /// Returns what a job does. Files are as large as the page cache of the published builds: 250 and 240 MiB stay
-    /// after the clean, 219 and 1,670 MiB are object files, of which the links write as much twice.
+    /// after the clean, 219 and 1,670 MiB are object files, and the link writes twice as much.
     fn job(self) -> Job {
         let (used, time, source_pages, object_pages): (&[u64], Nanos, u32, u32) = match self {
             Self::Linux => (&LINUX_MIB, 530 * MILLISECOND, 14, 16),
