@@ -78,9 +78,11 @@ pub fn holders(memory: &MemInfo) -> Vec<Holder> {
     let held = memory.held;
     let less =
         |all: Option<u64>, part: Option<u64>| all.map(|a| a.saturating_sub(part.unwrap_or(0)));
+    // Where what is before the zones was cut off.
+    let by_zone = Some(memory.zones.iter().map(|zone| zone.file).sum()).filter(|kb| *kb > 0);
     let counted = [
         (Holding::Anonymous, less(held.anonymous, held.shmem)),
-        (Holding::File, memory.file_pages.map(|pages| pages * memory.page_kb())),
+        (Holding::File, memory.file_pages.map_or(by_zone, |pages| Some(pages * memory.page_kb()))),
         (Holding::Shmem, held.shmem),
         (Holding::Mlocked, held.mlocked),
         (Holding::Unevictable, less(held.unevictable, held.mlocked)),

@@ -250,6 +250,10 @@ const fn of_words(told: Told) -> Words {
             "ras-mc-ctl --errors, edac-util -v or the firmware's log for the module, and replace it; memtest86+",
             "the kernel gives up the page, and ends who used it",
         ),
+        Told::SystemV => (
+            "sysctl kernel.shmmax=BYTES kernel.shmall=PAGES; ipcs -lm for the limits, ipcs -m for segments that were left",
+            "limits of System V shared memory, small before 3.16 (32 MiB); what is free does not count",
+        ),
         Told::Limit => (
             "a larger limit (docker run --memory, resources.limits.memory, MemoryMax=, --mem of Slurm), or less memory in it",
             "a container needs some MiB for its start alone; what the machine has free does not count",

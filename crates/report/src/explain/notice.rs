@@ -149,6 +149,12 @@ pub(super) fn said(about: &About) -> String {
         About::Slab { cgroup: Some(_), .. } => {
             "Memory cgroup: the cache is the cgroup's own, and its limit refused the page."
         }
+        About::Slab { order: Some(0), .. } => {
+            "Most likely a shortage at that moment: not a single page was had; for a caller that cannot wait, the reserve was used up."
+        }
+        About::Slab { order: Some(_), .. } => {
+            "Most likely fragmentation: the cache takes several pages in one piece, and a caller that cannot wait finds none."
+        }
         About::Slab { .. } => "The page allocator had no page for it; these lines alone do not say why.",
         About::TooLarge => "A fault of the caller: no block is so large, however much memory is free. The request failed.",
         About::NoFail => "A warning: such a request may try for ever.",
@@ -191,6 +197,7 @@ const fn who(told: Told) -> &'static str {
         Told::Card => "a program got no memory of a graphics card",
         Told::Threads => "a program could not start a thread or a process",
         Told::HugePages => "a program found no free huge page",
+        Told::SystemV => "a program was refused shared memory (System V)",
         Told::Limit => "a container or a job met its limit of memory",
         Told::Killed => "a process was killed (SIGKILL)",
         Told::Fork => "a process could not be copied (fork)",
@@ -223,6 +230,9 @@ const fn meaning(told: Told) -> &'static str {
         }
         Told::HugePages => {
             "HugeTLB: none was set aside, or others have them; what else is free does not matter."
+        }
+        Told::SystemV => {
+            "A limit, not a shortage: kernel.shmmax for one segment, kernel.shmall for all."
         }
         Told::Limit => "Memory cgroup: its limit is too low, whatever the machine has.",
         Told::Killed => {

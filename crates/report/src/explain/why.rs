@@ -3,6 +3,7 @@
 use pageblock_doctor::Explanation;
 use pageblock_doctor::class::{COSTLY_ORDER, Class, Confidence};
 use pageblock_doctor::gfp;
+use pageblock_doctor::holders::Holding;
 use pageblock_doctor::log::{Kind, Lack, Purpose, Vmalloc, Zone};
 use pageblock_doctor::watermark::{Check, Verdict};
 
@@ -46,6 +47,11 @@ fn state(of: &Explanation) -> String {
         () if of.zones.iter().all(|zone| zone.verdict == Verdict::BelowWithoutCma) => {
             " Nearly all that is free is CMA, which the kernel may not use for itself.".to_owned()
         }
+        () if of.zones.iter().all(is_short) && is_most(of) && is_of_cache(of) => {
+            " No zone that was printed has a page to spare, and most is page cache: only a caller that cannot wait (a network driver) \
+             fails."
+                .to_owned()
+        }
         () if of.zones.iter().all(is_short) && is_most(of) => {
             " No zone that was printed has a page to spare: memory is used up.".to_owned()
         }
@@ -83,6 +89,11 @@ fn is_of_one(of: &Explanation) -> bool {
     let largest = of.report.processes.first().map(|process| process.rss_pages);
     let ram = of.report.memory.ram_pages.filter(|_| of.report.order.is_none());
     largest.zip(ram).is_some_and(|(rss, ram)| rss.saturating_mul(2) >= ram)
+}
+
+/// Returns whether nobody has more memory than the page cache.
+fn is_of_cache(of: &Explanation) -> bool {
+    of.holders.first().is_some_and(|holder| holder.holding == Holding::File)
 }
 
 /// Returns whether the zones that were printed are not the small low ones alone.

@@ -213,11 +213,20 @@ impl Finder {
         if !is_piece {
             self.found.retain(|report| !report.is_piece());
         }
+        self.found.retain(|report| !report.is_mention());
+        let has_request = |report: &Report| report.mode.is_some();
+        if self.found.iter().any(|report| report.kind == Kind::Failure && has_request(report)) {
+            // The title of a thread says it again, with less.
+            self.found.retain(|report| report.kind != Kind::Failure || report.says_more());
+        }
         let words = words.into_iter().filter(|notice| is_piece || (is_state && !notice.is_vague()));
         self.found.extend(words.map(Report::of_notice));
         of_modules(&mut self.found);
-        // What was pasted around a failure comes after what tells of one.
-        self.found.sort_by_key(|report| (report.memory.available_kb.is_some(), report.line));
+        // What was pasted around a failure comes after what tells of one, and the end of a kill after a whole report.
+        let is_end = |report: &Report| is_kill(report.kind) && !has_request(report);
+        self.found.sort_by_key(|report| {
+            (report.memory.available_kb.is_some(), is_end(report), report.line)
+        });
         self.found
     }
 }

@@ -3,7 +3,7 @@
 use super::words::Told;
 
 /// What such words tell, what they contain one of, and their pattern; what tells more is first.
-pub(super) const PHRASES: [(Told, &[&str], &str); 17] = [
+pub(super) const PHRASES: [(Told, &[&str], &str); 18] = [
     (
         Told::Hardware,
         &["[Hardware Error]", "Memory failure: 0x", "EDAC "],
@@ -38,8 +38,13 @@ pub(super) const PHRASES: [(Told, &[&str], &str); 17] = [
     ),
     (
         Told::HugePages,
-        &["uge page", "ugepage", "backing store for guest"],
-        r"(?i)not enough (?:free )?huge ?pages|cannot get hugepage information|no free hugepages reported in hugepages-2048kB|unable to map backing store for guest RAM|couldn't get fd on hugepage file|requested \d+ hugepages but only|failed to (?:reserve|allocate|commit)\b.*\bhuge ?pages",
+        &["uge page", "ugepage", "backing store for guest", "mbuf"],
+        r"(?i)(?:cannot|could not|fail\w*|error)\b.*\b(?:create|init\w*|alloc\w*)\b.*\bmbuf|not enough (?:free )?huge ?pages|cannot get hugepage information|no free hugepages reported in hugepages-2048kB|unable to map backing store for guest RAM|couldn't get fd on hugepage file|requested \d+ hugepages but only|failed to (?:reserve|allocate|commit)\b.*\bhuge ?pages",
+    ),
+    (
+        Told::SystemV,
+        &["SHM", "shmget"],
+        r"exceed\w*\b.*\bSHM(?:MAX|ALL)|shmget\b.*(?:Invalid argument|No space left)",
     ),
     (
         Told::Limit,

@@ -140,6 +140,20 @@ impl Report {
             && !(has_free || has_request || self.memory.has_counts())
     }
 
+    /// Returns whether it is a failure in somebody's words, without what the kernel prints.
+    pub(super) fn is_mention(&self) -> bool {
+        self.kind == Kind::Failure && self.order.is_none() && !self.says_more()
+    }
+
+    /// Returns whether it has more than a failure's order.
+    pub(super) fn says_more(&self) -> bool {
+        self.mode.is_some()
+            || self.caller.is_some()
+            || self.version.is_some()
+            || self.memory.has_counts()
+            || !self.memory.zones.is_empty()
+    }
+
     /// Returns whether the OOM killer was invoked for the machine's memory.
     #[must_use]
     pub const fn is_oom(&self) -> bool {

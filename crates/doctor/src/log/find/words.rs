@@ -22,6 +22,8 @@ pub enum Told {
     Threads,
     /// A program found no free huge page.
     HugePages,
+    /// Shared memory of System V is limited.
+    SystemV,
     /// A container, a unit or a job reached its limit.
     Limit,
     /// A process was killed by SIGKILL.
@@ -56,6 +58,29 @@ static OF_MEMORY: LazyLock<Regex> = LazyLock::new(|| {
     Regex::new(r"(?i)mem|buffer|page|byte|skb|dma|\bring\b|-12\b|kB|MB")
         .expect("the pattern is valid")
 });
+/// How a log has the name of the error: `errno: ENOMEM`, `= -1 ENOMEM`, `(ENOMEM)`, `ENOMEM: not enough memory`.
+static LOGGED: LazyLock<Regex> = LazyLock::new(|| {
+    Regex::new(r#"[:=]\s*(?:-1 )?['"]?-?ENOMEM\b|(?:^|\s)\(-?ENOMEM\)|\bENOMEM: |spawn ENOMEM|error -?ENOMEM"#)
+        .expect("the pattern is valid")
+});
+/// Source code, which names errors, too.
+static CODE: LazyLock<Regex> = LazyLock::new(|| {
+    Regex::new(r"ERR_PTR\(|\breturn\b.*-E[A-Z]{3}|[=!]= ?-E[A-Z]{3}|^\s*(?:[-+]\s*)?(?:\*|//|#define|if \()|-ENOMEM\)*;|[{;]\s*$|\*/\s*$")
+        .expect("the pattern is valid")
+});
+/// Words of sentences, which few messages have more than two of, but for these phrases of messages.
+const OF_SENTENCES: [&str; 40] = [
+    "the", "a", "an", "is", "are", "was", "were", "be", "to", "and", "or", "but", "if", "it", "we",
+    "you", "i", "that", "this", "these", "with", "in", "on", "at", "as", "by", "from", "will",
+    "would", "can", "have", "has", "them", "they", "when", "so", "just", "should", "which",
+    "there",
+];
+static PHRASES_OF_MESSAGES: LazyLock<Regex> = LazyLock::new(|| {
+    Regex::new(r"(?i)\b(?:fail\w*|unable|able|trying|tried) to\b|\bout of memory\b")
+        .expect("the pattern is valid")
+});
+/// The words of sentences by which a line is told from a message, at least.
+const SENTENCE: usize = 3;
 /// The longest such words that are kept, and how much of it may stand before what tells.
 const LONGEST: usize = 120;
 const BEFORE: usize = 60;
@@ -72,10 +97,21 @@ pub(super) fn said(text: &str) -> Option<About> {
     let (told, at) = rows
         .map(|((told, ..), pattern)| (*told, pattern.find(text)))
         .find_map(|(told, found)| Some((told, found?.start())))?;
-    if told == Told::Nothing && !OF_MEMORY.is_match(text) {
+    if told == Told::Nothing && (!OF_MEMORY.is_match(text) || is_sentence(text)) {
+        return None;
+    }
+    let is_named_only = text.contains("ENOMEM") && !text.contains("annot allocate memory");
+    if CODE.is_match(text) || (is_named_only && !LOGGED.is_match(text)) {
         return None;
     }
     Some(About::Words(told, quoted(text, at)))
+}
+
+/// Returns whether somebody wrote a line for people, and no program did.
+fn is_sentence(text: &str) -> bool {
+    let text = PHRASES_OF_MESSAGES.replace_all(text, " ").to_ascii_lowercase();
+    let words = || text.split(|c: char| !c.is_ascii_alphabetic());
+    OF_SENTENCES.iter().filter(|known| words().any(|word| word == **known)).count() >= SENTENCE
 }
 
 /// Returns the part of a line around what tells.
@@ -140,6 +176,8 @@ mod tests {
             ("make: *** [all] Error 137", Some(Told::Killed)),
             ("/usr/bin/run: line 96: 2663 Killed  \"$server\"", Some(Told::Killed)),
             ("EAL: Couldn't get fd on hugepage file", Some(Told::HugePages)),
+            ("!PANIC!: Cannot create mbuf pool (Rate TX 0:0) port 0", Some(Told::HugePages)),
+            ("HINT: the request exceeded your kernel's SHMMAX parameter", Some(Told::SystemV)),
             ("PHP Fatal error:  Out of memory (allocated 10485760)", Some(Told::Refused)),
             ("web-1 exited with code 137", Some(Told::Killed)),
             (
@@ -227,6 +265,21 @@ mod tests {
             ("tg3 0000:01:00.0: failed to allocate rx ring", Some(Told::Nothing)),
             ("usb 1-1: failed to allocate minor", None),
             ("Killed process list by request", None),
+        ]);
+    }
+
+    #[test]
+    fn code_and_sentences_are_no_messages() {
+        told(&[
+            ("\t\treturn -ENOMEM;", None),
+            ("643         if (ret == -ENOMEM)", None),
+            (" * -ENOMEM: out of memory", None),
+            ("if kzalloc fails, the driver should return -ENOMEM from probe", None),
+            ("Under heavy load the device experiences -ENOMEM errors", None),
+            ("I think the node is out of memory and you have no reclaim", None),
+            ("mmap(NULL, 4096) = -1 ENOMEM (Cannot allocate memory)", Some(Told::Refused)),
+            ("Error: spawn ENOMEM", Some(Told::Refused)),
+            ("drv 0000:01:00.0: failed to allocate memory for the ring", Some(Told::Nothing)),
         ]);
     }
 
