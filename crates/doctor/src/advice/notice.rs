@@ -250,9 +250,15 @@ const fn of_words(told: Told) -> Words {
             "ras-mc-ctl --errors, edac-util -v or the firmware's log for the module, and replace it; memtest86+",
             "the kernel gives up the page, and ends who used it",
         ),
-        Told::SystemV => (
-            "sysctl kernel.shmmax=BYTES kernel.shmall=PAGES; ipcs -lm for the limits, ipcs -m for segments that were left",
-            "limits of System V shared memory, small before 3.16 (32 MiB); what is free does not count",
+        Told::Shared => (
+            "df -h /dev/shm, and a larger one (docker run --shm-size=, an emptyDir of medium Memory, mount -o remount,size=); for \
+             System V sysctl kernel.shmmax=BYTES kernel.shmall=PAGES, ipcs -m",
+            "/dev/shm has 64 MB in a container and half of memory elsewhere; kernel.shmmax was 32 MiB before 3.16",
+        ),
+        Told::HugeFaults => (
+            "cat /sys/kernel/mm/transparent_hugepage/defrag and /proc/buddyinfo; pageblock doctor, for who fragments memory; madvise \
+             with defrag=defer+madvise for programs that gain by huge pages",
+            "a fault takes a huge page if a free block of its size is there, or may be made while it waits",
         ),
         Told::Limit => (
             "a larger limit (docker run --memory, resources.limits.memory, MemoryMax=, --mem of Slurm), or less memory in it",

@@ -164,7 +164,7 @@ pub(super) fn said(about: &About) -> String {
         About::GpuSpace => "Addresses, not memory: the range by which the card's memory is reached (VA space, BAR1) is used up.",
         About::NobodyLeft => "Memory of the machine is used up, and every process is exempt or gone.",
         About::HotAdd => "The guest stays as large as it is; no request failed by this line.",
-        About::CrashKernel => "No free range was large enough at boot: kdump does not work; nothing else lacks memory.",
+        About::CrashKernel => "crashkernel= is missing, or no free range was large enough at boot: kdump does not work; nothing else lacks memory.",
         About::Initramfs => "Memory is used up at boot: the machine has too little for what the initramfs unpacks to.",
         About::PerCpu(_) => "The area for percpu memory is full, or could not be enlarged.",
         About::Swiotlb(_) => "Bounce buffers are used up: a device that cannot reach all memory got no mapping.",
@@ -197,7 +197,8 @@ const fn who(told: Told) -> &'static str {
         Told::Card => "a program got no memory of a graphics card",
         Told::Threads => "a program could not start a thread or a process",
         Told::HugePages => "a program found no free huge page",
-        Told::SystemV => "a program was refused shared memory (System V)",
+        Told::Shared => "a program was refused shared memory",
+        Told::HugeFaults => "page faults took small pages instead of a huge one",
         Told::Limit => "a container or a job met its limit of memory",
         Told::Killed => "a process was killed (SIGKILL)",
         Told::Fork => "a process could not be copied (fork)",
@@ -231,8 +232,11 @@ const fn meaning(told: Told) -> &'static str {
         Told::HugePages => {
             "HugeTLB: none was set aside, or others have them; what else is free does not matter."
         }
-        Told::SystemV => {
-            "A limit, not a shortage: kernel.shmmax for one segment, kernel.shmall for all."
+        Told::Shared => {
+            "A limit, not a shortage: the size of /dev/shm (64 MB in a container), or kernel.shmmax and kernel.shmall."
+        }
+        Told::HugeFaults => {
+            "Not a failure: no free block of that size was there (fragmentation), or making one was not allowed (defrag)."
         }
         Told::Limit => "Memory cgroup: its limit is too low, whatever the machine has.",
         Told::Killed => {

@@ -68,6 +68,12 @@ fn state(of: &Explanation) -> String {
     if let Some(swap) = memory.free_swap_kb.filter(|_| memory.zones.is_empty()) {
         text += &format!(" Free swap: {}.", size(swap));
     }
+    let is_low = |kb: u64| memory.ram_pages.is_some_and(|pages| kb < pages * memory.page_kb() / 2);
+    if let Some(holder) = of.holders.first().filter(|_| memory.zones.is_empty())
+        && memory.available_kb.is_none_or(is_low)
+    {
+        text += &format!(" Largest holder: {} {}.", holder.holding.name(), size(holder.kb));
+    }
     let is_one = memory.zones.iter().all(|zone| zone.node == memory.zones[0].node);
     let place = |zone: &Zone| match is_one {
         true => zone.kind.name().to_owned(),

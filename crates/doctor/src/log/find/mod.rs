@@ -222,8 +222,10 @@ impl Finder {
         let words = words.into_iter().filter(|notice| is_piece || (is_state && !notice.is_vague()));
         self.found.extend(words.map(Report::of_notice));
         of_modules(&mut self.found);
-        // What was pasted around a failure comes after what tells of one, and the end of a kill after a whole report.
-        let is_end = |report: &Report| is_kill(report.kind) && !has_request(report);
+        // What was pasted around a failure comes after what tells of one, and pieces of a kill after a report with numbers.
+        let has_numbers =
+            |report: &Report| report.cgroup.is_some() || !report.memory.zones.is_empty();
+        let is_end = |report: &Report| is_kill(report.kind) && !has_numbers(report);
         self.found.sort_by_key(|report| {
             (report.memory.available_kb.is_some(), is_end(report), report.line)
         });

@@ -3,7 +3,7 @@
 use super::words::Told;
 
 /// What such words tell, what they contain one of, and their pattern; what tells more is first.
-pub(super) const PHRASES: [(Told, &[&str], &str); 18] = [
+pub(super) const PHRASES: [(Told, &[&str], &str); 19] = [
     (
         Told::Hardware,
         &["[Hardware Error]", "Memory failure: 0x", "EDAC "],
@@ -38,18 +38,19 @@ pub(super) const PHRASES: [(Told, &[&str], &str); 18] = [
     ),
     (
         Told::HugePages,
-        &["uge page", "ugepage", "backing store for guest", "mbuf"],
-        r"(?i)(?:cannot|could not|fail\w*|error)\b.*\b(?:create|init\w*|alloc\w*)\b.*\bmbuf|not enough (?:free )?huge ?pages|cannot get hugepage information|no free hugepages reported in hugepages-2048kB|unable to map backing store for guest RAM|couldn't get fd on hugepage file|requested \d+ hugepages but only|failed to (?:reserve|allocate|commit)\b.*\bhuge ?pages",
+        &["uge page", "ugepage", "backing store for guest", "mbuf", "allocate guest"],
+        r"(?i)(?:cannot|could not|fail\w*|error)\b.*\b(?:create|init\w*|alloc\w*)\b.*\bmbuf|insufficient free host memory pages|not enough (?:free )?huge ?pages|cannot get hugepage information|no free hugepages reported in hugepages-2048kB|unable to map backing store for guest RAM|couldn't get fd on hugepage file|requested \d+ hugepages but only|failed to (?:reserve|allocate|commit)\b.*\bhuge ?pages",
     ),
     (
-        Told::SystemV,
-        &["SHM", "shmget"],
-        r"exceed\w*\b.*\bSHM(?:MAX|ALL)|shmget\b.*(?:Invalid argument|No space left)",
+        Told::Shared,
+        &["SHM", "hared memory", "/dev/shm"],
+        r"exceed\w*\b.*\bSHM(?:MAX|ALL)|shared memory segment: Invalid argument|out of shared memory|(?:shared memory segment|/dev/shm).*No space left|No space left on device.*/dev/shm",
     ),
+    (Told::HugeFaults, &["thp_fault_fallback "], r"^\s*thp_fault_fallback [1-9]\d{3}"),
     (
         Told::Limit,
         &["emory limit", "OOM", "limit_in_bytes", "oom-kill", "oom_kill", "emory quota"],
-        r"container init was OOM-killed|[Mm]emory limit (?:is |could be )?too low|[Mm]inimum memory limit|(?:write|set)\b.*memory\.(?:(?:memsw\.)?limit_in_bytes|max)\b.*(?:busy|[Ii]nvalid)|exceed\w* (?:job |step )?memory limit|running beyond (?:physical|virtual) memory limit|[Dd]etected \d+ oom[-_]kill event|some of the step tasks have been OOM|Memory quota (?:vastly )?exceeded",
+        r"container init was OOM-killed|[Mm]emory limit (?:is |could be )?too low|[Mm]inimum memory limit|(?:write|set)\b.*memory\.(?:(?:memsw\.)?limit_in_bytes|max)\b.*(?:busy|[Ii]nvalid)|[Ee]xceed\w* (?:job |step )?memory limit|running beyond (?:physical|virtual) memory limit|[Dd]etected \d+ oom[-_]kill event|some of the step tasks have been OOM|Memory quota (?:vastly )?exceeded",
     ),
     (
         Told::Killed,
@@ -75,7 +76,7 @@ pub(super) const PHRASES: [(Told, &[&str], &str); 18] = [
     (
         Told::Contiguous,
         &["alloc", "Alloc", "ALLOC", "ENOMEM", "rrno"],
-        r"(?i)\b(?:unable|failed|cannot|can't|could not|couldn't|error)\b.*\balloc\w*\b.*\b(?:contiguous|coherent|from cma|cma (?:mem|buf|area)|dumb buffer|dma[- ](?:able )?(?:mem|buf|pool|ring|region|desc|area))|\b(?:dma_\w*alloc\w*|dma alloc\w*|coherent alloc\w*|(?:pci|dma)_pool_alloc|pci_alloc_consistent)\b.*\b(?:fail|error)|CREATE_DUMB failed|failed to allocate buffer with size|(?:REQBUFS|/dev/video\d).*(?:cannot allocate memory|\bENOMEM\b|errno[ =:]*12\b)|\bion_?\w*alloc\w*\b.*\b(?:error|fail)|NvMapMem\w+:? error 12",
+        r"(?i)\b(?:unable|failed|cannot|can't|could not|couldn't|error)\b.*\balloc\w*\b.*\b(?:contiguous|coherent|from cma|cma (?:mem|buf|area)|dumb buffer|dma[- ](?:able )?(?:mem|buf|pool|ring|region|desc|area))|\b(?:dma_\w*alloc\w*|dma alloc\w*|coherent alloc\w*|(?:pci|dma)_pool_alloc|pci_alloc_consistent)\b.*\b(?:fail|error)|CREATE_DUMB failed|failed to allocate buffer with size|(?:REQBUFS|/dev/video\d).*(?:cannot allocate memory|\bENOMEM\b|errno[ =:]*12\b)|\bion_?\w*alloc\w*\b.*\b(?:error|fail)|NvMapMem\w+:? (?:\d+ )?error 12",
     ),
     (
         Told::Packet,
@@ -102,7 +103,7 @@ pub(super) const PHRASES: [(Told, &[&str], &str); 18] = [
             "rrno",
             "emory allocation problem",
         ],
-        r"(?i)(?:ioctl|\bdrm|\bdma|v4l2|video|camera|buffers?\b|insmod|modprobe|insert module|/dev/|\bgpu|\bgem\b|\busb|urb\b).*(?:cannot allocate memory|\bENOMEM\b|\berrno[ =:]*12\b)|ip6?tables.*Memory allocation problem|\bfailed: -12\b|\bfailed \(-12\)",
+        r"(?i)(?:ioctl|\bdrm|\bdma|v4l2|video|camera|buffers?\b|insmod|modprobe|insert module|/dev/|\bgpu|\bgem\b|\busb|urb\b).*(?:cannot allocate memory|\bENOMEM\b|\berrno[ =:]*12\b)|ip6?tables.*Memory allocation problem|\bfailed: -12\b|\bfail\w*\b.*\(-12\)",
     ),
     (
         Told::Refused,

@@ -34,7 +34,7 @@ const fn swiotlb(bytes: u64) -> About {
     if bytes > MOST_BOUNCED { About::SwiotlbSize(bytes) } else { About::Swiotlb(bytes) }
 }
 
-pub(super) const TEXTS: [Text; 63] = [
+pub(super) const TEXTS: [Text; 65] = [
     Text {
         mark: "ossible memory allocation deadlock",
         pattern: r"XFS: (?:(?<task>.{1,15})\(\d+\) )?possible memory allocation deadlock(?: size (\d+))?(?: in (\w+))?",
@@ -137,7 +137,7 @@ pub(super) const TEXTS: [Text; 63] = [
     },
     Text {
         mark: "*ERROR*",
-        pattern: r"\[drm(?::[^\]]*\]?)?\]? ?\*ERROR\* .*(?:\(-12\)|error -12|ENOMEM|out of memory)",
+        pattern: r"\[drm(?::[^\]]*\]?)?\]? ?\*ERROR\* .*(?:\(-12\)|error -12|ENOMEM|out of memory|[Ff]ailed to allocate)",
         make: |found| words(found, 0).map(About::Graphics),
     },
     Text {
@@ -227,8 +227,18 @@ pub(super) const TEXTS: [Text; 63] = [
         make: |_| Some(About::HotAdd),
     },
     Text {
+        mark: "add_memory() failed",
+        pattern: r"balloon: reserve_additional_memory: add_memory\(\) failed",
+        make: |_| Some(About::HotAdd),
+    },
+    Text {
         mark: "crashkernel",
-        pattern: r"(?i)crashkernel reservation failed|(?:cannot|unable to|failed to) (?:allocate|reserve)\b.*crash ?kernel",
+        pattern: r"(?i)crashkernel(?: reservation|:.* allocation) failed|(?:cannot|unable to|failed to) (?:allocate|reserve)\b.*crash ?kernel",
+        make: |_| Some(About::CrashKernel),
+    },
+    Text {
+        mark: "for crash kernel",
+        pattern: r"(?i)no memory reserved for crash kernel",
         make: |_| Some(About::CrashKernel),
     },
     Text {

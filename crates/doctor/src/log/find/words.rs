@@ -22,8 +22,10 @@ pub enum Told {
     Threads,
     /// A program found no free huge page.
     HugePages,
-    /// Shared memory of System V is limited.
-    SystemV,
+    /// Shared memory is limited.
+    Shared,
+    /// Page faults took small pages instead of a huge one.
+    HugeFaults,
     /// A container, a unit or a job reached its limit.
     Limit,
     /// A process was killed by SIGKILL.
@@ -177,7 +179,10 @@ mod tests {
             ("/usr/bin/run: line 96: 2663 Killed  \"$server\"", Some(Told::Killed)),
             ("EAL: Couldn't get fd on hugepage file", Some(Told::HugePages)),
             ("!PANIC!: Cannot create mbuf pool (Rate TX 0:0) port 0", Some(Told::HugePages)),
-            ("HINT: the request exceeded your kernel's SHMMAX parameter", Some(Told::SystemV)),
+            ("HINT: the request exceeded your kernel's SHMMAX parameter", Some(Told::Shared)),
+            ("OSError: [Errno 28] No space left on device: '/dev/shm/torch_7'", Some(Told::Shared)),
+            ("thp_fault_fallback 99999", Some(Told::HugeFaults)),
+            ("thp_fault_fallback_charge 99999", None),
             ("PHP Fatal error:  Out of memory (allocated 10485760)", Some(Told::Refused)),
             ("web-1 exited with code 137", Some(Told::Killed)),
             (
@@ -221,6 +226,8 @@ mod tests {
                 Some(Told::Contiguous),
             ),
             ("xilinx-vdma 4300.dma: probe failed with error -12", Some(Told::Probe)),
+            ("uvcvideo: Failed to submit URB 0 (-12).", Some(Told::Driver)),
+            ("NvMapMemAllocInternalTagged: 1075072515 error 12", Some(Told::Contiguous)),
             ("libusb: error [submit_iso_transfer] submiturb failed, errno=12", Some(Told::Driver)),
             ("libbpf: map 'a': failed to create: Cannot allocate memory(-12)", Some(Told::Locked)),
             ("mce: [Hardware Error]: error_type: 3, multi-bit ECC", Some(Told::Hardware)),

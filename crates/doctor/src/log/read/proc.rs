@@ -1,4 +1,4 @@
-//! What people paste around a failure: `/proc/meminfo`, `/proc/buddyinfo` and `free`.
+//! What people paste around a failure: `/proc/meminfo`, `buddyinfo`, `pagetypeinfo`, `zoneinfo`, and `free`.
 
 use std::collections::BTreeMap;
 
@@ -13,8 +13,12 @@ use crate::log::Line;
 const LINES: usize = 200;
 /// The page whose blocks `/proc/buddyinfo` counts, in kB; it does not say it.
 const PAGE_KB: u64 = 4;
+/// The names of `/proc/pagetypeinfo`, and the letters of reports.
+const TYPES: [(&str, char); 5] =
+    [("Unmovable", 'U'), ("Movable", 'M'), ("Reclaimable", 'E'), ("HighAtomic", 'H'), ("CMA", 'C')];
 /// The orders of a line of `/proc/buddyinfo`, at least.
 const ORDERS: usize = 9;
+const MOST_ORDERS: usize = 20;
 
 /// Reads them.
 #[derive(Default)]
@@ -22,6 +26,8 @@ pub(in crate::log) struct Pasted {
     /// The fields of `/proc/meminfo`, in kB, but for counts of huge pages.
     fields: BTreeMap<String, u64>,
     zones: BTreeMap<(u32, ZoneKind), Zone>,
+    /// The zone of `/proc/zoneinfo` whose numbers follow.
+    now: Option<(u32, ZoneKind)>,
     /// The unit of `free` in kB, once its command was read, and whether its last column is what is available.
     unit_kb: Option<u64>,
     has_available: bool,
@@ -43,8 +49,16 @@ impl Pasted {
                     self.fields.insert(key.trim_end_matches(':').to_owned(), number);
                 }
             }
-            ["Node", node, "zone", kind, ref blocks @ ..] if blocks.len() >= ORDERS => {
-                self.zone(node, kind, blocks, line.number);
+            ["Node", node, "zone", kind, "type", name, ref blocks @ ..] => {
+                self.zone(node, kind, blocks, line.number, TYPES.iter().find(|(n, _)| *n == name));
+            }
+            ["Node", node, "zone", kind] => self.now = place(node, kind),
+            ["Node", node, "zone", kind, ref blocks @ ..] => {
+                self.zone(node, kind, blocks, line.number, None);
+            }
+            ["pages", "free", pages] => self.number("free", pages),
+            [name @ ("min" | "low" | "high" | "present" | "managed"), pages] => {
+                self.number(name, pages);
             }
             ["total", "used", "free", ..] => self.has_available = text.ends_with("available"),
             ["Mem:", total, _, free, .., last] => self.row("Mem", total, free, Some(last)),
@@ -62,22 +76,61 @@ impl Pasted {
         }
     }
 
-    /// Reads a line of `/proc/buddyinfo`.
-    fn zone(&mut self, node: &str, kind: &str, blocks: &[&str], line: usize) {
-        let node = node.trim_end_matches(',').parse().ok();
-        let blocks: Option<Vec<u64>> =
-            blocks.iter().map(|blocks| at_most(blocks, MOST_PAGES)).collect();
-        let (Some(node), Some(kind), Some(blocks)) = (node, ZoneKind::from_name(kind), blocks)
-        else {
+    /// Reads a line of `/proc/buddyinfo`, or the line of a type in `/proc/pagetypeinfo`.
+    fn zone(
+        &mut self,
+        node: &str,
+        kind: &str,
+        blocks: &[&str],
+        line: usize,
+        of: Option<&(&str, char)>,
+    ) {
+        let blocks: Option<Vec<u64>> = blocks
+            .iter()
+            .map(|blocks| at_most(blocks.trim_start_matches('>'), MOST_PAGES))
+            .collect();
+        let (Some(at), Some(blocks)) = (place(node, kind), blocks) else { return };
+        if blocks.len() < ORDERS {
             return;
+        }
+        let zone = self.zones.entry(at).or_insert_with(|| Zone::empty(at.0, at.1));
+        // Both files may be there, and count the same blocks.
+        if zone.lists.iter().any(|list| list.types.is_none())
+            || (of.is_none() && !zone.lists.is_empty())
+        {
+            return;
+        }
+        zone.list_line.get_or_insert(line);
+        for (order, blocks) in blocks.into_iter().enumerate().take(MOST_ORDERS) {
+            if zone.lists.len() == order {
+                let types = of.map(|_| String::new());
+                zone.lists.push(FreeList { blocks: 0, block_kb: PAGE_KB << order, types });
+            }
+            let list = &mut zone.lists[order];
+            list.blocks = list.blocks.saturating_add(blocks).min(MOST_PAGES);
+            if let Some((types, (_, letter))) = list.types.as_mut().zip(of).filter(|_| blocks > 0) {
+                types.push(*letter);
+            }
+        }
+        let free = zone.lists.iter().map(|list| list.blocks.saturating_mul(list.block_kb));
+        zone.free = Some(free.fold(0, u64::saturating_add).min(MOST_KB));
+    }
+
+    /// Reads a number of a zone in `/proc/zoneinfo`; after `managed` the lists of CPUs have some of the same names.
+    fn number(&mut self, name: &str, pages: &str) {
+        let kb = at_most(pages, MOST_PAGES).map(|pages| pages * PAGE_KB);
+        let Some((at, kb)) = self.now.zip(kb) else { return };
+        let zone = self.zones.entry(at).or_insert_with(|| Zone::empty(at.0, at.1));
+        let field = match name {
+            "free" => &mut zone.free,
+            "min" => &mut zone.min,
+            "low" => &mut zone.low,
+            "high" => &mut zone.high,
+            "present" => &mut zone.present,
+            _ => &mut zone.managed,
         };
-        let list = |(blocks, order)| FreeList { blocks, block_kb: PAGE_KB << order, types: None };
-        let lists: Vec<FreeList> = blocks.into_iter().zip(0..20).map(list).collect();
-        let free = lists.iter().map(|list| list.blocks.saturating_mul(list.block_kb));
-        let free = free.fold(0, u64::saturating_add).min(MOST_KB);
-        let mut zone = Zone::empty(node, kind);
-        (zone.free, zone.list_line, zone.lists) = (Some(free), Some(line), lists);
-        self.zones.entry((node, kind)).or_insert(zone);
+        *field = Some(kb);
+        self.now = self.now.filter(|_| name != "managed");
     }
 
     /// Reads a row of `free`.
@@ -143,6 +196,12 @@ impl Pasted {
         };
         Some((self.first?, info))
     }
+}
+
+/// Returns the node and the zone that a line names.
+fn place(node: &str, kind: &str) -> Option<(u32, ZoneKind)> {
+    let node = node.trim_end_matches(',').parse().ok()?;
+    Some((node, ZoneKind::from_name(kind.trim_end_matches(','))?))
 }
 
 /// Returns the unit of an option of `free`, or of a number that it printed, in kB; what is smaller is not read.
@@ -212,5 +271,33 @@ mod tests {
         let seen: Vec<_> =
             info.zones.iter().map(|zone| (zone.kind, zone.free, zone.lists.len())).collect();
         assert_eq!(seen, [(ZoneKind::Dma, Some(15_880), 11), (ZoneKind::Normal, Some(26_168), 11)]);
+    }
+
+    #[test]
+    fn types_of_blocks_are_added_up_once() {
+        let info = read(
+            "Node    0, zone   Normal, type    Unmovable     10      2      0      0      0      0      0      0      0      0      0\n\
+             Node    0, zone   Normal, type      Movable >100000      0      1      0      0      0      0      0      0      0      0\n\
+             Node 0, zone   Normal      1      1      1      1      1      1      1      1      1      1      1\n",
+        )
+        .unwrap();
+        let zone = &info.zones[0];
+        assert_eq!((zone.free, zone.lists[0].blocks), (Some(400_072), 100_010));
+        assert_eq!(
+            (zone.lists[0].types.as_deref(), zone.lists[2].types.as_deref()),
+            (Some("UM"), Some("M"))
+        );
+    }
+
+    #[test]
+    fn a_pasted_zoneinfo_has_watermarks() {
+        let info = read(
+            "Node 0, zone   Normal\n  pages free     100\n        min      50\n        low      60\n        high     70\n\
+             \x20       present  1000\n        managed  900\n              high:  378\n  high 9\n",
+        )
+        .unwrap();
+        let zone = &info.zones[0];
+        assert_eq!((zone.free, zone.min, zone.high), (Some(400), Some(200), Some(280)));
+        assert_eq!((zone.present, zone.managed), (Some(4000), Some(3600)));
     }
 }
