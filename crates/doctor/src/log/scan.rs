@@ -222,6 +222,13 @@ mod tests {
     }
 
     #[test]
+    fn a_wrapped_line_is_of_the_caller_above_it() {
+        let mail = "> [1.5] [ T7] a: page allocation failure: order:4,\n> mode:0xcc0(GFP_KERNEL)\n> [1.6] [ T7] CPU: 0\n";
+        let found = reports(mail);
+        assert_eq!((found.len(), found[0].flags.as_deref()), (1, Some("GFP_KERNEL")));
+    }
+
+    #[test]
     fn a_line_of_any_length_is_read_in_pieces() {
         let line =
             [OOM.trim_end(), &" noise".repeat(20_000), " Node 0 DMA free:8kB min:4kB"].concat();

@@ -11,6 +11,9 @@ use super::more::size;
 use super::notice::said;
 use super::zones::is_known;
 
+/// A process with less does not fill a machine alone.
+const MUCH_KB: u64 = 256 << 10;
+
 fn vmalloc(of: &Vmalloc, purpose: Option<Purpose>) -> String {
     let bytes = of.bytes.map_or("a request".to_owned(), |bytes| format!("{bytes} bytes"));
     match (of.lack, of.had_bytes, of.bytes) {
@@ -102,6 +105,17 @@ fn is_of_cache(of: &Explanation) -> bool {
     of.holders.first().is_some_and(|holder| holder.holding == Holding::File)
 }
 
+/// Returns the process that is known to have the most, with what it has in swap, if that is much.
+fn largest(of: &Explanation) -> Option<String> {
+    let victim = of.report.victim.as_ref();
+    let victim = victim.and_then(|victim| Some((victim.anon_kb?, victim.task.as_str())));
+    let listed = of.report.processes.first();
+    let kb = |pages: u64| pages.saturating_mul(of.report.memory.page_kb());
+    let listed = listed.map(|process| (kb(process.pages()), process.task.as_str()));
+    let (kb, task) = victim.into_iter().chain(listed).max()?;
+    (kb >= MUCH_KB).then(|| format!("the largest process that is known, {task}, had {}", size(kb)))
+}
+
 /// Returns whether the zones that were printed are not the small low ones alone.
 fn is_most(of: &Explanation) -> bool {
     let memory = &of.report.memory;
@@ -153,9 +167,11 @@ fn without_state(of: &Explanation) -> String {
                 .to_owned()
         }
         Some(Class::Shortage) if of.report.order.is_none() => {
-            "Only the lines of the kill are in the log: memory of the machine was used up, not the limit of a memory cgroup; \
-             they do not say who had it."
-                .to_owned()
+            format!(
+                "Only the lines of the kill are in the log: memory of the machine was used up, not the limit of a memory cgroup; \
+                 {}.",
+                largest(of).unwrap_or_else(|| "they do not say who had it".to_owned())
+            )
         }
         Some(Class::Shortage) => "Most likely a true shortage: the page allocator, not the limit of a memory cgroup, called the \
                                   OOM killer for a single page; what was free is not in the log."
@@ -177,7 +193,11 @@ fn without_state(of: &Explanation) -> String {
                 .to_owned()
         }
         _ if !of.report.processes.is_empty() && of.report.order.is_none() => {
-            "Only tasks that the OOM killer listed are in the log: who was short, the machine or a memory cgroup, is not.".to_owned()
+            let largest = largest(of).map_or(String::new(), |largest| format!("; {largest}"));
+            format!(
+                "Only tasks that the OOM killer listed are in the log: who was short, the machine or a memory cgroup, is \
+                 not{largest}."
+            )
         }
         // The kernel tries hard for these, and kills for them.
         _ if (1..=COSTLY_ORDER).contains(&order) => {

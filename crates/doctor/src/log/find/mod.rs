@@ -85,6 +85,8 @@ pub(super) struct Finder {
     /// How many reports the kernel left out, and the line that says so.
     suppressed: Option<(usize, u64)>,
     notices: notice::Parser,
+    /// The last line that a logger wrote, and its caller.
+    last: (usize, Option<String>),
 }
 
 impl Finder {
@@ -99,6 +101,7 @@ impl Finder {
             taken: Vec::new(),
             suppressed: None,
             notices: notice::Parser::default(),
+            last: (0, None),
         }
     }
 
@@ -160,7 +163,15 @@ impl Finder {
 
     /// Returns where a line's report is read; a line that `starts` one gets a place of its own for its caller.
     fn of_caller(&mut self, line: &Line, starts: bool) -> usize {
-        let caller = line.prefix.caller();
+        // What mail wrapped goes on with the line above it.
+        let is_wrapped = |last: &usize| {
+            last + 1 == line.number
+                && line.prefix.at_us().is_none()
+                && line.prefix.stamp().is_none()
+        };
+        let above = self.last.1.take().filter(|_| is_wrapped(&self.last.0));
+        let caller = line.prefix.caller().or(above);
+        self.last = (line.number, caller.clone());
         if caller.is_none() {
             return 0;
         }
@@ -222,12 +233,16 @@ impl Finder {
         let words = words.into_iter().filter(|notice| is_piece || (is_state && !notice.is_vague()));
         self.found.extend(words.map(Report::of_notice));
         of_modules(&mut self.found);
-        // What was pasted around a failure comes after what tells of one, and pieces of a kill after a report with numbers.
-        let has_numbers =
-            |report: &Report| report.cgroup.is_some() || !report.memory.zones.is_empty();
-        let is_end = |report: &Report| is_kill(report.kind) && !has_numbers(report);
+        // What was pasted around a failure comes after what tells of one, and what tells less after what tells more.
+        let rank = |report: &Report| match &report.notice {
+            Some(Notice { about: About::Words(told, _), .. }) => words::rank(*told),
+            _ if !is_kill(report.kind) => 0,
+            _ if report.cgroup.is_some() || !report.memory.zones.is_empty() => 0,
+            _ if has_request(report) && report.of_machine => 1,
+            _ => 2,
+        };
         self.found.sort_by_key(|report| {
-            (report.memory.available_kb.is_some(), is_end(report), report.line)
+            (report.memory.available_kb.is_some(), rank(report), report.line)
         });
         self.found
     }

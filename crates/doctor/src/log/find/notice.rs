@@ -230,6 +230,18 @@ impl Parser {
         if self.found.iter().any(|notice| notice.about == About::Asked) {
             self.found.retain(|notice| notice.about != About::GpuPurge);
         }
+        // ZFS warns of what it asks for again, and a range is passed over for the next one until all are.
+        let has = |is: fn(&About) -> bool| {
+            self.found.iter().chain(&self.words).any(|notice| is(&notice.about))
+        };
+        let waits = has(|about| matches!(about, About::Zfs(_)));
+        let failed =
+            has(|about| matches!(about, About::Cma(..) | About::Words(Told::Contiguous, _)));
+        self.found.retain(|notice| match notice.about {
+            About::ZfsLarge(_) => !waits,
+            About::ContigRange => !failed,
+            _ => true,
+        });
         if !self.words.iter().all(Notice::is_vague) {
             self.words.retain(|notice| !notice.is_vague());
         }
@@ -329,6 +341,19 @@ mod tests {
             (&found[2].about, found[2].task.as_deref()),
             (&About::Reclaim(22), Some("kswapd0"))
         );
+    }
+
+    #[test]
+    fn what_led_to_a_failure_is_left_out() {
+        let abouts = |lines: &[&str]| {
+            notices(lines).into_iter().map(|notice| notice.about).collect::<Vec<_>>()
+        };
+        let range = "alloc_contig_range: [2f100, 2f20a) PFNs busy";
+        assert_eq!(abouts(&[range]), [About::ContigRange]);
+        assert_eq!(abouts(&[range, "gpu: failed to allocate buffer with size 1089536"]), []);
+        let zfs =
+            ["Large kmem_alloc(44037, 0x0)", "Possible memory allocation deadlock: size=44037"];
+        assert_eq!(abouts(&zfs), [About::Zfs(44_037)]);
     }
 
     #[test]

@@ -215,8 +215,8 @@ impl Open {
         let is_bare = memory.zones.is_empty() && !memory.has_counts() && memory.ram_pages.is_none();
         let (line, memory) = pasted.finish().filter(|_| is_bare).unwrap_or((line, memory));
         let (cgroup, victim) = oom.finish();
-        let of_memcg = |line: &String| CHARGES.iter().any(|name| is_frame(line, name));
-        let is_memcg = is_memcg || cgroup.is_some() || head.iter().any(of_memcg);
+        let head = if kind == Kind::State && lists.has_tasks() { of_kill(head) } else { head };
+        let is_memcg = is_memcg || cgroup.is_some() || has_frame(&head, &CHARGES);
         let kind = match kind {
             // Only the OOM killer lists tasks so.
             Kind::State if lists.has_tasks() => Kind::Oom,
@@ -225,7 +225,7 @@ impl Open {
         let comm = || head.iter().find_map(|line| word(&COMM, line, 1));
         let lost = || matches!(kind, Kind::Failure | Kind::Oom).then(comm).flatten();
         let (request, task) = (request(&head), task(&head).or_else(lost));
-        let of_machine = is_global || head.iter().any(|line| is_frame(line, "__alloc_page"));
+        let of_machine = is_global || has_frame(&head, &["__alloc_page"]);
         // A stack above a state that does not allocate is cut, or another's.
         let allocates = kind != Kind::State || head.iter().any(|line| line.contains("alloc"));
         let caller = Caller::find(head.iter().map(String::as_str)).filter(|_| allocates);
@@ -287,6 +287,21 @@ fn kind_of(kind: Kind, has_header: bool, memory: &MemInfo, head: &[String]) -> O
         Kind::State => return None,
         kind => kind,
     })
+}
+
+/// Returns the lines above a list of tasks, none if their stack does not kill and is another's.
+fn of_kill(head: Vec<String>) -> Vec<String> {
+    let kills =
+        |line: &String| ["oom_kill", "out_of_memory"].iter().any(|name| line.contains(name));
+    if head.iter().any(kills) { head } else { Vec::new() }
+}
+
+/// Returns whether a stack has one of these functions. A kernel without frame pointers marks all frames as leftovers.
+fn has_frame(head: &[String], names: &[&str]) -> bool {
+    let has_sure = head.iter().any(|line| line.contains("+0x") && !line.contains("? "));
+    let is_leftover =
+        |line: &String, name| !has_sure && line.contains("+0x") && line.contains(name);
+    head.iter().any(|line| names.iter().any(|name| is_frame(line, name) || is_leftover(line, name)))
 }
 
 /// Returns whether a line is a frame of a stack, and no leftover, of a function whose name begins so.

@@ -39,7 +39,7 @@ pub(super) const PHRASES: [(Told, &[&str], &str); 19] = [
     (
         Told::HugePages,
         &["uge page", "ugepage", "backing store for guest", "mbuf", "allocate guest"],
-        r"(?i)(?:cannot|could not|fail\w*|error)\b.*\b(?:create|init\w*|alloc\w*)\b.*\bmbuf|insufficient free host memory pages|not enough (?:free )?huge ?pages|cannot get hugepage information|no free hugepages reported in hugepages-2048kB|unable to map backing store for guest RAM|couldn't get fd on hugepage file|requested \d+ hugepages but only|failed to (?:reserve|allocate|commit)\b.*\bhuge ?pages",
+        r"(?i)(?:cannot|could not|fail\w*|error)\b.*\b(?:create|init\w*|alloc\w*)\b.*\bmbuf|empty mbuf pool|insufficient free host memory pages|not enough (?:free )?huge ?pages|cannot get hugepage information|no free hugepages reported in hugepages-2048kB|unable to map backing store for guest RAM|couldn't get fd on hugepage file|requested \d+ hugepages but only|failed to (?:reserve|allocate|commit)\b.*\bhuge ?pages",
     ),
     (
         Told::Shared,
@@ -71,7 +71,7 @@ pub(super) const PHRASES: [(Told, &[&str], &str); 19] = [
     (
         Told::Locked,
         &["annot allocate", "ENOMEM", "rrno", "MEMLOCK", "lock memory"],
-        r"(?i)(?:memlock|locked memory|ulimit -l|\bmlock\w*|io_uring|\bibv_|\bmlx[45]|\brdma\b|libbpf|\bbpf\b|\bvfio|\bxsk_).*(?:cannot allocate memory|\bENOMEM\b|errno[ =:]*12\b)|(?:cannot allocate memory|\bENOMEM\b|errno[ =:]*12\b).*(?:memlock|locked memory|create qp\b|io_uring|\bibv_)|(?:failed|unable|cannot) to (?:m?lock|pin) memory|memlock.*too (?:low|small)",
+        r"(?i)(?:memlock|locked memory|ulimit -l|\bmlock\w*|io_uring|\bibv_|\bmlx[45]|\brdma\b|libbpf|\bbpf\b|\bvfio|\bxsk_).*(?:cannot allocate memory|\bENOMEM\b|errno[ =:]*12\b)|(?:cannot allocate memory|\bENOMEM\b|errno[ =:]*12\b).*(?:memlock|locked memory|create qp\b|io_uring|\bibv_)|(?:failed|unable|cannot) to (?:m?lock|pin) (?:\w+ )?memory|memlock.*too (?:low|small)",
     ),
     (
         Told::Contiguous,
@@ -81,7 +81,7 @@ pub(super) const PHRASES: [(Told, &[&str], &str); 19] = [
     (
         Told::Packet,
         &["alloc", "emory squeeze"],
-        r"(?i)(?:failed|failure|cannot|can't|could not|couldn't|unable|no memory)\b.*\b(?:alloc\w*|memory)\b.*\b(?:skb|skbuff|sk_buff)|\b(?:skb|skbuff|sk_buff)s? alloc\w*\b.*\bfail|memory squeeze",
+        r"(?i)(?:failed|failure|cannot|can't|could not|couldn't|unable|no memory)\b.*\b(?:alloc\w*|memory)\b.*(?:\b|_)(?:skb|skbuff|sk_buff)|\b(?:skb|skbuff|sk_buff)s? alloc\w*\b.*\bfail|memory squeeze",
     ),
     (
         Told::FileSystem,

@@ -137,8 +137,9 @@ pub(super) const TEXTS: [Text; 65] = [
     },
     Text {
         mark: "*ERROR*",
-        pattern: r"\[drm(?::[^\]]*\]?)?\]? ?\*ERROR\* .*(?:\(-12\)|error -12|ENOMEM|out of memory|[Ff]ailed to allocate)",
-        make: |found| words(found, 0).map(About::Graphics),
+        pattern: r"\[drm(?::[^\]]*\]?)?\]? ?\*ERROR\* .*(?:\(-12\)|error -12|ENOMEM|out of memory|[Ff]ailed to (?:allocate(?: from CMA)?|get memory))",
+        // Memory in one piece has words of its own.
+        make: |found| words(found, 0).filter(|said| !said.ends_with("CMA")).map(About::Graphics),
     },
     Text {
         mark: "[TTM] ",

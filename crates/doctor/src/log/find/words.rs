@@ -92,6 +92,11 @@ pub(super) fn marks() -> impl Iterator<Item = &'static str> {
     PHRASES.iter().flat_map(|(_, marks, _)| marks.iter().copied())
 }
 
+/// Returns the place of what such words tell in the table: what tells more is first.
+pub(super) fn rank(told: Told) -> usize {
+    PHRASES.iter().position(|(other, ..)| *other == told).unwrap_or(PHRASES.len())
+}
+
 /// Returns what a line says in its own words of memory that was not had.
 pub(super) fn said(text: &str) -> Option<About> {
     let is_said = |marks: &[&str]| marks.iter().any(|mark| text.contains(mark));
@@ -251,6 +256,15 @@ mod tests {
             ("dma_alloc_coherent(size=16777216) failed. return(0)", Some(Told::Contiguous)),
             ("cannot allocate DMA channel", Some(Told::Nothing)),
             ("failed to request DMA channel", None),
+            ("rtw 1-1:1.2: failed to allocate rx_skb 3", Some(Told::Packet)),
+            (
+                "Unable to lock JVM Memory: error=12,reason=Cannot allocate memory",
+                Some(Told::Locked),
+            ),
+            (
+                "[drm:vc4_bo_create [vc4]] *ERROR* Failed to allocate from CMA:",
+                Some(Told::Contiguous),
+            ),
             ("ath: skbuff alloc of size 1974 failed", Some(Told::Packet)),
             ("eth0: Memory squeeze, dropping packet.", Some(Told::Packet)),
             (
