@@ -224,7 +224,7 @@ const fn meaning(told: Told) -> &'static str {
             "Not the machine's memory: the runtime limits its heap, and the limit was reached."
         }
         Told::Card => {
-            "Not the machine's memory: that of the card is used up, by this program or by others."
+            "The card's memory is used up, by this program or by others; it is the machine's only where both share it (Jetson, integrated graphics)."
         }
         Told::Threads => {
             "A limit on their number, most often (ulimit -u, pids.max); seldom memory."

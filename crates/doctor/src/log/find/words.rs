@@ -62,7 +62,7 @@ static OF_MEMORY: LazyLock<Regex> = LazyLock::new(|| {
 });
 /// How a log has the name of the error: `errno: ENOMEM`, `= -1 ENOMEM`, `(ENOMEM)`, `ENOMEM: not enough memory`.
 static LOGGED: LazyLock<Regex> = LazyLock::new(|| {
-    Regex::new(r#"[:=]\s*(?:-1 )?['"]?-?ENOMEM\b|(?:^|\s)\(-?ENOMEM\)|\bENOMEM: |spawn ENOMEM|error -?ENOMEM"#)
+    Regex::new(r#"[:=]\s*(?:-1 )?['"]?-?ENOMEM\b|(?:^|\s)\(-?ENOMEM\)|\bENOMEM: |spawn ENOMEM|error -?ENOMEM|\w\.ENOMEM\b"#)
         .expect("the pattern is valid")
 });
 /// Source code, which names errors, too.
@@ -300,6 +300,7 @@ mod tests {
             ("I think the node is out of memory and you have no reclaim", None),
             ("mmap(NULL, 4096) = -1 ENOMEM (Cannot allocate memory)", Some(Told::Refused)),
             ("Error: spawn ENOMEM", Some(Told::Refused)),
+            (r#"Unix_error(Unix.ENOMEM, "io_uring_setup", "")"#, Some(Told::Locked)),
             ("drv 0000:01:00.0: failed to allocate memory for the ring", Some(Told::Nothing)),
         ]);
     }
