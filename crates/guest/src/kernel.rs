@@ -1,6 +1,7 @@
 //! A kernel: an image and the drivers that belong to it, from a package, a folder or an image alone.
 
-use std::collections::BTreeMap;
+use std::cell::RefCell;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File};
 use std::io::{BufReader, Read};
 use std::path::{Path, PathBuf};
@@ -56,7 +57,8 @@ impl Kernel {
         let mut file = File::open(given).map_err(Error::at(given))?;
         let read = file.read(&mut start).map_err(Error::at(given))?;
         if start[..read] == *b"!<arch>\n" {
-            return Self::from_found(given, package(given, wanted)?);
+            let found = packages(given, given.to_owned(), wanted, &|name| Ok(beside(given, name)))?;
+            return Self::from_found(given, found);
         }
         let image = fs::read(given).map_err(Error::at(given))?;
         let found = Found { images: vec![(String::new(), image)], ..Found::default() };
@@ -203,6 +205,48 @@ fn folder(path: &Path, wanted: &dyn Fn(&str) -> bool) -> Result<Found, Error> {
 /// The beginnings of the names of packages that a kernel is divided among.
 const PARTS: [&str; 3] = ["linux-image-", "linux-binary-", "linux-modules-"];
 
+/// Reads a package, and those that the rest of its kernel is in as far as `find` has them.
+fn packages(
+    given: &Path,
+    first: PathBuf,
+    wanted: &dyn Fn(&str) -> bool,
+    find: &dyn Fn(&str) -> Result<Option<PathBuf>, Error>,
+) -> Result<Found, Error> {
+    let (mut files, mut names) = (vec![first], BTreeSet::new());
+    let (mut found, mut absent) = (Found::default(), Vec::new());
+    while let Some(file) = files.pop() {
+        let part = package(&file, wanted)?;
+        found.images.extend(part.images);
+        found.modules.extend(part.modules);
+        found.built_in = found.built_in.or(part.built_in);
+        for name in depends(&file) {
+            if names.insert(name.clone()) {
+                match find(&name)? {
+                    Some(file) => files.push(file),
+                    None => absent.push(name),
+                }
+            }
+        }
+    }
+    if found.images.is_empty() && !absent.is_empty() {
+        let why =
+            format!("its kernel is in {}, which must lie in the same folder", absent.join(", "));
+        return Err(Error::NoKernel { path: given.to_owned(), why });
+    }
+    Ok(found)
+}
+
+/// Returns the package with a name in the folder of another one.
+fn beside(given: &Path, name: &str) -> Option<PathBuf> {
+    let start = format!("{name}_");
+    let mut files =
+        fs::read_dir(given.parent()?).ok()?.filter_map(|entry| Some(entry.ok()?.path()));
+    files.find(|path| {
+        let file = path.file_name().unwrap_or_default().to_string_lossy();
+        file.starts_with(&start) && file.ends_with(".deb")
+    })
+}
+
 /// Lets apt download the package with a name, and those that the rest of the kernel is in.
 fn download(name: &Path, wanted: &dyn Fn(&str) -> bool) -> Result<Kernel, Error> {
     let no = |why: &str| Error::NoKernel { path: name.to_owned(), why: why.to_owned() };
@@ -211,22 +255,14 @@ fn download(name: &Path, wanted: &dyn Fn(&str) -> bool) -> Result<Kernel, Error>
     if text.starts_with('-') || !text.chars().all(plain) {
         return Err(no("there is no such file or folder"));
     }
-    let (mut names, mut found) = (vec![text.into_owned()], Found::default());
-    let mut at = 0;
-    while let Some(package_name) = names.get(at) {
+    let folders = RefCell::new(Vec::new());
+    let get = |part: &str| {
         let folder = ScratchFolder::new().map_err(Error::at(name))?;
-        let file = fetch(package_name, folder.path()).map_err(|why| no(&why))?;
-        let part = package(&file, wanted)?;
-        found.images.extend(part.images);
-        found.modules.extend(part.modules);
-        found.built_in = found.built_in.or(part.built_in);
-        for part in depends(&file) {
-            if !names.contains(&part) {
-                names.push(part);
-            }
-        }
-        at += 1;
-    }
+        let file = fetch(part, folder.path()).map_err(|why| no(&why));
+        folders.borrow_mut().push(folder);
+        file
+    };
+    let found = packages(name, get(&text)?, wanted, &|part| get(part).map(Some))?;
     Kernel::from_found(name, found)
 }
 
@@ -299,5 +335,20 @@ mod tests {
         image[0x300..0x30e].copy_from_slice(b"6.1.0-56 (x) #");
         assert_eq!(version_text(&image).as_deref(), Some("6.1.0-56 (x) #"));
         assert_eq!(version_text(b"\x7fELF"), None);
+    }
+
+    #[test]
+    fn the_rest_of_a_kernel_lies_beside_its_package() {
+        let folder = tempfile::tempdir().unwrap();
+        let [image, rest, debug] = [
+            "linux-image-7.3-cloud-amd64_7.3~rc7-1_amd64.deb",
+            "linux-binary-7.3-cloud-amd64_7.3~rc7-1_amd64.deb",
+            "linux-binary-7.3-cloud-amd64-dbg_7.3~rc7-1_amd64.deb",
+        ]
+        .map(|name| folder.path().join(name));
+        fs::write(&debug, "").unwrap();
+        assert_eq!(beside(&image, "linux-binary-7.3-cloud-amd64"), None);
+        fs::write(&rest, "").unwrap();
+        assert_eq!(beside(&image, "linux-binary-7.3-cloud-amd64"), Some(rest));
     }
 }
