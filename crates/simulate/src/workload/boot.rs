@@ -12,6 +12,8 @@ use crate::sim::task::{Ctx, OutOfMemory};
 const KERNEL: u64 = 3;
 const PROGRAMS: u64 = 4;
 const FILES: u64 = 5;
+/// The share of memory that a boot takes, in thousandths.
+pub const TAKEN: u64 = KERNEL + PROGRAMS + FILES;
 
 /// Boots the machine; returns whether that completed.
 pub fn run(executor: &mut Executor<'_>, progress: &mut Progress<'_>) -> bool {

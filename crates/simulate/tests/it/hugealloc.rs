@@ -24,7 +24,7 @@ fn simulate(policy: &str, builds: u32) -> (u64, Run) {
     let simulation = Simulation {
         machine: &machine,
         kernel: &Named::parse(policy).unwrap(),
-        workload: &Hugealloc { builds, verify_jobs: true },
+        workload: &Hugealloc { builds, verify_jobs: true, ..Hugealloc::WHOLE },
         seed: 1,
     };
     let most = Cell::new(0);
@@ -63,7 +63,7 @@ fn movements(policy: &str) -> [u64; 2] {
     let simulation = Simulation {
         machine: &machine,
         kernel: &Named::parse(policy).unwrap(),
-        workload: &Hugealloc { builds: 3, verify_jobs: false },
+        workload: &Hugealloc { builds: 3, ..Hugealloc::WHOLE },
         seed: 1,
     };
     let run = simulation.run(&mut |_| true).unwrap().unwrap();

@@ -30,7 +30,7 @@ impl Sizes {
     #[must_use]
     pub fn amounts(&self) -> Amounts {
         let part = |n| self.scale.of(n).max(1);
-        let job = job();
+        let job = job(0);
         let (least, most) = job.pages[0];
         Amounts {
             programs: part(job.programs),
