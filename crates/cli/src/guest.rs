@@ -131,6 +131,11 @@ fn watch(plan: &Plan) -> anyhow::Result<Vec<pageblock_measure::Run>> {
     let look = |event: Event<'_>| match event {
         Event::Message(label, Message::Phase { before, .. }) => set(label, *before),
         Event::Message(..) => {}
+        Event::Sized(release, mib) => {
+            output::note(&format!(
+                "{release}: guests of {mib} MiB, of which it leaves what the simulated machine has\n"
+            ));
+        }
         Event::Done(label, before) => {
             set(label, 1.0);
             let how = if before { "done before" } else { "done" };

@@ -3,10 +3,11 @@
 use pageblock::ids::NodeId;
 use pageblock::layout::ZoneKind;
 use pageblock_simulate::sim::machine_file::MachineSpec;
+use pageblock_simulate::workload::boot;
 
 /// Pages of a MiB.
 const MIB: u64 = 256;
-/// What a kernel's image and its first file system take of low memory, in MiB.
+/// What a kernel's image and its first file system take of low memory in MiB, before a boot shows it.
 const KERNEL_MIB: u64 = 72;
 /// What a kernel with memory above 4 GiB takes besides, for bounce buffers, in MiB.
 const BOUNCE_MIB: u64 = 64;
@@ -34,7 +35,7 @@ pub struct Node {
 }
 
 impl Hardware {
-    /// Returns the hardware on which a kernel has about as much memory to give as the simulated machine.
+    /// Returns the hardware on which most kernels have about as much memory to give as the simulated machine.
     #[must_use]
     pub fn of(machine: &MachineSpec) -> Self {
         let with_table = |pages: u64| pages.div_ceil(MIB) * (1000 + TABLE_PERMILLE) / 1000;
@@ -61,6 +62,21 @@ impl Hardware {
             low_mib: all().map(|node| with_table(pages_of(node, true))).sum::<u64>() + KERNEL_MIB,
             swap_mib: u64::from(machine.swap_pages).div_ceil(MIB),
         }
+    }
+
+    /// Returns the hardware on which a kernel leaves as many pages free when a load begins as the simulated machine has
+    /// after its boot; `free_pages` is what it leaves on this hardware. The first node's low memory gets the difference.
+    #[must_use]
+    pub fn leaving(mut self, machine: &MachineSpec, free_pages: u64) -> Self {
+        let simulated = machine.pages() * (1000 - boot::TAKEN) / 1000;
+        let missing = simulated as i64 - free_pages as i64;
+        let mib = missing * (1000 + TABLE_PERMILLE as i64) / (1000 * MIB as i64);
+        let plus = |memory: u64| memory.saturating_add_signed(mib);
+        self.low_mib = plus(self.low_mib);
+        if let Some(node) = self.nodes.first_mut() {
+            node.memory_mib = plus(node.memory_mib);
+        }
+        self
     }
 
     /// Returns the memory of all nodes in MiB.
@@ -90,5 +106,18 @@ mod tests {
         let hardware = Hardware::of(&machine_file::parse(text, Scale::WHOLE).unwrap());
         assert_eq!(hardware.low_mib, hardware.memory_mib());
         assert_eq!(hardware.nodes.iter().map(|node| node.cpus).collect::<Vec<_>>(), [2, 2]);
+    }
+
+    #[test]
+    fn a_kernel_that_leaves_less_gets_more() {
+        let text = include_str!("../../../machines/weiner-1g8.toml");
+        let machine = machine_file::parse(text, Scale::WHOLE).unwrap();
+        let before = Hardware::of(&machine);
+        let simulated = machine.pages() * 988 / 1000;
+        for (left, mib) in [(simulated, 0), (simulated - 2560, 10), (simulated + 25_600, -101)] {
+            let after = before.clone().leaving(&machine, left);
+            let more = after.memory_mib() as i64 - before.memory_mib() as i64;
+            assert_eq!((more, after.low_mib as i64 - before.low_mib as i64), (mib, mib));
+        }
     }
 }

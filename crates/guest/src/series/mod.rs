@@ -1,41 +1,41 @@
 //! A series of runs: every kernel under every setting, some times each; several guests at a time; what is done stays done.
 
-use std::collections::{BTreeMap, BTreeSet};
+mod probe;
+mod start;
+
+use std::collections::BTreeMap;
 use std::fs;
-use std::io::BufWriter;
-use std::path::{Path, PathBuf};
+use std::io::ErrorKind;
+use std::path::PathBuf;
 use std::process::Command;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
-use std::time::Duration;
 
-use pageblock_files::{Access, NewFile, ScratchFolder};
+use pageblock_files::Access;
 use pageblock_measure::Run;
 use pageblock_measure::compare::prediction::Column;
 use pageblock_simulate::sim::machine_file::MachineSpec;
 use serde::Serialize;
 
-use crate::boot::{self, Files, Limits};
+pub use self::probe::kvm_runs;
+use self::start::Start;
+use crate::boot::Limits;
 use crate::error::Error;
 use crate::hardware::Hardware;
 use crate::initramfs;
-use crate::job::{Disks, Filesystem, Job, Load};
+use crate::job::{Disks, Filesystem, Job};
 use crate::kernel::Kernel;
 use crate::message::Message;
 use crate::modules::{self, Module};
 use crate::outcome::Subject;
 use crate::predict;
 use crate::program::{self, HostFile};
-use crate::qemu::{Accelerator, Guest, Pace, Qemu};
+use crate::qemu::{Accelerator, Qemu};
 use crate::settings::Settings;
 use crate::workload::{self, Amounts, GuestWorkload};
 
 /// What QEMU itself takes beside a guest's memory, in MiB.
 const QEMU_MIB: u64 = 200;
-/// How long a guest may take to show that KVM runs it.
-const PROBE: Duration = Duration::from_secs(30);
-/// The disk for a recording, in MiB; it is a hole until it is written.
-const RECORDING_MIB: u64 = 16 << 10;
 
 /// What a series consists of.
 #[derive(Debug)]
@@ -70,6 +70,7 @@ pub struct Plan {
 #[derive(Clone, Copy, Debug)]
 struct One<'p> {
     kernel: &'p Kernel,
+    hardware: &'p Hardware,
     settings: &'p Settings,
     seed: u64,
 }
@@ -93,6 +94,8 @@ struct Request<'r> {
 pub enum Event<'e> {
     /// A guest reported something.
     Message(&'e str, &'e Message),
+    /// What guests of a release have, in MiB, so that the kernel leaves as much of it as a simulated one.
+    Sized(&'e str, u64),
     /// A run is done; whether it was done before.
     Done(&'e str, bool),
 }
@@ -113,14 +116,49 @@ pub fn at_a_time(
 }
 
 impl Plan {
-    fn list(&self) -> Vec<One<'_>> {
+    fn list<'p>(&'p self, hardware: &'p [Hardware]) -> Vec<One<'p>> {
         let mut list = Vec::new();
         for &seed in &self.seeds {
-            for kernel in &self.kernels {
-                list.extend(self.settings.iter().map(|settings| One { kernel, settings, seed }));
+            for (kernel, hardware) in self.kernels.iter().zip(hardware) {
+                let of = |settings| One { kernel, hardware, settings, seed };
+                list.extend(self.settings.iter().map(of));
             }
         }
         list
+    }
+
+    /// Returns the hardware of each kernel's guests. How much memory a kernel leaves, its first boot shows; `memory.json`
+    /// of the folder keeps it, so that later runs have the same.
+    fn hardware(
+        &self,
+        programs: &[HostFile],
+        halted: &dyn Fn() -> bool,
+        look: &(dyn Fn(Event<'_>) + Sync),
+    ) -> Result<Vec<Hardware>, Error> {
+        let path = self.out.join("memory.json");
+        let mut left: BTreeMap<String, u64> = match fs::read(&path) {
+            Ok(text) => {
+                serde_json::from_slice(&text).map_err(|error| Error::at(&path)(error.into()))?
+            }
+            Err(error) if error.kind() == ErrorKind::NotFound => BTreeMap::new(),
+            Err(error) => return Err(Error::at(&path)(error)),
+        };
+        let mut found = Vec::new();
+        for kernel in &self.kernels {
+            let with = if self.record { " with the recorder" } else { "" };
+            let key = format!("{} on {}{with}", kernel.version.text, self.machine.name);
+            if !left.contains_key(&key) {
+                let pages = probe::free_pages(self, kernel, programs, halted)?;
+                left.insert(key.clone(), pages);
+                let text = serde_json::to_vec_pretty(&left)
+                    .map_err(|error| Error::at(&path)(error.into()))?;
+                pageblock_files::write(&path, &text, Access::Shared).map_err(Error::at(&path))?;
+            }
+            let hardware = Hardware::of(&self.machine).leaving(&self.machine, left[&key]);
+            look(Event::Sized(&kernel.release, hardware.memory_mib()));
+            found.push(hardware);
+        }
+        Ok(found)
     }
 
     /// Returns the number of runs.
@@ -135,21 +173,18 @@ impl Plan {
         let versions: Vec<_> = self.kernels.iter().map(|kernel| kernel.version.clone()).collect();
         predict::columns(&versions, &self.settings, &|kernel, settings| {
             let (kernel, settings) = (&self.kernels[kernel], &self.settings[settings]);
-            self.policy(One { kernel, settings, seed: 0 })
+            self.policy(kernel, settings)
         })
     }
 
     /// Returns the name of a column: the kernel by its version, by its release where two have the same version, and what
     /// was set.
-    fn policy(&self, one: One<'_>) -> String {
-        let version = one.kernel.version.to_string();
+    fn policy(&self, kernel: &Kernel, settings: &Settings) -> String {
+        let version = kernel.version.to_string();
         let same = self.kernels.iter().filter(|other| other.version.to_string() == version).count();
-        let name = if same > 1 { &one.kernel.release } else { &version };
-        let set = if one.settings.label.is_empty() {
-            String::new()
-        } else {
-            format!(",{}", one.settings.label)
-        };
+        let name = if same > 1 { &kernel.release } else { &version };
+        let set =
+            if settings.label.is_empty() { String::new() } else { format!(",{}", settings.label) };
         format!("real-{name}{set}")
     }
 
@@ -163,8 +198,12 @@ impl Plan {
         look: &(dyn Fn(Event<'_>) + Sync),
     ) -> Result<Vec<Run>, Error> {
         fs::create_dir_all(&self.out).map_err(Error::at(&self.out))?;
-        let list = self.list();
         let programs = program::files(&self.own, self.record)?;
+        let hardware = match self.hardware(&programs, stop, look) {
+            Err(Error::Stopped) => return Ok(Vec::new()),
+            found => found?,
+        };
+        let list = self.list(&hardware);
         let next = AtomicUsize::new(0);
         let failed = AtomicBool::new(false);
         let done: Mutex<(BTreeMap<usize, Run>, Option<Error>)> = Mutex::default();
@@ -209,15 +248,15 @@ impl Plan {
         halted: &dyn Fn() -> bool,
         look: &(dyn Fn(Event<'_>) + Sync),
     ) -> Result<Run, Error> {
-        let policy = self.policy(one);
+        let policy = self.policy(one.kernel, one.settings);
         let label = format!("{policy}, run {}", one.seed);
         let folder = self.out.join(folder_name(&policy)).join(format!("run-{}", one.seed));
         fs::create_dir_all(&folder).map_err(Error::at(&folder))?;
-        let hardware = Hardware::of(&self.machine);
+        let hardware = one.hardware;
         let amounts = self.workload.amounts(&self.machine, self.accelerator)?;
         let filesystem = filesystem(self.workload, &amounts);
         let modules = modules::needed(one.kernel, filesystem, self.machine.zram)?;
-        let job = self.job(one, &amounts, filesystem, &modules, &hardware)?;
+        let job = self.job(one, &amounts, filesystem, &modules, hardware)?;
         let request = Request {
             program: env!("CARGO_PKG_VERSION"),
             release: &one.kernel.release,
@@ -240,8 +279,13 @@ impl Plan {
             return Ok(run);
         }
         pageblock_files::write(&asked, &request, Access::Shared).map_err(Error::at(&asked))?;
-        let start =
-            Start { plan: self, kernel: one.kernel, folder: &folder, label: &label, hardware };
+        let start = Start {
+            plan: self,
+            kernel: one.kernel,
+            folder: &folder,
+            label: &label,
+            hardware: hardware.clone(),
+        };
         let messages = start.run(&job, programs, &modules, amounts.data_mib, halted, look)?;
         let subject = Subject {
             label: &label,
@@ -289,40 +333,6 @@ impl Plan {
     }
 }
 
-/// Reports whether KVM runs this kernel: a guest that does nothing comes to its end.
-///
-/// # Errors
-/// Those of preparing it, or [`Error::Stopped`].
-pub fn kvm_runs(plan: &Plan, stop: &dyn Fn() -> bool) -> Result<bool, Error> {
-    let Some(kernel) = plan.kernels.first() else { return Ok(false) };
-    let folder =
-        ScratchFolder::new().map_err(Error::at(Path::new("a folder for temporary files")))?;
-    let job = Job {
-        load: Load::Boot,
-        seed: 0,
-        modules: Vec::new(),
-        disks: Disks::default(),
-        settings: Vec::new(),
-        record: false,
-    };
-    let start = Start {
-        plan,
-        kernel,
-        folder: folder.path(),
-        label: "KVM",
-        hardware: Hardware::of(&plan.machine),
-    };
-    let files = program::files(&plan.own, false)?;
-    let command =
-        start.command(Accelerator::Kvm, &job, &files, &[], Vec::new(), &mut BTreeSet::new())?;
-    let limits = Limits { whole: PROBE, silence: PROBE };
-    match boot::run("KVM", command, start.files().as_files(), limits, &mut |_| !stop()) {
-        Ok(_) => Ok(true),
-        Err(Error::Guest { .. } | Error::Report { .. }) => Ok(false),
-        Err(error) => Err(error),
-    }
-}
-
 /// Returns the file system of a load's files: XFS where the host can make one, as in the simulation.
 fn filesystem(workload: GuestWorkload, amounts: &Amounts) -> Option<Filesystem> {
     let xfs = workload.wants_xfs()
@@ -336,117 +346,4 @@ fn folder_name(policy: &str) -> String {
         .chars()
         .map(|c| if c.is_ascii_alphanumeric() || "._+=-".contains(c) { c } else { '_' })
         .collect()
-}
-
-/// A guest about to be started.
-struct Start<'s> {
-    plan: &'s Plan,
-    kernel: &'s Kernel,
-    folder: &'s Path,
-    label: &'s str,
-    hardware: Hardware,
-}
-
-/// The files that a guest writes.
-struct Written {
-    console: PathBuf,
-    report: PathBuf,
-}
-
-impl Written {
-    fn as_files(&self) -> Files<'_> {
-        Files { console: &self.console, report: &self.report }
-    }
-}
-
-impl Start<'_> {
-    fn files(&self) -> Written {
-        Written { console: self.folder.join("console"), report: self.folder.join("report") }
-    }
-
-    /// Runs the guest and removes what was made for it alone.
-    fn run(
-        &self,
-        job: &Job,
-        programs: &[HostFile],
-        modules: &[Module],
-        data_mib: u64,
-        halted: &dyn Fn() -> bool,
-        look: &(dyn Fn(Event<'_>) + Sync),
-    ) -> Result<Vec<Message>, Error> {
-        let mut made = BTreeSet::new();
-        let disks = crate::disks::make(
-            self.folder,
-            &job.disks,
-            data_mib,
-            self.hardware.swap_mib,
-            RECORDING_MIB,
-            &mut made,
-        );
-        let result = disks.and_then(|disks| {
-            let accelerator = self.plan.accelerator;
-            let command = self.command(accelerator, job, programs, modules, disks, &mut made)?;
-            let shown = format!("{command:?}\n");
-            let path = self.folder.join("command");
-            let written = pageblock_files::write(&path, shown.as_bytes(), Access::Shared);
-            written.map_err(Error::at(&path))?;
-            let mut look = |message: Option<&Message>| {
-                message.into_iter().for_each(|message| look(Event::Message(self.label, message)));
-                !halted()
-            };
-            boot::run(self.label, command, self.files().as_files(), self.plan.limits, &mut look)
-        });
-        let failed = |message: &Message| match message {
-            Message::Failed { why } => Some(why.clone()),
-            _ => None,
-        };
-        let result = result.and_then(|messages| match messages.iter().find_map(failed) {
-            Some(why) => Err(Error::Guest {
-                label: self.label.to_owned(),
-                why,
-                console: self.files().console,
-                tail: String::new(),
-            }),
-            _ => Ok(messages),
-        });
-        let result = match result {
-            Ok(messages) if job.record => {
-                crate::disks::take_recording(self.folder).map(|()| messages)
-            }
-            result => result,
-        };
-        for file in made {
-            // What is left behind is found and replaced by the next run.
-            let _ = fs::remove_file(file);
-        }
-        result
-    }
-
-    /// Writes the kernel and the first file system, noted in `made`, and returns the command of QEMU.
-    fn command(
-        &self,
-        accelerator: Accelerator,
-        job: &Job,
-        programs: &[HostFile],
-        modules: &[Module],
-        disks: Vec<PathBuf>,
-        made: &mut BTreeSet<PathBuf>,
-    ) -> Result<Command, Error> {
-        let (image, archive) = (self.folder.join("kernel"), self.folder.join("initramfs"));
-        let written = pageblock_files::write(&image, &self.kernel.image, Access::Shared);
-        written.map_err(Error::at(&image))?;
-        made.insert(image.clone());
-        let failed = Error::at(&archive);
-        let written = NewFile::create(&archive, Access::Shared).and_then(|(file, new)| {
-            initramfs::write(BufWriter::new(&file), programs, modules, job)?;
-            new.finish(&file)
-        });
-        written.map_err(failed)?;
-        made.insert(archive.clone());
-        let Written { console, report } = self.files();
-        let hardware = self.hardware.clone();
-        let pace = Pace::of(&self.plan.machine.disk);
-        let guest = Guest { image, initramfs: archive, hardware, disks, pace, console, report };
-        Ok(self.plan.qemu.command(accelerator, &guest))
-    }
 }

@@ -1,0 +1,98 @@
+//! Guests that do nothing: whether KVM runs a kernel, and how much memory a kernel leaves.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+use std::time::Duration;
+
+use pageblock_files::ScratchFolder;
+use pageblock_recording::{Input, ProcFiles};
+
+use super::start::Start;
+use super::{Plan, filesystem};
+use crate::boot::{self, Limits};
+use crate::error::Error;
+use crate::hardware::Hardware;
+use crate::initramfs;
+use crate::job::{Disks, Job, Load};
+use crate::kernel::Kernel;
+use crate::message::Message;
+use crate::modules::{self, Module};
+use crate::program::{self, HostFile};
+use crate::qemu::Accelerator;
+
+/// How long a guest may take to show that KVM runs it.
+const PROBE: Duration = Duration::from_secs(30);
+
+/// Returns what a guest does that only loads its modules.
+fn nothing(modules: &[Module]) -> Job {
+    Job {
+        load: Load::Boot,
+        seed: 0,
+        modules: modules.iter().map(|module| initramfs::module_path(&module.name)).collect(),
+        disks: Disks::default(),
+        settings: Vec::new(),
+        record: false,
+    }
+}
+
+/// Returns the pages that a kernel leaves free, on its lists and on those of CPUs, before a load begins.
+///
+/// # Errors
+/// Those of the guest, and [`Error::Stopped`].
+pub(super) fn free_pages(
+    plan: &Plan,
+    kernel: &Kernel,
+    programs: &[HostFile],
+    halted: &dyn Fn() -> bool,
+) -> Result<u64, Error> {
+    let folder =
+        ScratchFolder::new().map_err(Error::at(Path::new("a folder for temporary files")))?;
+    let label = format!("the first boot of {}", kernel.release);
+    let amounts = plan.workload.amounts(&plan.machine, plan.accelerator)?;
+    let modules = modules::needed(kernel, filesystem(plan.workload, &amounts), plan.machine.zram)?;
+    let hardware = Hardware::of(&plan.machine);
+    let start = Start { plan, kernel, folder: folder.path(), label: &label, hardware };
+    let messages = start.run(&nothing(&modules), programs, &modules, 0, halted, &|_| ())?;
+    let text = messages.iter().find_map(|message| match message {
+        Message::Start { files, .. } => files.get("zoneinfo"),
+        _ => None,
+    });
+    let wrong = |why: String| Error::Report { label: label.clone(), what: "zoneinfo", why };
+    let text = text.ok_or_else(|| wrong("the kernel has no such file".to_owned()))?;
+    let input = Input::from_reader(std::io::Cursor::new(text.clone()), Path::new("zoneinfo"));
+    let zones =
+        input.and_then(ProcFiles::read_zoneinfo).map_err(|error| wrong(error.to_string()))?;
+    Ok(zones.zones.iter().map(|zone| zone.free + zone.on_cpu_lists()).sum())
+}
+
+/// Reports whether KVM runs this kernel: a guest that does nothing comes to its end.
+///
+/// # Errors
+/// Those of preparing it, or [`Error::Stopped`].
+pub fn kvm_runs(plan: &Plan, stop: &dyn Fn() -> bool) -> Result<bool, Error> {
+    let Some(kernel) = plan.kernels.first() else { return Ok(false) };
+    let folder =
+        ScratchFolder::new().map_err(Error::at(Path::new("a folder for temporary files")))?;
+    let start = Start {
+        plan,
+        kernel,
+        folder: folder.path(),
+        label: "KVM",
+        hardware: Hardware::of(&plan.machine),
+    };
+    let files = program::files(&plan.own, false)?;
+    let command = start.command(
+        Accelerator::Kvm,
+        &nothing(&[]),
+        &files,
+        &[],
+        Vec::new(),
+        &mut BTreeSet::new(),
+    )?;
+    let limits = Limits { whole: PROBE, silence: PROBE };
+    match boot::run("KVM", command, start.files().as_files(), limits, &mut |_| !stop()) {
+        Ok(_) => Ok(true),
+        Err(Error::Guest { .. } | Error::Report { .. }) => Ok(false),
+        Err(error) => Err(error),
+    }
+}
