@@ -30,6 +30,8 @@ pub struct Kernel {
     pub modules: BTreeMap<String, (String, Vec<u8>)>,
     /// The names of modules that are built in; `None` where nothing says so.
     pub built_in: Option<Vec<String>>,
+    /// Whether it was built with a patch.
+    pub patched: bool,
 }
 
 /// The files of a package or a folder that matter.
@@ -84,7 +86,8 @@ impl Kernel {
             .ok_or_else(|| none(&format!("its version cannot be read: {text}")))?;
         let release = text.split_whitespace().next().unwrap_or_default().to_owned();
         let Found { modules, built_in, .. } = found;
-        Ok(Self { given: given.to_owned(), release, version, image, modules, built_in })
+        let given = given.to_owned();
+        Ok(Self { given, release, version, image, modules, built_in, patched: false })
     }
 }
 

@@ -41,10 +41,11 @@ pub fn policy(version: &KernelVersion, settings: &Settings) -> Option<String> {
 }
 
 /// Returns the columns of a series in the order in which it runs them, with names of their policies. A setting is compared
-/// with the first setting of its kernel, and the first setting of a kernel with that of the kernel before it.
+/// with the first setting of its kernel, and the first setting of a kernel with that of the kernel before it. A kernel is
+/// `None` if it has a patch: no simulation knows what that does.
 #[must_use]
 pub fn columns(
-    kernels: &[KernelVersion],
+    kernels: &[Option<KernelVersion>],
     settings: &[Settings],
     real: &dyn Fn(usize, usize) -> String,
 ) -> Vec<Column> {
@@ -53,7 +54,7 @@ pub fn columns(
         for (setting, settings_of) in settings.iter().enumerate() {
             columns.push(Column {
                 real: real(at, setting),
-                simulated: policy(version, settings_of),
+                simulated: version.as_ref().and_then(|version| policy(version, settings_of)),
                 against: match (at, setting) {
                     (0, 0) => None,
                     (_, 0) => Some((at - 1) * settings.len()),
@@ -100,12 +101,14 @@ mod tests {
 
     #[test]
     fn each_column_has_one_that_it_is_compared_with() {
-        let kernels = ["6.1", "6.12"].map(|text| KernelVersion::parse(text).unwrap());
+        let kernels = [KernelVersion::parse("6.1"), None];
         let settings =
             ["default", "vm.watermark_boost_factor=0"].map(|text| Settings::parse(text).unwrap());
         let columns = columns(&kernels, &settings, &|kernel, setting| format!("{kernel}{setting}"));
         let against: Vec<_> =
             columns.iter().map(|column| (column.real.as_str(), column.against)).collect();
         assert_eq!(against, [("00", None), ("01", Some(0)), ("10", Some(0)), ("11", Some(2))]);
+        let simulated: Vec<_> = columns.iter().map(|column| column.simulated.is_some()).collect();
+        assert_eq!(simulated, [true, true, false, false], "a patched kernel is not predicted");
     }
 }

@@ -94,7 +94,9 @@ pub fn plan(asked: &GuestRequest, watch: &dyn Watch) -> Result<Plan> {
     let given = asked.kernels.iter().map(find).collect::<std::result::Result<Vec<_>, _>>()?;
     let qemu = Qemu::find(asked.qemu.as_deref())?;
     let built = built(asked, watch)?;
-    let built = built.iter().map(find).collect::<std::result::Result<Vec<_>, _>>()?;
+    let mut built = built.iter().map(find).collect::<std::result::Result<Vec<_>, _>>()?;
+    // The first is the source as it is.
+    built.iter_mut().skip(1).for_each(|kernel| kernel.patched = true);
     let kernels: Vec<_> = built.into_iter().chain(given).collect();
     if let Some(at) = (1..kernels.len())
         .find(|&at| kernels[..at].iter().any(|k| k.release == kernels[at].release))

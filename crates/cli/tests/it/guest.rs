@@ -160,7 +160,7 @@ fn a_guest_becomes_a_saved_run_once() {
     assert_eq!(again.stderr.matches("done before").count(), 2, "{}", again.stderr);
     assert_eq!(again.stdout, first.stdout);
     let started = fs::read_to_string(folder.join("started")).expect("guests were started");
-    assert_eq!(started.lines().count(), 2);
+    assert_eq!(started.lines().count(), 3, "a first boot, and a guest for each setting");
     // Another setting is another run; disks and kernels do not stay.
     let other =
         guest_run(&folder, "mixed", &["--kernel", arguments[1], "--sysctl", "vm.swappiness=2"]);
@@ -194,7 +194,7 @@ fn a_guest_that_dies_is_named_with_its_last_lines() {
     assert_eq!((status, stdout.as_str()), (2, ""));
     let error = stderr.lines().last().expect("an error");
     assert!(
-        error.starts_with("error: real-6.1.0, run 1: the kernel died: Kernel panic - not syncing: out of memory; its console is "),
+        error.starts_with("error: the first boot of 6.1.0-9: the kernel died: Kernel panic - not syncing: out of memory; its console is "),
         "{error}"
     );
     assert!(!folder.join("out/runs.json").exists());

@@ -170,7 +170,8 @@ impl Plan {
     /// Returns the columns, as they are predicted.
     #[must_use]
     pub fn columns(&self) -> Vec<Column> {
-        let versions: Vec<_> = self.kernels.iter().map(|kernel| kernel.version.clone()).collect();
+        let known = |kernel: &Kernel| (!kernel.patched).then(|| kernel.version.clone());
+        let versions: Vec<_> = self.kernels.iter().map(known).collect();
         predict::columns(&versions, &self.settings, &|kernel, settings| {
             let (kernel, settings) = (&self.kernels[kernel], &self.settings[settings]);
             self.policy(kernel, settings)

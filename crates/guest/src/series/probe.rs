@@ -1,6 +1,7 @@
 //! Guests that do nothing: whether KVM runs a kernel, and how much memory a kernel leaves.
 
 use std::collections::BTreeSet;
+use std::fs;
 use std::path::Path;
 use std::time::Duration;
 
@@ -8,7 +9,7 @@ use pageblock_files::ScratchFolder;
 use pageblock_recording::{Input, ProcFiles};
 
 use super::start::Start;
-use super::{Plan, filesystem};
+use super::{Plan, filesystem, folder_name};
 use crate::boot::{self, Limits};
 use crate::error::Error;
 use crate::hardware::Hardware;
@@ -45,13 +46,13 @@ pub(super) fn free_pages(
     programs: &[HostFile],
     halted: &dyn Fn() -> bool,
 ) -> Result<u64, Error> {
-    let folder =
-        ScratchFolder::new().map_err(Error::at(Path::new("a folder for temporary files")))?;
     let label = format!("the first boot of {}", kernel.release);
+    let folder = plan.out.join(folder_name(&format!("first-boot-{}", kernel.release)));
+    fs::create_dir_all(&folder).map_err(Error::at(&folder))?;
     let amounts = plan.workload.amounts(&plan.machine, plan.accelerator)?;
     let modules = modules::needed(kernel, filesystem(plan.workload, &amounts), plan.machine.zram)?;
     let hardware = Hardware::of(&plan.machine);
-    let start = Start { plan, kernel, folder: folder.path(), label: &label, hardware };
+    let start = Start { plan, kernel, folder: &folder, label: &label, hardware };
     let messages = start.run(&nothing(&modules), programs, &modules, 0, halted, &|_| ())?;
     let text = messages.iter().find_map(|message| match message {
         Message::Start { files, .. } => files.get("zoneinfo"),

@@ -23,7 +23,7 @@ pub const CERTAIN: f64 = 0.8;
 pub struct Column {
     /// The policy of the real runs.
     pub real: String,
-    /// The policy of the simulated ones; `None` if the simulation does not know what was set.
+    /// The policy of the simulated ones; `None` if the simulation does not know what was set or patched.
     pub simulated: Option<String>,
     /// The column that it is compared with; `None` for one that nothing is predicted of.
     pub against: Option<usize>,
@@ -237,9 +237,10 @@ impl Score {
             let Some(against) = column.against.and_then(|at| columns.get(at)) else { continue };
             let names = [column.real.as_str(), against.real.as_str()];
             let (Some(new), Some(base)) = (&column.simulated, &against.simulated) else {
-                score
-                    .unjudged
-                    .push(format!("{}: the simulation does not know what is set", names[0]));
+                score.unjudged.push(format!(
+                    "{}: the simulation does not know what is set or patched",
+                    names[0]
+                ));
                 continue;
             };
             let of = |runs, policy: &str| of_policy(runs, policy);
