@@ -67,7 +67,7 @@ pub(crate) struct GuestArgs {
     /// The simulated machine whose memory and CPUs the guest gets; by default the one of the workload
     #[arg(long, value_name = "MACHINE", value_parser = machine(), hide_possible_values = true)]
     pub(crate) machine: Option<String>,
-    /// Scale the machine and the workload, as `pageblock run` does; by default 1/64 for thpfioscale, 1/8 for hugealloc
+    /// Scale the machine and the workload, as `pageblock run` does; by default 1/64 for thpfioscale, 1/8 for hugealloc-short
     #[arg(long, value_name = "FRACTION")]
     pub(crate) scale: Option<String>,
     /// Use a machine of this many MiB instead, and write it to the folder as machine.toml

@@ -121,7 +121,7 @@ fn what_is_no_kernel_is_refused() {
         "error: thpfioscale needs 8 CPUs a node",
     );
     refuses(
-        "guest run hugealloc --kernel x --repeat 0",
+        "guest run hugealloc-short --kernel x --repeat 0",
         "error: --repeat 0: 1 to 1000 times are possible",
     );
 }
