@@ -44,11 +44,11 @@ struct Found {
 
 impl Kernel {
     /// Finds the kernel that a user means: a package, a folder, an image, or the name of a package that apt knows. Of
-    /// its modules those with the names are kept, and all that `wanted` says yes to.
+    /// its modules those are kept that `wanted` says yes to, by path and name.
     ///
     /// # Errors
     /// [`Error::NoKernel`] with what is allowed, or why a file cannot be read.
-    pub fn find(given: &Path, wanted: &dyn Fn(&str) -> bool) -> Result<Self, Error> {
+    pub fn find(given: &Path, wanted: &dyn Fn(&str, &str) -> bool) -> Result<Self, Error> {
         if given.is_dir() {
             return Self::from_found(given, folder(given, wanted)?);
         }
@@ -113,7 +113,7 @@ impl Found {
     fn take(
         &mut self,
         path: &str,
-        wanted: &dyn Fn(&str) -> bool,
+        wanted: &dyn Fn(&str, &str) -> bool,
         read: impl FnOnce() -> std::io::Result<Vec<u8>>,
     ) -> std::io::Result<()> {
         let name = path.rsplit('/').next().unwrap_or_default();
@@ -126,7 +126,7 @@ impl Found {
             let names = text.lines().filter_map(module_name).map(|(name, _)| name);
             self.built_in.get_or_insert_default().extend(names);
         } else if let Some((module, ending)) = module_name(path)
-            && wanted(&module)
+            && wanted(path, &module)
         {
             self.modules.insert(module, (ending, read()?));
         }
@@ -135,7 +135,7 @@ impl Found {
 }
 
 /// Reads a Debian package.
-fn package(path: &Path, wanted: &dyn Fn(&str) -> bool) -> Result<Found, Error> {
+fn package(path: &Path, wanted: &dyn Fn(&str, &str) -> bool) -> Result<Found, Error> {
     let file = File::open(path).map_err(Error::at(path))?;
     let mut archive = ar::Archive::new(BufReader::new(file));
     while let Some(entry) = archive.next_entry() {
@@ -157,7 +157,7 @@ fn package(path: &Path, wanted: &dyn Fn(&str) -> bool) -> Result<Found, Error> {
 
 fn unpack(
     mut tar: tar::Archive<impl Read>,
-    wanted: &dyn Fn(&str) -> bool,
+    wanted: &dyn Fn(&str, &str) -> bool,
 ) -> std::io::Result<Found> {
     let mut found = Found::default();
     let mut kept = 0;
@@ -182,7 +182,7 @@ fn unpack(
 }
 
 /// Reads a folder that a package was unpacked to, or a built source tree.
-fn folder(path: &Path, wanted: &dyn Fn(&str) -> bool) -> Result<Found, Error> {
+fn folder(path: &Path, wanted: &dyn Fn(&str, &str) -> bool) -> Result<Found, Error> {
     let mut found = Found::default();
     let built = path.join("arch/x86/boot/bzImage");
     if built.is_file() {
@@ -212,7 +212,7 @@ const PARTS: [&str; 3] = ["linux-image-", "linux-binary-", "linux-modules-"];
 fn packages(
     given: &Path,
     first: PathBuf,
-    wanted: &dyn Fn(&str) -> bool,
+    wanted: &dyn Fn(&str, &str) -> bool,
     find: &dyn Fn(&str) -> Result<Option<PathBuf>, Error>,
 ) -> Result<Found, Error> {
     let (mut files, mut names) = (vec![first], BTreeSet::new());
@@ -251,7 +251,7 @@ fn beside(given: &Path, name: &str) -> Option<PathBuf> {
 }
 
 /// Lets apt download the package with a name, and those that the rest of the kernel is in.
-fn download(name: &Path, wanted: &dyn Fn(&str) -> bool) -> Result<Kernel, Error> {
+fn download(name: &Path, wanted: &dyn Fn(&str, &str) -> bool) -> Result<Kernel, Error> {
     let no = |why: &str| Error::NoKernel { path: name.to_owned(), why: why.to_owned() };
     let text = name.to_string_lossy();
     let plain = |c: char| c.is_ascii_alphanumeric() || "+-.=:~".contains(c);
