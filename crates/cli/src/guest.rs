@@ -133,7 +133,7 @@ fn watch(plan: &Plan) -> anyhow::Result<Vec<pageblock_measure::Run>> {
         Event::Message(..) => {}
         Event::Sized(release, mib) => {
             output::note(&format!(
-                "{release}: guests of {mib} MiB, of which it leaves what the simulated machine has\n"
+                "{release}: guests have {mib} MiB; it leaves as much free as the simulated machine has\n"
             ));
         }
         Event::Done(label, before) => {

@@ -3,7 +3,6 @@
 use pageblock::ids::NodeId;
 use pageblock::layout::ZoneKind;
 use pageblock_simulate::sim::machine_file::MachineSpec;
-use pageblock_simulate::workload::boot;
 
 /// Pages of a MiB.
 const MIB: u64 = 256;
@@ -64,13 +63,10 @@ impl Hardware {
         }
     }
 
-    /// Returns the hardware on which a kernel leaves as many pages free when a load begins as the simulated machine has
-    /// after its boot; `free_pages` is what it leaves on this hardware. The first node's low memory gets the difference.
+    /// Returns hardware that has so many pages more to give, or fewer. The first node's low memory gets the difference.
     #[must_use]
-    pub fn leaving(mut self, machine: &MachineSpec, free_pages: u64) -> Self {
-        let simulated = machine.pages() * (1000 - boot::TAKEN) / 1000;
-        let missing = simulated as i64 - free_pages as i64;
-        let mib = missing * (1000 + TABLE_PERMILLE as i64) / (1000 * MIB as i64);
+    pub fn with_more(mut self, pages: i64) -> Self {
+        let mib = pages * (1000 + TABLE_PERMILLE as i64) / (1000 * MIB as i64);
         let plus = |memory: u64| memory.saturating_add_signed(mib);
         self.low_mib = plus(self.low_mib);
         if let Some(node) = self.nodes.first_mut() {
@@ -109,13 +105,11 @@ mod tests {
     }
 
     #[test]
-    fn a_kernel_that_leaves_less_gets_more() {
+    fn pages_to_give_come_with_their_table() {
         let text = include_str!("../../../machines/weiner-1g8.toml");
-        let machine = machine_file::parse(text, Scale::WHOLE).unwrap();
-        let before = Hardware::of(&machine);
-        let simulated = machine.pages() * 988 / 1000;
-        for (left, mib) in [(simulated, 0), (simulated - 2560, 10), (simulated + 25_600, -101)] {
-            let after = before.clone().leaving(&machine, left);
+        let before = Hardware::of(&machine_file::parse(text, Scale::WHOLE).unwrap());
+        for (pages, mib) in [(0, 0), (2560, 10), (-25_600, -101)] {
+            let after = before.clone().with_more(pages);
             let more = after.memory_mib() as i64 - before.memory_mib() as i64;
             assert_eq!((more, after.low_mib as i64 - before.low_mib as i64), (mib, mib));
         }

@@ -7,7 +7,7 @@ use pageblock_simulate::scaled;
 use pageblock_simulate::sim::cost::YEAR_2018;
 use pageblock_simulate::sim::machine_file::{MachineSpec, Scale};
 use pageblock_simulate::workload::{
-    self as simulated, Workload, apppressure, hugealloc, mixed, parallelio, thpfioscale,
+    self as simulated, Workload, apppressure, boot, hugealloc, mixed, parallelio, thpfioscale,
 };
 
 use crate::error::Error;
@@ -89,6 +89,18 @@ impl GuestWorkload {
     #[must_use]
     pub fn wants_xfs(&self) -> bool {
         self.0.logs()
+    }
+
+    /// Returns the pages that the simulated machine has free when its load begins, where a guest's begins.
+    ///
+    /// # Errors
+    /// [`Error::Simulate`] for a machine that it does not fit.
+    pub fn free_pages(&self, machine: &MachineSpec) -> Result<u64, Error> {
+        let taken = match self.name() {
+            "apppressure" => apppressure::Amounts::kernel_pages(machine)?,
+            _ => machine.pages() * boot::TAKEN / 1000,
+        };
+        Ok(machine.pages() - taken)
     }
 
     /// Returns its tables.
@@ -264,4 +276,23 @@ fn simulated_kernel(
 ) -> Result<Kernel, Error> {
     let preset = pageblock_replay::machine::preset_of(version);
     Ok(scaled::kernel(&Named::parse(preset.name)?, machine, workload)?)
+}
+
+#[cfg(test)]
+mod tests {
+    use pageblock_simulate::sim::machine_file::{self, Scale};
+
+    use super::*;
+
+    #[test]
+    fn a_load_begins_with_what_its_machines_boot_left() {
+        let text = include_str!("../../../machines/phone-3g.toml");
+        let machine = machine_file::parse(text, Scale::parse("1/8").unwrap()).unwrap();
+        let taken = |name| {
+            machine.pages() - GuestWorkload::find(name).unwrap().free_pages(&machine).unwrap()
+        };
+        assert_eq!(taken("mixed"), machine.pages() * 12 / 1000);
+        // 45,000 pages of drivers and 1,000 stacks of a whole phone; its programs are part of the load.
+        assert_eq!(taken("apppressure"), 45_000 / 8 + 4 * 1_000 / 8);
+    }
 }

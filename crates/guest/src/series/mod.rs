@@ -143,6 +143,7 @@ impl Plan {
             Err(error) if error.kind() == ErrorKind::NotFound => BTreeMap::new(),
             Err(error) => return Err(Error::at(&path)(error)),
         };
+        let wanted = self.workload.free_pages(&self.machine)?;
         let mut found = Vec::new();
         for kernel in &self.kernels {
             let with = if self.record { " with the recorder" } else { "" };
@@ -154,7 +155,8 @@ impl Plan {
                     .map_err(|error| Error::at(&path)(error.into()))?;
                 pageblock_files::write(&path, &text, Access::Shared).map_err(Error::at(&path))?;
             }
-            let hardware = Hardware::of(&self.machine).leaving(&self.machine, left[&key]);
+            let missing = wanted as i64 - left[&key] as i64;
+            let hardware = Hardware::of(&self.machine).with_more(missing);
             look(Event::Sized(&kernel.release, hardware.memory_mib()));
             found.push(hardware);
         }

@@ -158,7 +158,7 @@ impl Sizes {
             )));
         }
         let files = machine.pages() * 3 / 2 / u64::from(FILE_PAGES) / JOBS;
-        // Three quarters of node 0, half of which is faulted.
+        // Three quarters of node 0; half of that is faulted.
         let size = machine.node_pages(0) * 3 / 4;
         let regions = size / threads / 512 / 2;
         if files == 0 || regions == 0 {

@@ -9,8 +9,8 @@
 //! `xfs_log_worker`.
 //!
 //! Measured on 6.18 with 24,576 files as of docs/experiments/sources.md#files-on-xfs, written at 60 MiB/s: 1.99
-//! objects of kmalloc-512 a file, replaced when blocks are allocated, then 3.02 of kmalloc-1k, of which checkpoints
-//! freed 2.00 and one stays.
+//! objects of kmalloc-512 a file, replaced when blocks are allocated, then 3.02 of kmalloc-1k; checkpoints
+//! freed 2.00 of them, and one stays.
 
 use pageblock::event::Observer;
 use pageblock_kernel::rules::writeback::LogLimit;

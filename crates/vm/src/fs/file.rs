@@ -35,7 +35,7 @@ impl<O: Observer> Vm<'_, O> {
         self.fs.inodes.get_mut(inode).objects[at] = object;
     }
 
-    /// Opens a file, all of whose objects are in memory.
+    /// Opens a file. Its objects must all be in memory.
     pub fn open(&mut self, id: InodeId) {
         let inodes = &mut self.fs.inodes;
         debug_assert!(inodes.missing_object(id).is_none(), "inode {id} is not in memory");

@@ -23,7 +23,7 @@ const TYPES: [(Content, char); 4] = [
 /// The columns before the bars.
 const FIGURES: usize = 27;
 
-/// Draws the free blocks by order: how many, how large, what share of free memory is in smaller ones, and of which types.
+/// Draws the free blocks by order: how many, how large, what share of free memory is in smaller ones, and their types.
 pub(super) fn orders(frame: &mut Frame<'_>, app: &App, source: &dyn Source, area: Rect) {
     let known = source.now().zones.iter().any(|zone| zone.by_type.is_some());
     let inner = framed(

@@ -58,7 +58,21 @@ pub struct Amounts {
     pub system_touches: u64,
 }
 
+/// Pages of a thread's stack (`THREAD_SIZE`).
+const STACK_PAGES: u64 = 4;
+
 impl Amounts {
+    /// Returns the pages that the machine's boot takes for the kernel: its drivers' memory and its threads' stacks. The
+    /// rest of that boot is in the amounts.
+    ///
+    /// # Errors
+    /// [`Error::Workload`] for a machine that the workload does not fit.
+    pub fn kernel_pages(machine: &MachineSpec) -> Result<u64, Error> {
+        let sizes = Sizes::of(Form::Launch, machine)?;
+        let spec = sizes.spec;
+        Ok(sizes.part(spec.system_kernel) + STACK_PAGES * sizes.part(spec.system_threads))
+    }
+
     /// Returns the amounts on a machine.
     ///
     /// # Errors

@@ -3,7 +3,7 @@
 //!
 //! After Weiner's description of his benchmark of freelist hygiene (docs/experiments/sources.md#hugealloc),
 //! whose source is not public. The memory of a compile job and of a cache item is measured. A smaller machine
-//! compiles proportionally fewer and smaller jobs, each of which takes the full time: it runs part of every
+//! compiles proportionally fewer and smaller jobs, and a job takes the full time: it runs part of every
 //! build, at the memory pressure of the whole machine. Guests compute nothing, for which an emulator has no time; so
 //! kswapd and huge pages have more of a build, and get more of them.
 

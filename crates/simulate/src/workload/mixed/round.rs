@@ -82,7 +82,7 @@ fn end(ctx: &Ctx<'_>, mut load: Load) {
     ctx.end_program("the load");
 }
 
-/// Writes files, all of which grow together, and reads as many of this and of the last three rounds.
+/// Writes files that grow together, and reads as many files of this round and the last three.
 async fn write_and_read(ctx: &Ctx<'_>, load: &mut Load, round: usize) -> Result<(), OutOfMemory> {
     for file in std::mem::take(&mut load.folders[round % FOLDERS]) {
         remove(ctx, file).await;

@@ -82,7 +82,7 @@ impl Walked {
     }
 }
 
-/// Returns whether a page table of which so many entries were used is worth the next walk: one for each cache line of eight
+/// Returns whether a page table with so many used entries is worth the next walk: one for each cache line of eight
 /// (`suitable_to_scan`).
 pub(crate) const fn is_dense(entries: u64, young: u64) -> bool {
     young * 8 >= entries
