@@ -5,7 +5,7 @@ use pageblock::layout::ZoneKind;
 use pageblock_simulate::sim::machine_file::MachineSpec;
 
 /// Pages of a MiB.
-const MIB: u64 = 256;
+pub(crate) const MIB: u64 = 256;
 /// What a kernel's image and its first file system take of low memory in MiB, before a boot shows it.
 const KERNEL_MIB: u64 = 72;
 /// What a kernel with memory above 4 GiB takes besides, for bounce buffers, in MiB.

@@ -178,6 +178,18 @@ fn a_guest_becomes_a_saved_run_once() {
     is_documented(&json);
     assert_eq!(json[0]["clock"], "emulated");
     assert_eq!(json[0]["blocks_by_type"]["Movable"], 90);
+
+    // What a kernel leaves is less than its guest has.
+    let memory = folder.join("out/memory.json");
+    let kept = fs::read_to_string(&memory).expect("a first boot is kept");
+    let mut kept: serde_json::Value = serde_json::from_str(&kept).expect("it is JSON");
+    for pages in kept.as_object_mut().expect("an object").values_mut() {
+        *pages = u64::MAX.into();
+    }
+    fs::write(&memory, kept.to_string()).expect("it can be written");
+    let Ran { status, stderr, .. } = guest_run(&folder, "mixed", &arguments);
+    assert_eq!(status, 2);
+    assert!(stderr.contains("memory.json: more pages are free than a guest has"), "{stderr}");
 }
 
 #[test]

@@ -21,7 +21,7 @@ pub use self::probe::kvm_runs;
 use self::start::Start;
 use crate::boot::Limits;
 use crate::error::Error;
-use crate::hardware::Hardware;
+use crate::hardware::{Hardware, MIB};
 use crate::initramfs;
 use crate::job::{Disks, Filesystem, Job};
 use crate::kernel::Kernel;
@@ -155,8 +155,12 @@ impl Plan {
                     .map_err(|error| Error::at(&path)(error.into()))?;
                 pageblock_files::write(&path, &text, Access::Shared).map_err(Error::at(&path))?;
             }
-            let missing = wanted as i64 - left[&key] as i64;
-            let hardware = Hardware::of(&self.machine).with_more(missing);
+            let (first, free) = (Hardware::of(&self.machine), left[&key]);
+            if free > first.memory_mib() * MIB {
+                let why = "more pages are free than a guest has; without the file the first boot is repeated";
+                return Err(Error::at(&path)(std::io::Error::other(why)));
+            }
+            let hardware = first.with_more(wanted as i64 - free as i64);
             look(Event::Sized(&kernel.release, hardware.memory_mib()));
             found.push(hardware);
         }
