@@ -1,6 +1,7 @@
 //! A kernel's log, in three stages: it is unwrapped, the reports in it are found, and each is read.
 
 mod find;
+mod literals;
 mod read;
 mod scan;
 mod unwrap;

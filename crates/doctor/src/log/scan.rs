@@ -3,45 +3,21 @@
 use std::io::{self, BufRead, BufReader, Read};
 use std::sync::LazyLock;
 
-use aho_corasick::AhoCorasick;
 use memchr::memmem;
 
 use pageblock_recording::decompressed;
 
 use super::find::{Finder, Report, marks};
+use super::literals::Literals;
 use super::read::state::WORDS;
 use super::unwrap::{REALTIME, Unwrapper, Utf8};
 
 /// A longer line is read in pieces that end with a blank: reports are found in whatever way they are wrapped.
 const PIECE_BYTES: usize = 16 << 10;
 
-/// With more strings than this a searcher looks at one byte at a time, else at 16.
-const AT_ONCE: usize = 64;
-
-/// Relevant lines contain one of the strings of these searchers.
-static SAYS: LazyLock<Vec<AhoCorasick>> = LazyLock::new(|| {
-    let searcher = |texts| AhoCorasick::new(texts).expect("a few short texts make a searcher");
-    literals().chunks(AT_ONCE).map(searcher).collect()
-});
-
-/// Returns whether a line may matter by itself.
-fn says(line: &[u8]) -> bool {
-    SAYS.iter().any(|searcher| searcher.is_match(line))
-}
-
-/// Returns the strings that mark a relevant line, which contains at least one of them, the shortest first. A string that contains
-/// another is left out.
-fn literals() -> Vec<&'static str> {
-    let mut all: Vec<&str> = WORDS.into_iter().chain(marks()).chain([REALTIME]).collect();
-    all.sort_by_key(|text| text.len());
-    let mut kept: Vec<&str> = Vec::new();
-    for text in all {
-        if !kept.iter().any(|known| text.contains(known)) {
-            kept.push(text);
-        }
-    }
-    kept
-}
+/// Relevant lines contain one of these strings.
+static SAYS: LazyLock<Literals> =
+    LazyLock::new(|| Literals::new(WORDS.into_iter().chain(marks()).chain([REALTIME]).collect()));
 
 /// The content of a log.
 pub struct Logged {
@@ -107,7 +83,7 @@ impl Log {
     fn piece(&mut self, piece: &[u8], ends: bool) {
         let piece = piece.strip_suffix(b"\n").unwrap_or(piece);
         let piece = piece.strip_suffix(b"\r").unwrap_or(piece);
-        let says = says(piece);
+        let says = SAYS.is_in(piece);
         self.plain.push(self.number, piece, says);
         if self.joined.is_none() && !is_quoted(piece) {
             self.unquoted.push(self.number, piece, says);
@@ -129,7 +105,7 @@ impl Log {
         if part.is_some() && line.len() < PIECE_BYTES {
             self.joined = Some((number, line));
         } else {
-            self.unquoted.push(number, &line, says(&line));
+            self.unquoted.push(number, &line, SAYS.is_in(&line));
         }
     }
 
@@ -236,12 +212,6 @@ mod tests {
         let found = reports(&one);
         assert_eq!((found.len(), found[0].memory.zones[0].free), (1, Some(8)));
         assert_eq!(read(one.as_bytes(), usize::MAX).unwrap().lines, 1);
-    }
-
-    #[test]
-    fn the_strings_of_relevant_lines_are_few() {
-        let literals = literals();
-        assert!(literals.len() <= 2 * AT_ONCE, "{}: {literals:?}", literals.len());
     }
 
     #[test]

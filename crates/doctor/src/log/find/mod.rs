@@ -56,7 +56,7 @@ pub(super) fn marks() -> impl Iterator<Item = &'static str> {
     own.into_iter()
         .flatten()
         .copied()
-        .chain(texts::MARKS.iter().copied())
+        .chain(texts::marks())
         .chain(words::marks())
         .chain([CALLBACKS])
 }

@@ -6,6 +6,7 @@ use regex::Regex;
 use serde::Serialize;
 
 use super::about::About;
+use super::texts;
 use super::words::{Told, said};
 use crate::log::read::stack::Caller;
 use crate::log::{Line, Stamp};
@@ -126,7 +127,7 @@ impl Parser {
 
     /// Reads a line.
     pub(super) fn push(&mut self, line: &Line) {
-        if let Some((about, task)) = About::find(&line.text) {
+        if let Some((about, task)) = texts::find(&line.text) {
             self.end_stack();
             // systemd says of its unit what the program said before.
             let is_told = |known: &Notice| {

@@ -1,0 +1,193 @@
+//! What drivers and their devices lacked.
+
+use super::{Text, number, words};
+use crate::log::find::about::About;
+
+/// The largest mapping that bounce buffers can serve: 128 slots of 2 KiB (`IO_TLB_SEGSIZE`).
+const MOST_BOUNCED: u64 = 256 << 10;
+
+/// Returns what a request of this many bytes to the bounce buffers failed for.
+const fn swiotlb(bytes: u64) -> About {
+    if bytes > MOST_BOUNCED { About::SwiotlbSize(bytes) } else { About::Swiotlb(bytes) }
+}
+
+pub(super) static TEXTS: [Text; 20] = [
+    Text {
+        mark: "cma_alloc:",
+        pattern: r"cma_alloc: .*alloc failed, req-size: (\d+) pages, ret: (-?\d+)",
+        make: |found| Some(About::Cma(number(found, 1)?, number(found, 2)?)),
+    },
+    Text {
+        mark: "PFNs busy",
+        pattern: r"alloc_contig_(?:migrate_)?range: \[[0-9a-f]+, [0-9a-f]+\) PFNs busy",
+        make: |_| Some(About::ContigRange),
+    },
+    Text {
+        mark: "Out of puff",
+        pattern: r"Out of puff! Can't get (\d+) pages",
+        make: |found| Some(About::Balloon(number(found, 1)?)),
+    },
+    Text {
+        mark: "swiotlb buffer is full",
+        pattern: r"swiotlb buffer is full(?: \(sz: (\d+) bytes\))?",
+        make: |found| Some(swiotlb(number(found, 1).unwrap_or(0))),
+    },
+    Text {
+        mark: "Out of SW-IOMMU space",
+        pattern: r"Out of SW-IOMMU space for (\d+) bytes",
+        make: |found| Some(swiotlb(number(found, 1)?)),
+    },
+    Text {
+        mark: "pool for atomic",
+        pattern: r"failed to allocate (\d+) KiB .*pool for atomic (?:coherent )?allocation",
+        make: |found| Some(About::AtomicPool(number(found, 1)?)),
+    },
+    Text {
+        mark: "NVRM: ",
+        pattern: r"NVRM: .*can't alloc VA space for mapping",
+        make: |_| Some(About::GpuSpace),
+    },
+    Text {
+        mark: "NVRM: ",
+        pattern: r"NVRM: .*(?i:out of memory|failed to allocate|no memory|insufficient)",
+        make: |found| words(found, 0).map(About::Graphics),
+    },
+    Text {
+        mark: "Failed to allocate NVKMS",
+        pattern: r"Failed to allocate NVKMS (?:video )?memory for GEM object",
+        make: |found| words(found, 0).map(About::Graphics),
+    },
+    Text {
+        mark: "ot enough memory",
+        pattern: r"(Not enough memory for command submission)",
+        make: |found| words(found, 1).map(About::Graphics),
+    },
+    Text {
+        mark: "*ERROR*",
+        pattern: r"\[drm(?::[^\]]*\]?)?\]? ?\*ERROR\* .*(?:\(-12\)|error -12|ENOMEM|out of memory|[Ff]ailed to (?:allocate(?: from CMA)?|get memory))",
+        // Memory in one piece has words of its own.
+        make: |found| words(found, 0).filter(|said| !said.ends_with("CMA")).map(About::Graphics),
+    },
+    Text {
+        mark: "[TTM] ",
+        pattern: r"\[TTM\] (?:Unable to allocate|Out of|Failed to allocate|Buffer eviction failed|No memory).*",
+        make: |found| words(found, 0).map(About::Graphics),
+    },
+    Text {
+        mark: "memory for compressed page",
+        pattern: r"zram: .*memory for compressed page: \d+, size=(\d+)",
+        make: |found| Some(About::Zram(number(found, 1)?)),
+    },
+    Text {
+        mark: "Write-error on swap-device",
+        pattern: r"Write-error on swap-device \((\d+:\d+)",
+        make: |found| words(found, 1).map(About::SwapWrite),
+    },
+    Text {
+        mark: "Memory hot add failed",
+        pattern: r"Memory hot add failed|hot_add memory failed",
+        make: |_| Some(About::HotAdd),
+    },
+    Text {
+        mark: "add_memory() failed",
+        pattern: r"balloon: reserve_additional_memory: add_memory\(\) failed",
+        make: |_| Some(About::HotAdd),
+    },
+    Text {
+        mark: "crashkernel",
+        pattern: r"(?i)crashkernel(?: reservation|:.* allocation) failed|(?:cannot|unable to|failed to) (?:allocate|reserve)\b.*crash ?kernel",
+        make: |_| Some(About::CrashKernel),
+    },
+    Text {
+        mark: "for crash kernel",
+        pattern: r"(?i)no memory reserved for crash kernel",
+        make: |_| Some(About::CrashKernel),
+    },
+    Text {
+        mark: "reserved mem: ",
+        pattern: r"reserved mem: failed to (?:allocate|reserve) memory for node",
+        make: |_| Some(About::CmaReserve(0)),
+    },
+    Text {
+        mark: "cma: Failed to reserve",
+        pattern: r"cma: Failed to reserve (\d+) MiB",
+        make: |found| Some(About::CmaReserve(number(found, 1)?)),
+    },
+];
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::known;
+    use super::About;
+
+    #[test]
+    fn what_drivers_lacked_is_known() {
+        known(&[
+            ("virtio_balloon virtio3: Out of puff! Can't get 1 pages", About::Balloon(1), None),
+            (
+                "percpu: allocation failed, size=32768 align=8 atomic=0, failed to extend area map",
+                About::PerCpu(32_768),
+                None,
+            ),
+            (
+                "rtl 0000:05:00.0: swiotlb buffer is full (sz: 4000 bytes), total 32768 (slots), used 32768 (slots)",
+                About::Swiotlb(4000),
+                None,
+            ),
+            (
+                "gpu: swiotlb buffer is full (sz: 524288 bytes), total 32768 (slots), used 4 (slots)",
+                About::SwiotlbSize(524_288),
+                None,
+            ),
+            (
+                "illegal size (32792) or align (8) for percpu allocation",
+                About::PerCpuSize(32_792),
+                None,
+            ),
+            ("NVRM: dmaAllocMapping: can't alloc VA space for mapping.", About::GpuSpace, None),
+            ("hv_balloon: Memory hot add failed", About::HotAdd, None),
+            (
+                "DMA: Out of SW-IOMMU space for 9100 bytes at device 0000:02:00.0",
+                About::Swiotlb(9100),
+                None,
+            ),
+            (
+                "DMA: failed to allocate 256 KiB GFP_KERNEL|GFP_DMA pool for atomic allocation",
+                About::AtomicPool(256),
+                None,
+            ),
+            (
+                "NVRM: GPU 0: Out of memory for mapping",
+                About::Graphics("NVRM: GPU 0: Out of memory".into()),
+                None,
+            ),
+            (
+                "[drm:nv_ioctl [nvidia_drm]] *ERROR* [nvidia-drm] Failed to allocate NVKMS memory for GEM object",
+                About::Graphics("Failed to allocate NVKMS memory for GEM object".into()),
+                None,
+            ),
+            (
+                "[drm:amdgpu_cs_ioctl [amdgpu]] *ERROR* Not enough memory for command submission!",
+                About::Graphics("Not enough memory for command submission".into()),
+                None,
+            ),
+            (
+                "[TTM] Buffer eviction failed",
+                About::Graphics("[TTM] Buffer eviction failed".into()),
+                None,
+            ),
+            (
+                "zram: Error allocating memory for compressed page: 4233, size=2720",
+                About::Zram(2720),
+                None,
+            ),
+            ("Write-error on swap-device (254:0:94208)", About::SwapWrite("254:0".into()), None),
+            ("TCP: out of memory -- consider tuning tcp_mem", About::Tcp, None),
+            (
+                "nommu: Allocation of length 131072 from process 77 (nc) failed",
+                About::NoMmu(131_072),
+                Some("nc"),
+            ),
+        ]);
+    }
+}

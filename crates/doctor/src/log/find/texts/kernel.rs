@@ -1,0 +1,179 @@
+//! What parts of the kernel lacked, or were refused by their own rules.
+
+use super::{Text, number, words};
+use crate::log::find::about::About;
+
+/// The smallest page: XFS gets less than that from a slab cache.
+const PAGE: u64 = 4096;
+
+pub(super) static TEXTS: [Text; 15] = [
+    Text {
+        mark: "ossible memory allocation deadlock",
+        pattern: r"XFS: (?:(?<task>.{1,15})\(\d+\) )?possible memory allocation deadlock(?: size (\d+))?(?: in (\w+))?",
+        make: |found| {
+            let size = number(found, 2);
+            let is_object = found.get(3).is_some_and(|from| from.as_str() == "kmem_zone_alloc");
+            let is_page = size.is_some_and(|bytes: u64| bytes <= PAGE);
+            Some(if is_object || is_page { About::XfsObject } else { About::Xfs(size) })
+        },
+    },
+    Text {
+        mark: "ossible memory allocation deadlock",
+        pattern: r"Possible memory allocation deadlock: size=(\d+)",
+        make: |found| Some(About::Zfs(number(found, 1)?)),
+    },
+    Text {
+        mark: "Large kmem_alloc(",
+        pattern: r"Large kmem_alloc\((\d+), ",
+        make: |found| Some(About::ZfsLarge(number(found, 1)?)),
+    },
+    Text {
+        mark: "Only allocated",
+        pattern: r"allocating (\d+) of page size (.+?) failed.*Only allocated (\d+) hugepages",
+        make: |found| Some(About::Hugetlb(number(found, 1)?, number(found, 3)?, words(found, 2)?)),
+    },
+    Text {
+        mark: "mm/page_alloc.c",
+        pattern: r"at mm/page_alloc\.c:\d+.* (?:__)?alloc_(?:pages|frozen)\w*\+0x",
+        make: |_| Some(About::TooLarge),
+    },
+    Text {
+        mark: "mm/page_alloc.c",
+        pattern: r"WARNING: mm/page_alloc\.c:\d+ at (?:__)?alloc_(?:pages|frozen)\w*\+0x\S+, CPU#\d+: (?<task>.{1,15})/\d+",
+        make: |_| Some(About::TooLarge),
+    },
+    Text {
+        mark: "mm/page_alloc.c",
+        pattern: r"at mm/page_alloc\.c:\d+.* (?:rmqueue|get_page_from_freelist)\w*\+0x",
+        make: |_| Some(About::NoFail),
+    },
+    Text {
+        mark: ": allocation failed, size=",
+        pattern: r"(?i)percpu: allocation failed, size=(\d+)",
+        make: |found| Some(About::PerCpu(number(found, 1)?)),
+    },
+    Text {
+        mark: "for percpu allocation",
+        pattern: r"illegal size \((\d+)\) or align \(\d+\) for percpu allocation",
+        make: |found| Some(About::PerCpuSize(number(found, 1)?)),
+    },
+    Text {
+        mark: "ut of socket memory",
+        pattern: r"Out of socket memory",
+        make: |_| Some(About::Tcp),
+    },
+    Text {
+        mark: "TCP: out of memory",
+        pattern: r"TCP: out of memory -- consider tuning tcp_mem",
+        make: |_| Some(About::Tcp),
+    },
+    Text {
+        mark: "Allocation of length ",
+        pattern: r"Allocation of length (\d+) from process \d+ \((?<task>.*?)\) failed",
+        make: |found| Some(About::NoMmu(number(found, 1)?)),
+    },
+    Text {
+        mark: "Initramfs unpacking failed",
+        pattern: r"Initramfs unpacking failed: write error",
+        make: |_| Some(About::Initramfs),
+    },
+    Text {
+        mark: "__vm_enough_memory:",
+        pattern: r"__vm_enough_memory: pid: \d+, comm: (?<task>.{1,15}?), (?:bytes: (\d+) )?not? enough memory",
+        make: |found| Some(About::Overcommit(number(found, 2).unwrap_or(0))),
+    },
+    Text {
+        mark: "execmem: unable to allocate",
+        pattern: r"execmem: unable to allocate memory",
+        make: |_| Some(About::ExecMem),
+    },
+];
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::known;
+    use super::About;
+
+    #[test]
+    fn what_the_kernel_lacked_is_known() {
+        known(&[
+            (
+                "XFS: fs_mark(1300) possible memory allocation deadlock size 65728 in kmem_realloc (mode:0x2408240)",
+                About::Xfs(Some(65_728)),
+                Some("fs_mark"),
+            ),
+            (
+                "XFS: runc:[1:CHILD](3580) possible memory allocation deadlock in kmem_zone_alloc (mode:0x82d0)",
+                About::XfsObject,
+                Some("runc:[1:CHILD]"),
+            ),
+            (
+                "XFS: java(7) possible memory allocation deadlock size 144 in kmem_alloc (mode:0x2400240)",
+                About::XfsObject,
+                Some("java"),
+            ),
+            (
+                "XFS: possible memory allocation deadlock in kmem_alloc (mode:0x250)",
+                About::Xfs(None),
+                None,
+            ),
+            ("Possible memory allocation deadlock: size=48 lflags=0x4210", About::Zfs(48), None),
+            (
+                "Large kmem_alloc(42672, 0x1000), please file an issue at:",
+                About::ZfsLarge(42_672),
+                None,
+            ),
+            (
+                "cma: cma_alloc: linux,cma: alloc failed, req-size: 62864 pages, ret: -12",
+                About::Cma(62_864, -12),
+                None,
+            ),
+            ("alloc_contig_range: [a5a80, a5ade) PFNs busy", About::ContigRange, None),
+            (
+                "HugeTLB: allocating 51200 of page size 2.00 MiB failed.  Only allocated 47611 hugepages.",
+                About::Hugetlb(51_200, 47_611, "2.00 MiB".into()),
+                None,
+            ),
+            (
+                "WARNING: CPU: 3 PID: 19257 at mm/page_alloc.c:4724 __alloc_pages_nodemask+0x1ee/0x320",
+                About::TooLarge,
+                None,
+            ),
+            (
+                "WARNING: mm/page_alloc.c:5219 at __alloc_frozen_pages_noprof+0x30d/0x370, CPU#6: app one/815",
+                About::TooLarge,
+                Some("app one"),
+            ),
+            (
+                "WARNING: CPU: 3 PID: 192 at mm/page_alloc.c:3125 get_page_from_freelist+0x92/0x320",
+                About::NoFail,
+                None,
+            ),
+        ]);
+    }
+
+    #[test]
+    fn what_was_lacked_at_boot_or_by_rules_is_known() {
+        known(&[
+            ("cma: Failed to reserve 512 MiB", About::CmaReserve(512), None),
+            ("Initramfs unpacking failed: write error", About::Initramfs, None),
+            ("crashkernel reservation failed - No suitable area found.", About::CrashKernel, None),
+            (
+                "OF: reserved mem: failed to allocate memory for node 'linux,cma'",
+                About::CmaReserve(0),
+                None,
+            ),
+            ("execmem: unable to allocate memory", About::ExecMem, None),
+            (
+                "__vm_enough_memory: pid: 812, comm: java, bytes: 4294967296 not enough memory for the allocation",
+                About::Overcommit(4_294_967_296),
+                Some("java"),
+            ),
+            (
+                "__vm_enough_memory: pid: 812, comm: java, no enough memory for the allocation",
+                About::Overcommit(0),
+                Some("java"),
+            ),
+        ]);
+    }
+}

@@ -1,0 +1,311 @@
+//! Who was killed, and who tells of it.
+
+use super::{Text, words};
+use crate::log::find::about::About;
+
+pub(super) static TEXTS: [Text; 30] = [
+    Text {
+        // Not of a memory cgroup: for one the kernel does not panic.
+        mark: "panic - not syncing",
+        pattern: r"panic - not syncing: (?:Out of memory and no killable processes|System is deadlocked on memory)",
+        make: |_| Some(About::NobodyLeft),
+    },
+    Text {
+        mark: "no killable processes",
+        pattern: r"(?i)no killable processes",
+        make: |_| Some(About::NobodyToKill),
+    },
+    Text {
+        mark: "systemd-oomd",
+        pattern: r"(systemd-oomd)\[\d+\]: (?:Killed|Marked) (?<task>/\S+)",
+        make: |found| words(found, 1).map(About::KilledBy),
+    },
+    Text {
+        mark: "systemd-oomd",
+        pattern: r"(?<task>[^ :]+): (systemd-oomd) killed ",
+        make: |found| words(found, 2).map(About::KilledBy),
+    },
+    Text {
+        mark: "Sending SIGKILL to cgroup",
+        pattern: r"\[(talos)\] Sending SIGKILL to cgroup .*\x22cgroup\x22: \x22(?<task>[^\x22]+)",
+        make: |found| words(found, 1).map(About::KilledBy),
+    },
+    Text {
+        // As older versions of earlyoom say it.
+        mark: "illing process ",
+        pattern: r"(?:(earlyoom)\[\d+\]: )?[Kk]illing process (?:\d+ )?[\x22'](?<task>[^\x22']+)[\x22'] with signal",
+        make: |found| {
+            Some(About::KilledBy(words(found, 1).unwrap_or_else(|| "earlyoom".to_owned())))
+        },
+    },
+    Text {
+        mark: "illing process ",
+        pattern: r"(earlyoom)\[\d+\]: Killing process \d+ (?<task>[^\x22'\s].*)$",
+        make: |found| words(found, 1).map(About::KilledBy),
+    },
+    Text {
+        mark: "sending SIG",
+        pattern: r"(earlyoom|nohang)?(?:\[\d+\])?:? ?sending SIG(?:TERM|KILL) to process (?:group )?\d+(?: uid \d+)? \x22(?<task>.+?)\x22",
+        make: |found| {
+            Some(About::KilledBy(words(found, 1).unwrap_or_else(|| "earlyoom".to_owned())))
+        },
+    },
+    Text {
+        mark: "ow memory! ",
+        pattern: r"[Ll]ow memory! (?:mem avail:|at or below SIG)",
+        make: |_| Some(About::KilledBy("earlyoom".to_owned())),
+    },
+    Text {
+        mark: "OOM Killed",
+        pattern: r"[Rr]eason\W+OOM Killed",
+        make: |_| Some(About::Container),
+    },
+    Text {
+        mark: "kB rss",
+        pattern: r"(?:Reclaim|Kill) '(?<task>[^']+)' \(\d+\), uid \d+, .* to free \d+kB rss",
+        make: |_| Some(About::KilledBy("lowmemorykiller".to_owned())),
+    },
+    Text {
+        mark: "OOM killed process",
+        pattern: r"OOM killed process (?:\d+ )?\(?(?<task>[^ ()]+)",
+        make: |_| Some(About::Container),
+    },
+    Text {
+        mark: "lowmemorykiller",
+        pattern: r"(lowmemorykiller): ?Kill(?:ing)? '(?<task>[^']+)'",
+        make: |found| words(found, 1).map(About::KilledBy),
+    },
+    Text {
+        // The program's name may be a part of what the logger put before it.
+        mark: "Kill '",
+        pattern: r"^Kill '(?<task>[^']+)' \(\d+\), uid",
+        make: |_| Some(About::KilledBy("lowmemorykiller".to_owned())),
+    },
+    Text {
+        mark: "Killing '",
+        pattern: r"^Killing '(?<task>[^']+)' \(\d+\), (?:uid|adj)",
+        make: |_| Some(About::KilledBy("lowmemorykiller".to_owned())),
+    },
+    Text {
+        mark: "killed by the OOM killer",
+        pattern: r"(?<task>[^ :]+): A process of this unit has been killed by the OOM killer",
+        make: |_| Some(About::Node),
+    },
+    Text { mark: "esult: oom-kill", pattern: r"\(Result: oom-kill\)", make: |_| Some(About::Node) },
+    Text {
+        mark: "result 'oom-kill'",
+        pattern: r"(?<task>[^ :]+): Failed with result 'oom-kill'",
+        make: |_| Some(About::Node),
+    },
+    Text {
+        mark: "OOMKilled",
+        pattern: r"OOMKilled(?:\x22?: *(\w+))?",
+        make: |found| (words(found, 1).as_deref() != Some("false")).then_some(About::Container),
+    },
+    Text {
+        mark: "an OOM event in container",
+        pattern: r"Created an OOM event in container \x22/\x22",
+        make: |_| Some(About::Node),
+    },
+    Text {
+        mark: "an OOM event in container",
+        pattern: r"Created an OOM event in container \x22(?<task>[^\x22]+)\x22",
+        make: |_| Some(About::Container),
+    },
+    Text {
+        mark: "low on resource: memory",
+        pattern: r"low on resource: memory",
+        make: |_| Some(About::Evicted),
+    },
+    Text {
+        mark: "eviction manager: ",
+        pattern: r"eviction manager: .*(?:\[signal=memory\.available|observed: \[MemoryPressure)",
+        make: |_| Some(About::Evicted),
+    },
+    Text {
+        mark: "Purging GPU memory",
+        pattern: r"Purging GPU memory, \d+ pages freed",
+        make: |_| Some(About::GpuPurge),
+    },
+    Text {
+        mark: "systemd-oomd",
+        pattern: r"(systemd-oomd)\[\d+\]: Memory pressure for (?<task>/\S+) is ",
+        make: |found| words(found, 1).map(About::KilledBy),
+    },
+    Text {
+        mark: "Running Action=kill",
+        pattern: r"(oomd)\[\d+\]: .*Running Action=kill",
+        make: |found| words(found, 1).map(About::KilledBy),
+    },
+    Text {
+        mark: "cgroups for killing",
+        pattern: r"Considered \d+ cgroups for killing, top candidates",
+        make: |_| Some(About::KilledBy("systemd-oomd".to_owned())),
+    },
+    Text {
+        mark: "Manual OOM execution",
+        pattern: r"(?i)sysrq.* Manual OOM execution",
+        make: |_| Some(About::Asked),
+    },
+    Text {
+        mark: "panic - not syncing",
+        pattern: r"panic - not syncing: .*panic_on_oom is enabled",
+        make: |_| Some(About::PanicOnOom),
+    },
+    Text {
+        mark: "System OOM encountered",
+        pattern: r"System OOM encountered(?:, victim process: (?<task>[^,]+), pid: \d+)?",
+        make: |_| Some(About::Node),
+    },
+];
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::known;
+    use super::About;
+
+    #[test]
+    fn who_was_killed_is_known() {
+        known(&[
+            ("Out of memory and no killable processes...", About::NobodyToKill, None),
+            (
+                "Kernel panic - not syncing: Out of memory and no killable processes...",
+                About::NobodyLeft,
+                None,
+            ),
+            ("  map[exitCode:137 reason:OOM Killed", About::Container, None),
+            (
+                "Reclaim 'com.example' (591), uid 10112, state 19 to free 19252kB rss, 5kB swap",
+                About::KilledBy("lowmemorykiller".into()),
+                Some("com.example"),
+            ),
+            (
+                "low memory! at or below SIGTERM limits: mem 10.00%, swap 10.00%",
+                About::KilledBy("earlyoom".into()),
+                None,
+            ),
+            (
+                "Out of memory in UB 101: OOM killed process 812 (httpd) score 0 vm:9kB",
+                About::Container,
+                Some("httpd"),
+            ),
+            ("Kernel panic - not syncing: System is deadlocked on memory", About::NobodyLeft, None),
+            (
+                "systemd-oomd[612]: Killed /user.slice/app.scope due to memory pressure for /user.slice being 61.23% > 50.00%",
+                About::KilledBy("systemd-oomd".into()),
+                Some("/user.slice/app.scope"),
+            ),
+            (
+                "killing process 27541 \"bash\" with signal 15: badness 550, VmRSS 7609 MiB",
+                About::KilledBy("earlyoom".into()),
+                Some("bash"),
+            ),
+            (
+                r#"[talos] Sending SIGKILL to cgroup {"controller": "OOM", "cgroup": "/sys/fs/cgroup/pods/a"}"#,
+                About::KilledBy("talos".into()),
+                Some("/sys/fs/cgroup/pods/a"),
+            ),
+            (
+                "systemd-oomd[612]: Killed /user.slice/app-with-a-name-that-the-terminal-cu>",
+                About::KilledBy("systemd-oomd".into()),
+                Some("/user.slice/app-with-a-name-that-the-terminal-cu>"),
+            ),
+            (
+                "app.scope: systemd-oomd killed 3 process(es) in this unit.",
+                About::KilledBy("systemd-oomd".into()),
+                Some("app.scope"),
+            ),
+            (
+                "Killing 'com.example' (4563), uid 10010, adj 906",
+                About::KilledBy("lowmemorykiller".into()),
+                Some("com.example"),
+            ),
+            (
+                "earlyoom[700]: sending SIGTERM to process 812 uid 1000 \"firefox\": badness 801, VmRSS 2011 MiB",
+                About::KilledBy("earlyoom".into()),
+                Some("firefox"),
+            ),
+            (
+                "lowmemorykiller: Kill 'com.example' (6673), uid 10565, oom_score_adj 100 to free 53808kB rss",
+                About::KilledBy("lowmemorykiller".into()),
+                Some("com.example"),
+            ),
+            (
+                "Kill 'com.example' (6673), uid 10565, oom_score_adj 100 to free 53808kB rss",
+                About::KilledBy("lowmemorykiller".into()),
+                Some("com.example"),
+            ),
+        ]);
+    }
+
+    #[test]
+    fn kills_that_others_tell_of_are_known() {
+        known(&[
+            (
+                "web.service: A process of this unit has been killed by the OOM killer.",
+                About::Node,
+                Some("web.service"),
+            ),
+            ("web.service: Failed with result 'oom-kill'.", About::Node, Some("web.service")),
+            ("      Reason:       OOMKilled", About::Container, None),
+            ("            \"OOMKilled\": true,", About::Container, None),
+            ("   Active: failed (Result: oom-kill) since Mon 2024-01-01", About::Node, None),
+            (
+                "kubelet[4991]: manager.go:1126] Created an OOM event in container \"/\" at 2017-10-10 17:41:55",
+                About::Node,
+                None,
+            ),
+            (
+                "Message: The node was low on resource: memory. Container app was using 1Gi",
+                About::Evicted,
+                None,
+            ),
+            (
+                "eviction_manager.go:288] eviction manager: node conditions - observed: [MemoryPressure]",
+                About::Evicted,
+                None,
+            ),
+            (
+                "Purging GPU memory, 0 pages freed, 0 pages still pinned, 1 pages left available.",
+                About::GpuPurge,
+                None,
+            ),
+            (
+                "systemd-oomd[70]: Memory pressure for /a.slice/b.scope is 74.23% > 20.00% for > 2s with reclaim activity",
+                About::KilledBy("systemd-oomd".into()),
+                Some("/a.slice/b.scope"),
+            ),
+            (
+                "oomd[14628]: [../src/oomd/engine/Ruleset.cpp:112] Running Action=kill_by_memory_size_or_growth",
+                About::KilledBy("oomd".into()),
+                None,
+            ),
+            (
+                "systemd-oomd[612]: Considered 75 cgroups for killing, top candidates were:",
+                About::KilledBy("systemd-oomd".into()),
+                None,
+            ),
+            ("sysrq: SysRq : Manual OOM execution", About::Asked, None),
+            (
+                "Kernel panic - not syncing: Out of memory: system-wide panic_on_oom is enabled",
+                About::PanicOnOom,
+                None,
+            ),
+            (
+                "Warning  SystemOOM  12m  kubelet  System OOM encountered, victim process: java, pid: 22113",
+                About::Node,
+                Some("java"),
+            ),
+            (
+                "Warning  SystemOOM  12m (x4 over 25m)  kubelet  System OOM encountered",
+                About::Node,
+                None,
+            ),
+            (
+                "earlyoom[73850]: Killing process 106631 kworker/27:0-events",
+                About::KilledBy("earlyoom".into()),
+                Some("kworker/27:0-events"),
+            ),
+        ]);
+    }
+}

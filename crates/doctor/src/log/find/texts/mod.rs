@@ -1,0 +1,81 @@
+//! The texts by which parts of the kernel, and programs that kill, say that memory was not had: what a line contains, its
+//! pattern, and what it is about.
+
+mod devices;
+mod kernel;
+mod kills;
+
+use std::sync::LazyLock;
+
+use regex::{Captures, Regex};
+
+use super::about::About;
+
+type Make = fn(&Captures<'_>) -> Option<About>;
+
+/// A text: what a line must contain, its pattern, and what it is about. A group `task` is the task.
+struct Text {
+    mark: &'static str,
+    pattern: &'static str,
+    make: Make,
+}
+
+fn number<T: std::str::FromStr>(found: &Captures<'_>, group: usize) -> Option<T> {
+    found.get(group)?.as_str().parse().ok()
+}
+
+fn words(found: &Captures<'_>, group: usize) -> Option<String> {
+    found.get(group).map(|words| words.as_str().trim().to_owned())
+}
+
+fn all() -> impl Iterator<Item = &'static Text> {
+    kernel::TEXTS.iter().chain(&devices::TEXTS).chain(&kills::TEXTS)
+}
+
+/// Returns what a line is about, and its task.
+pub(super) fn find(text: &str) -> Option<(About, Option<String>)> {
+    all().zip(&*PATTERNS).find_map(|(known, pattern)| {
+        let found = text.contains(known.mark).then(|| pattern.captures(text)).flatten()?;
+        let task = found.name("task").map(|task| task.as_str().to_owned());
+        Some(((known.make)(&found)?, task))
+    })
+}
+
+/// Such a line contains at least one of these strings.
+pub(in crate::log) fn marks() -> impl Iterator<Item = &'static str> {
+    all().map(|text| text.mark)
+}
+
+static PATTERNS: LazyLock<Vec<Regex>> = LazyLock::new(|| {
+    let compile = |text: &Text| Regex::new(text.pattern).expect("the pattern is valid");
+    all().map(compile).collect()
+});
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Checks that a line is found, what it is about, and its task.
+    #[track_caller]
+    pub(super) fn known(texts: &[(&str, About, Option<&str>)]) {
+        for (text, about, task) in texts {
+            assert!(marks().any(|mark| text.contains(mark)), "{text}");
+            assert_eq!(find(text), Some((about.clone(), task.map(str::to_owned))), "{text}");
+        }
+    }
+
+    #[test]
+    fn what_is_like_them_is_nothing() {
+        for text in [
+            // Its cache is on the next line.
+            "SLUB: Unable to allocate memory on node -1 (gfp=0x20)",
+            "WARNING: CPU: 3 PID: 1 at mm/page_alloc.c:100 free_pages+0x1/0x2",
+            "TCP: request_sock_TCP: Possible SYN flooding",
+            "systemd-oomd.service: Deactivated successfully.",
+            "            \"OOMKilled\": false,",
+            "helpers.go:808] eviction manager: no observation found for eviction signal allocatableMemory.available",
+        ] {
+            assert_eq!(find(text), None, "{text}");
+        }
+    }
+}
