@@ -171,8 +171,17 @@ pub fn likely(report: &Report, flags: Option<Gfp>) -> Option<Class> {
     if !report.memory.zones.is_empty() {
         return None;
     }
-    // Neither the stack nor the line of the kill has a memory cgroup.
-    if report.kind == Kind::Oom && report.of_machine && report.order.unwrap_or(0) == 0 {
+    let is_movable = flags.is_some_and(|flags| flags.has(Gfp::MOVABLE));
+    if report.kind == Kind::Oom && !report.of_machine && report.of_container && !is_movable {
+        // The page of a process has other flags, and its charge to the container's memory cgroup has these.
+        return Some(Class::Cgroup);
+    }
+    // Neither the stack nor the line of the kill has a memory cgroup, or nothing names one.
+    let is_request = flags.is_some() && report.order.is_some();
+    if report.kind == Kind::Oom
+        && (report.of_machine || is_request)
+        && report.order.unwrap_or(0) == 0
+    {
         // On 32 bits what the kernel needs for itself must lie in low memory.
         let above = if report.is_32_bit { ZoneKind::HighMem } else { ZoneKind::Normal };
         let is_low = flags.is_some_and(|flags| flags.highest_zone() < above);

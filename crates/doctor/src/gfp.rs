@@ -4,7 +4,7 @@ use pageblock::request::Gfp;
 use pageblock_recording::{KernelVersion, gfp};
 use serde::{Serialize, Serializer};
 
-use crate::log::Report;
+use crate::log::{Kind, Report};
 
 /// What a request may do, as JSON says it.
 #[derive(Serialize)]
@@ -62,10 +62,13 @@ pub(crate) fn allows<S: Serializer>(flags: &Option<Gfp>, to: S) -> Result<S::Ok,
 /// Returns the flags of a report's request; `None` if it has none.
 #[must_use]
 pub fn flags_of(report: &Report, version: Option<&KernelVersion>) -> Option<Gfp> {
-    match (&report.flags, report.mode) {
+    let flags = match (&report.flags, report.mode) {
         (Some(names), _) => Some(gfp::named(names, version)),
         (None, mode) => mode.map(|bits| gfp::numbered(bits, version)),
-    }
+    };
+    // Only who may reclaim gets there, however its flags were copied.
+    let waits = matches!(report.kind, Kind::Oom | Kind::Stall);
+    flags.map(|flags| if waits && !may_wait(flags) { flags | Gfp::GFP_KERNEL } else { flags })
 }
 
 /// Tells whether the caller can do without: it asked the kernel not to try hard (`__GFP_NORETRY`) for more than it

@@ -96,10 +96,16 @@ pub fn holders(memory: &MemInfo) -> Vec<Holder> {
     ];
     let sum: u64 = counted.iter().filter_map(|(_, kb)| *kb).fold(0, u64::saturating_add);
     let others = [
-        (Holding::Uncounted, uncounted(memory, sum.saturating_add(held.other.unwrap_or(0)))),
+        (
+            Holding::Uncounted,
+            held.uncounted
+                .or_else(|| uncounted(memory, sum.saturating_add(held.other.unwrap_or(0)))),
+        ),
         (Holding::NeverGiven, Some(memory.zones.iter().map(never_given).sum())),
     ];
     let size: u64 = memory.zones.iter().filter_map(|zone| zone.present.or(zone.managed)).sum();
+    let size =
+        size.max(held.uncounted.map_or(0, |_| memory.ram_pages.unwrap_or(0) * memory.page_kb()));
     let holder = |(holding, kb): (Holding, Option<u64>)| Some(Holder { holding, kb: kb? });
     let mut holders: Vec<Holder> = counted.into_iter().chain(others).filter_map(holder).collect();
     holders.retain(|holder| holder.kb > 0 && holder.kb.saturating_mul(20) >= size);

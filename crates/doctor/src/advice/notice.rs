@@ -71,6 +71,10 @@ fn of_part(about: &About) -> Words {
             "fewer modules, cgroups, network devices or BPF maps; percpu_alloc=page on 32 bits; Percpu in /proc/meminfo",
             "memory for every CPU comes from its own area, by the number of CPUs",
         ),
+        About::PerCpuAtomic(_) => (
+            "the same command again after a moment; fewer rules, maps or counters in one transaction if it repeats",
+            "a worker enlarges the area as soon as it may wait",
+        ),
         About::PerCpuSize(_) => (
             "less in the BPF map or driver that asks: at most 32 KiB a piece for every CPU (PCPU_MIN_UNIT_SIZE)",
             "no setting makes it larger",

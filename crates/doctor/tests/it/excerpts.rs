@@ -34,7 +34,22 @@ fn the_stack_tells_a_cgroups_limit_from_a_shortage_of_the_machine() {
     assert_eq!((kill.class, kill.likely), (Class::Unknown, Some(Class::Shortage)));
     let second = &explain("Killed process 7 (java) total-vm:9kB, anon-rss:5kB, file-rss:3kB")[0];
     assert_eq!((second.class, second.likely), (Class::Unknown, None));
-    assert_eq!(oom(" out_of_memory+0x200/0x270\n"), (Kind::Oom, Class::Unknown, None));
+    assert_eq!(oom(" out_of_memory+0x200/0x270\n"), machine, "nothing names a memory cgroup");
+    let id = "0123456789abcdef".repeat(4);
+    let contained = format!(
+        "cp invoked oom-killer: gfp_mask=0x14000c0(GFP_KERNEL), nodemask=(null), order=0, oom_score_adj=0\ncp cpuset={id} mems_allowed=0\n"
+    );
+    let of = &explain(&contained)[0];
+    assert_eq!((of.class, of.likely), (Class::Unknown, Some(Class::Cgroup)));
+    let row = |name| {
+        format!("[68454]    26 68454    75887     7530   368640        0           999 {name}\n")
+    };
+    let likely = |rows: &str| explain(rows)[0].likely;
+    assert_eq!(likely(&row("postgres").repeat(3)), Some(Class::Cgroup), "a container's");
+    assert_eq!(
+        likely(&(row("postgres").repeat(3) + &row("agetty").replace("999", "  0"))),
+        Some(Class::Shortage)
+    );
 }
 
 /// What may wait and got no single page found memory used up; a zone of devices is small.

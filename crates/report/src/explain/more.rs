@@ -277,7 +277,7 @@ fn held(of: &Explanation) -> String {
     let slab = |slab: &pageblock_doctor::log::SlabCache| format!("{} {}", slab.name, size(slab.kb));
     let all: Vec<String> = report.slab_caches.iter().take(3).map(slab).collect();
     if !all.is_empty() {
-        text += &format!("Largest slab caches that cannot be freed: {}\n", all.join("; "));
+        text += &format!("Largest slab caches: {}\n", all.join("; "));
     }
     text
 }

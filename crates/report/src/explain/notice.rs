@@ -60,7 +60,9 @@ fn what(about: &About, known: Option<&str>) -> String {
         About::Balloon(pages) => {
             format!("the balloon could not take {pages} pages from this guest")
         }
-        About::PerCpu(bytes) => format!("{bytes} bytes for every CPU were not had (percpu)"),
+        About::PerCpu(bytes) | About::PerCpuAtomic(bytes) => {
+            format!("{bytes} bytes for every CPU were not had (percpu)")
+        }
         About::PerCpuSize(bytes) => {
             format!("{task} asked for {bytes} bytes for every CPU (percpu), more than may be")
         }
@@ -166,7 +168,8 @@ pub(super) fn said(about: &About) -> String {
         About::HotAdd => "The guest stays as large as it is; no request failed by this line.",
         About::CrashKernel => "crashkernel= is missing, or no free range was large enough at boot: kdump does not work; nothing else lacks memory.",
         About::Initramfs => "Memory is used up at boot: the machine has too little for what the initramfs unpacks to.",
-        About::PerCpu(_) => "The area for percpu memory is full, or could not be enlarged.",
+        About::PerCpu(_) => "The area for percpu memory is full, or could not be enlarged; for a module's own variables it is 8 KiB (reserved chunk), whatever is free.",
+        About::PerCpuAtomic(_) => "A burst: the caller cannot wait until the area for percpu memory is enlarged, which follows at once; how much is free does not matter.",
         About::Swiotlb(_) => "Bounce buffers are used up: a device that cannot reach all memory got no mapping.",
         About::AtomicPool(_) => "Low memory is short at boot: the zone that the pool comes from has too little.",
         About::Graphics(_) => "Memory for buffers of the graphics card is short; these lines alone do not say why.",
@@ -230,7 +233,7 @@ const fn meaning(told: Told) -> &'static str {
             "A limit on their number, most often (ulimit -u, pids.max); seldom memory."
         }
         Told::HugePages => {
-            "HugeTLB: none was set aside, or others have them; what else is free does not matter."
+            "HugeTLB: none was set aside, fewer could be made than asked for (fragmentation), or others have them; what else is free does not matter."
         }
         Told::Shared => {
             "A limit, not a shortage: the size of /dev/shm (64 MB in a container), or kernel.shmmax and kernel.shmall."

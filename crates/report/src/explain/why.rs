@@ -4,7 +4,7 @@ use pageblock_doctor::Explanation;
 use pageblock_doctor::class::{COSTLY_ORDER, Class, Confidence};
 use pageblock_doctor::gfp;
 use pageblock_doctor::holders::Holding;
-use pageblock_doctor::log::{Kind, Lack, Purpose, Vmalloc, Zone};
+use pageblock_doctor::log::{Cgroup, Kind, Lack, Purpose, Share, Vmalloc, Zone};
 use pageblock_doctor::watermark::{Check, Verdict};
 
 use super::more::size;
@@ -13,6 +13,8 @@ use super::zones::is_known;
 
 /// A process with less does not fill a machine alone.
 const MUCH_KB: u64 = 256 << 10;
+/// A process with less fills none.
+const LITTLE_KB: u64 = 32 << 10;
 
 fn vmalloc(of: &Vmalloc, purpose: Option<Purpose>) -> String {
     let bytes = of.bytes.map_or("a request".to_owned(), |bytes| format!("{bytes} bytes"));
@@ -56,9 +58,9 @@ fn state(of: &Explanation) -> String {
                 .to_owned()
         }
         () if of.zones.iter().all(is_short) && is_most(of) => {
-            " No zone that was printed has a page to spare: memory is used up.".to_owned()
+            " No zone that was printed has a page to spare: memory is used up.".to_owned() + &most(of)
         }
-        () if of.zones.iter().all(|zone| zone.verdict == Verdict::Fits) => {
+        () if of.zones.iter().any(|zone| zone.verdict == Verdict::Fits) => {
             " Single pages are free: what failed, if anything did, was for a larger block, another zone, or at a limit."
                 .to_owned()
         }
@@ -76,6 +78,13 @@ fn state(of: &Explanation) -> String {
         && memory.available_kb.is_none_or(is_low)
     {
         text += &format!(" Largest holder: {} {}.", holder.holding.name(), size(holder.kb));
+    }
+    if let Some(cache) = of.report.slab_caches.first().filter(|_| memory.zones.is_empty()) {
+        let meaning = match cache.is_reclaimable() {
+            true => "which is cache that the kernel frees when memory is short",
+            false => "which it cannot free: if it grows, it leaks",
+        };
+        text += &format!(" Largest slab cache: {} {}, {meaning}.", cache.name, size(cache.kb));
     }
     let is_one = memory.zones.iter().all(|zone| zone.node == memory.zones[0].node);
     let place = |zone: &Zone| match is_one {
@@ -114,6 +123,70 @@ fn largest(of: &Explanation) -> Option<String> {
     let listed = listed.map(|process| (kb(process.pages()), process.task.as_str()));
     let (kb, task) = victim.into_iter().chain(listed).max()?;
     (kb >= MUCH_KB).then(|| format!("the largest process that is known, {task}, had {}", size(kb)))
+}
+
+/// Returns who has most of memory that is used up.
+fn most(of: &Explanation) -> String {
+    let holder = of.holders.first();
+    let of_processes = holder.is_none_or(|holder| holder.holding == Holding::Anonymous);
+    let holder = holder.map(|holder| format!("{} {}", holder.holding.name(), size(holder.kb)));
+    let cache = of.report.slab_caches.first().filter(|cache| cache.kb >= MUCH_KB && !of_processes);
+    let cache = cache.map(|cache| format!("slab cache {} {}", cache.name, size(cache.kb)));
+    if holder.is_none()
+        && let Some(kb) = of_kernel(of)
+    {
+        return format!(
+            " Nearly all of it, {}, is neither of processes nor page cache: the kernel, a driver or huge pages have it.",
+            size(kb)
+        );
+    }
+    let known: Vec<String> =
+        holder.into_iter().chain(cache).chain(largest(of).filter(|_| of_processes)).collect();
+    if known.is_empty() { String::new() } else { format!(" Largest holder: {}.", known.join("; ")) }
+}
+
+/// Returns what neither processes nor the page cache have, where the kernel's own counters were cut off and that is most.
+fn of_kernel(of: &Explanation) -> Option<u64> {
+    let memory = &of.report.memory;
+    let sum = |of: fn(&Zone) -> Option<u64>| memory.zones.iter().map(of).sum::<Option<u64>>();
+    let managed = sum(|zone| zone.managed)?;
+    let known =
+        sum(|zone| zone.free)? + memory.held.anonymous? + memory.held.unevictable.unwrap_or(0);
+    let known = known + memory.zones.iter().map(|zone| zone.file).sum::<u64>();
+    (known * 4 < managed).then(|| managed - known)
+}
+
+/// Returns whose limit was reached, and who has the memory below it.
+fn of_cgroup(of: &Explanation) -> String {
+    let group = of.report.cgroup.as_ref();
+    let limit = group.and_then(|group| group.limit_kb).map(size);
+    let path = group.and_then(|group| group.path.as_ref()).map(|path| format!("of {path}"));
+    let share = group.and_then(Cgroup::largest).map(|share| match share {
+        Share::Anonymous => "most of it is anonymous memory".to_owned(),
+        Share::File => "most of it is page cache".to_owned(),
+        Share::Shmem => "most of it is tmpfs or shared memory".to_owned(),
+        Share::Kernel => "most of it is memory of the kernel".to_owned(),
+    });
+    let place = limit.into_iter().chain(path).collect::<Vec<_>>().join(" ");
+    let place = Some(place).filter(|place| !place.is_empty());
+    let known: Vec<String> = place.into_iter().chain(share).chain(largest(of)).collect();
+    let known = if known.is_empty() { String::new() } else { format!(" ({})", known.join("; ")) };
+    format!("Memory cgroup: its limit was reached{known}, whatever the machine has.")
+}
+
+/// Returns who had the memory, by the process that was killed: the largest that could be.
+fn of_victim(of: &Explanation) -> String {
+    let victim =
+        of.report.victim.as_ref().and_then(|victim| victim.anon_kb.zip(Some(&victim.task)));
+    match (largest(of), victim) {
+        (Some(known), _) => known,
+        (None, Some((kb, task))) if kb < LITTLE_KB => format!(
+            "the process that was killed, {task}, had only {}: most likely no process has the memory, but the kernel, a driver, tmpfs \
+             or huge pages",
+            size(kb)
+        ),
+        _ => "they do not say who had it".to_owned(),
+    }
 }
 
 /// Returns whether the zones that were printed are not the small low ones alone.
@@ -163,19 +236,29 @@ fn without_state(of: &Explanation) -> String {
         ),
         Some(Class::Shortage) if of.report.order.is_none() && of.report.victim.is_none() => {
             "Most likely a true shortage: the page allocator, not the limit of a memory cgroup, called the OOM killer; what was \
-             free is not in the log."
-                .to_owned()
+             free is not in the log.".to_owned() + &most(of)
         }
         Some(Class::Shortage) if of.report.order.is_none() => {
             format!(
                 "Only the lines of the kill are in the log: memory of the machine was used up, not the limit of a memory cgroup; \
                  {}.",
-                largest(of).unwrap_or_else(|| "they do not say who had it".to_owned())
+                of_victim(of)
             )
+        }
+        Some(Class::Cgroup) => format!(
+            "Most likely the limit of a memory cgroup: the tasks are of a container, by their cpuset or `oom_score_adj`; `constraint=` or the \
+             line of the kill tells, and is not in the log.{}",
+            most(of)
+        ),
+        Some(Class::Shortage) if !of.report.of_machine => {
+            "Most likely memory of the machine was used up: nothing that was copied names a memory cgroup; the stack, `constraint=` or the \
+             line of the kill would tell."
+                .to_owned()
+                + &most(of)
         }
         Some(Class::Shortage) => "Most likely a true shortage: the page allocator, not the limit of a memory cgroup, called the \
                                   OOM killer for a single page; what was free is not in the log."
-            .to_owned(),
+            .to_owned() + &most(of),
         _ if of.report.kind == Kind::Failure
             && of.report.order.is_none()
             && of.report.caller.as_ref().is_some_and(|c| c.purpose == Some(Purpose::Packet)) =>
@@ -206,8 +289,14 @@ fn without_state(of: &Explanation) -> String {
                 false => "",
             };
             format!(
-            "Either memory was used up{or_cgroup}, or what was free had no block of order {order}: that is not in the log."
+            "Either what was free had no block of order {order} (fragmentation), or memory was used up{or_cgroup}: the free lists tell (from \
+             Mem-Info on, or /proc/buddyinfo), and are not in the log."
             )
+        }
+        _ if of.report.kind == Kind::Oom => {
+            "Either the machine's memory was used up, or the limit of a memory cgroup was reached: the stack (`mem_cgroup`), `constraint=` or \
+             the line of the kill tells, and is not in the log."
+                .to_owned() + &most(of)
         }
         _ => "The log does not say why: what was free is not in it.".to_owned(),
     }
@@ -257,17 +346,23 @@ pub(super) fn why(of: &Explanation) -> String {
         ),
         Class::ZoneMask => "Zones: those that the request may use are short; higher ones have memory.".to_owned(),
         Class::NodeMask => "Nodes: those that the request may use are short; others have memory.".to_owned(),
-        Class::Cgroup => "Memory cgroup: its limit was reached, whatever the machine has.".to_owned(),
+        Class::Cgroup => of_cgroup(of),
         Class::Shortage if of.lacks_swap() => {
             "Memory is used up, and little of it is page cache; whether swap could take the rest was not printed."
-                .to_owned()
+                .to_owned() + &most(of)
         }
-        Class::Shortage => "True shortage: memory is used up, and next to nothing can be reclaimed.".to_owned(),
+        Class::Shortage => {
+            "True shortage: memory is used up, and next to nothing can be reclaimed.".to_owned() + &most(of)
+        }
         Class::SlowReclaim => {
-            "Reclaim did not keep up: memory is used up, though some of it could be reclaimed.".to_owned()
+            "Reclaim did not keep up: memory is used up, though some of it could be reclaimed.".to_owned() + &most(of)
         }
         Class::Changed => {
-            "The state that was printed would serve the request: memory was freed in between.".to_owned()
+            let brief = match of.flags.is_some_and(gfp::may_wait) {
+                true => "",
+                false => " A caller that cannot wait fails in such moments: it matters only if it is frequent.",
+            };
+            format!("The state that was printed would serve the request: memory was freed in between.{brief}")
         }
         Class::FaultOom if of.report.slab.as_ref().is_some_and(|slab| slab.cgroup.is_some()) => {
             "Memory cgroup, most likely: a slab cache of it got no page just before a page fault failed, whatever the machine has."
@@ -282,9 +377,6 @@ pub(super) fn why(of: &Explanation) -> String {
             format!("The request is not in the log: this is a state only.{}", state(of))
         }
         Class::NoRequest => "Nobody asked for memory here: this is a state, not a failure.".to_owned(),
-        Class::Unknown if of.report.victim.is_some() && of.report.memory.zones.is_empty() => {
-            "Only the lines of the kill are in the log; they do not say why memory was short.".to_owned()
-        }
-        Class::Unknown => "The log does not say why.".to_owned(),
+        Class::Unknown => without_state(of),
     }
 }

@@ -48,6 +48,8 @@ pub enum About {
     Balloon(u64),
     /// Memory for every CPU was not had: bytes.
     PerCpu(u64),
+    /// The same for a caller that cannot wait: bytes.
+    PerCpuAtomic(u64),
     /// More was asked for every CPU than may be: bytes.
     PerCpuSize(u64),
     /// The bounce buffers are full: bytes.

@@ -115,6 +115,8 @@ pub(super) struct Parser {
     /// What others say in their own words, and stacks without the line above them.
     words: Vec<Notice>,
     has_crash: bool,
+    /// A line that the next one may go on with: mail wraps lines, and only their first piece has a time, or ends in parentheses.
+    cut: Option<Line>,
     /// The last function of a stack that is not of reclaim or compaction.
     above: Option<(usize, Caller)>,
 }
@@ -122,11 +124,30 @@ pub(super) struct Parser {
 impl Parser {
     /// Returns whether the next line matters whatever it says.
     pub(super) fn is_within(&self) -> bool {
-        self.stack.is_some()
+        self.stack.is_some() || self.cut.is_some()
     }
 
     /// Reads a line.
     pub(super) fn push(&mut self, line: &Line) {
+        let has_time = |line: &Line| line.prefix.at_us().is_some() || line.prefix.stamp().is_some();
+        if let Some(mut first) = self.cut.take() {
+            if line.number == first.number + 1 && !has_time(line) && !line.text.is_empty() {
+                first.text = [&first.text, line.text.trim()].join(" ");
+                return self.read(&first);
+            }
+            self.read(&first);
+        }
+        let is_open = |text: &str| text.rfind('(') > text.rfind(')');
+        if (has_time(line) || is_open(&line.text))
+            && texts::marks().any(|mark| line.text.contains(mark))
+        {
+            self.cut = Some(line.clone());
+        } else {
+            self.read(line);
+        }
+    }
+
+    fn read(&mut self, line: &Line) {
         if let Some((about, task)) = texts::find(&line.text) {
             self.end_stack();
             // systemd says of its unit what the program said before.
@@ -226,6 +247,9 @@ impl Parser {
 
     /// Returns the notices, and what others say in their own words: those that tell something, if there are any.
     pub(super) fn finish(mut self) -> (Vec<Notice>, Vec<Notice>) {
+        if let Some(line) = self.cut.take() {
+            self.read(&line);
+        }
         self.end_stack();
         // Who asks for a kill makes the driver give pages back, too.
         if self.found.iter().any(|notice| notice.about == About::Asked) {
@@ -238,7 +262,10 @@ impl Parser {
         let waits = has(|about| matches!(about, About::Zfs(_)));
         let failed =
             has(|about| matches!(about, About::Cma(..) | About::Words(Told::Contiguous, _)));
+        let has_size = has(|about| matches!(about, About::Swiotlb(1..) | About::SwiotlbSize(_)));
         self.found.retain(|notice| match notice.about {
+            // As a title says it.
+            About::Swiotlb(0) => !has_size,
             About::ZfsLarge(_) => !waits,
             About::ContigRange => !failed,
             _ => true,
@@ -312,6 +339,14 @@ mod tests {
     }
 
     #[test]
+    fn a_line_that_mail_wrapped_is_joined() {
+        let log =
+            "May  1 10:00:00 h kernel: a: swiotlb buffer is full (sz:\n270336 bytes), total 9\n";
+        let found = crate::log::read(log.as_bytes(), 9).unwrap().reports;
+        assert_eq!(found[0].notice.as_ref().unwrap().about, About::SwiotlbSize(270_336));
+    }
+
+    #[test]
     fn a_stack_tells_who_asked_and_what_a_task_waits_for() {
         let found = notices(&[
             "WARNING: CPU: 3 PID: 1 at mm/page_alloc.c:4724 __alloc_pages_nodemask+0x1ee/0x320",
@@ -352,6 +387,12 @@ mod tests {
         let range = "alloc_contig_range: [2f100, 2f20a) PFNs busy";
         assert_eq!(abouts(&[range]), [About::ContigRange]);
         assert_eq!(abouts(&[range, "gpu: failed to allocate buffer with size 1089536"]), []);
+        let full = [
+            "# v3d: swiotlb buffer is full",
+            "v3d: swiotlb buffer is full (sz: 536576 bytes), total 9",
+        ];
+        assert_eq!(abouts(&full[..1]), [About::Swiotlb(0)]);
+        assert_eq!(abouts(&full), [About::SwiotlbSize(536_576)]);
         let zfs =
             ["Large kmem_alloc(44037, 0x0)", "Possible memory allocation deadlock: size=44037"];
         assert_eq!(abouts(&zfs), [About::Zfs(44_037)]);

@@ -31,6 +31,12 @@ static MODE: LazyLock<Regex> = LazyLock::new(|| {
     pattern(r"(?:mode:|gfp_mask=|gfp=)\s*0x([0-9a-fA-F]+)\s*(?:\(([A-Za-z0-9_|\s]+)\))?")
 });
 static NODEMASK: LazyLock<Regex> = LazyLock::new(|| pattern(r"nodemask=\(?(\d[0-9,\-]*\d|\d)"));
+/// The cpuset, or the `oom_score_adj`, of a task in a container.
+static CONTAINER: LazyLock<Regex> = LazyLock::new(|| {
+    pattern(
+        r"cpuset=\S*(?:[0-9a-f]{64}|kubepods|docker|libpod|crio)|oom_score_adj=(?:-99[789]|9\d\d|1000)\b",
+    )
+});
 static MEMS: LazyLock<Regex> = LazyLock::new(|| pattern(r"mems_allowed=(\d[0-9,\-]*\d|\d)"));
 /// An address of a kernel of 32 bits with high memory: what lies above 3 GiB is the kernel's (x86, most of ARM).
 static ADDRESS: LazyLock<Regex> = LazyLock::new(|| pattern(r"\[<[c-f][0-9a-f]{7}>\]"));
@@ -173,7 +179,10 @@ impl Open {
             self.head.push(text.clone());
         }
         self.is_global |= text.contains("Out of memory: Kill") || text.contains("global_oom");
-        self.is_memcg |= text.contains(MEMCG) || text.contains("CONSTRAINT_MEMCG");
+        // A terminal may have broken the line after the words before.
+        self.is_memcg |= text.contains(MEMCG)
+            || text.contains("CONSTRAINT_MEMCG")
+            || text.starts_with("out of memory: Kill");
         if self.constraint.is_none() && text.contains(CONSTRAINT) {
             self.constraint = Some(word(&MEMS, text, 1));
         }
@@ -213,7 +222,8 @@ impl Open {
         } = self;
         let memory = memory.finish();
         let is_bare = memory.zones.is_empty() && !memory.has_counts() && memory.ram_pages.is_none();
-        let (line, memory) = pasted.finish().filter(|_| is_bare).unwrap_or((line, memory));
+        let (caches, pasted) = pasted.finish();
+        let (line, memory) = pasted.filter(|_| is_bare).unwrap_or((line, memory));
         let (cgroup, victim) = oom.finish();
         let head = if kind == Kind::State && lists.has_tasks() { of_kill(head) } else { head };
         let is_memcg = is_memcg || cgroup.is_some() || has_frame(&head, &CHARGES);
@@ -225,7 +235,7 @@ impl Open {
         let comm = || head.iter().find_map(|line| word(&COMM, line, 1));
         let lost = || matches!(kind, Kind::Failure | Kind::Oom).then(comm).flatten();
         let (request, task) = (request(&head), task(&head).or_else(lost));
-        let of_machine = is_global || has_frame(&head, &["__alloc_page"]);
+        let of_machine = is_global || lists.has_daemons || has_frame(&head, &["__alloc_page"]);
         // A stack above a state that does not allocate is cut, or another's.
         let allocates = kind != Kind::State || head.iter().any(|line| line.contains("alloc"));
         let caller = Caller::find(head.iter().map(String::as_str)).filter(|_| allocates);
@@ -259,13 +269,15 @@ impl Open {
             is_32_bit: ADDRESS.is_match(&head),
             slab,
             of_machine: of_machine && kind == Kind::Oom,
+            of_container: kind == Kind::Oom
+                && (CONTAINER.is_match(&head) || lists.is_of_container()),
             cgroup,
             victim,
             vmalloc: vmalloc.map(|vmalloc| vmalloc.on(memory.managed_kb())),
             caller,
             suppressed,
             processes: lists.processes,
-            slab_caches: lists.slabs,
+            slab_caches: if lists.slabs.is_empty() { caches } else { lists.slabs },
             memory,
             ..Report::new(kind, line)
         })
@@ -274,7 +286,9 @@ impl Open {
 
 /// Returns the kind of a report; none of a piece that the finder has to decide.
 fn kind_of(kind: Kind, has_header: bool, memory: &MemInfo, head: &[String]) -> Option<Kind> {
-    let has_counts = (has_header && memory.has_counts()) || memory.ram_pages.is_some();
+    let has_slab = memory.held.slab_unreclaimable.or(memory.held.slab_reclaimable).is_some();
+    let is_pasted = memory.ram_pages.is_some() || has_slab;
+    let has_counts = (has_header && memory.has_counts()) || is_pasted;
     let has_free = memory.zones.iter().any(|zone| zone.free.is_some());
     let of_kill = ["oom_kill_process", "out_of_memory"];
     let is_kill = head.iter().any(|line| of_kill.iter().any(|name| is_frame(line, name)));

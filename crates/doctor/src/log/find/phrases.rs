@@ -39,7 +39,7 @@ pub(super) const PHRASES: [(Told, &[&str], &str); 19] = [
     (
         Told::HugePages,
         &["uge page", "ugepage", "backing store for guest", "mbuf", "allocate guest"],
-        r"(?i)(?:cannot|could not|fail\w*|error)\b.*\b(?:create|init\w*|alloc\w*)\b.*\bmbuf|empty mbuf pool|insufficient free host memory pages|not enough (?:free )?huge ?pages|cannot get hugepage information|no free hugepages reported in hugepages-2048kB|unable to map backing store for guest RAM|couldn't get fd on hugepage file|requested \d+ hugepages but only|failed to (?:reserve|allocate|commit)\b.*\bhuge ?pages",
+        r"(?i)(?:cannot|could not|fail\w*|error)\b.*\b(?:create|init\w*|alloc\w*)\b.*\bmbuf|empty mbuf pool|insufficient free host memory pages|not enough (?:free )?huge ?pages|cannot get hugepage information|no free hugepages reported in hugepages-2048kB|unable to map backing store for guest RAM|couldn't get fd on hugepage file|requested \d+ hugepages but only|(?:failed|unable|not able) to (?:reserve|allocate|commit)\b.*\bhuge ?pages",
     ),
     (
         Told::Shared,
@@ -76,7 +76,7 @@ pub(super) const PHRASES: [(Told, &[&str], &str); 19] = [
     (
         Told::Contiguous,
         &["alloc", "Alloc", "ALLOC", "ENOMEM", "rrno"],
-        r"(?i)\b(?:unable|failed|cannot|can't|could not|couldn't|error)\b.*\balloc\w*\b.*\b(?:contiguous|coherent|from cma|cma (?:mem|buf|area)|dumb buffer|dma[- ](?:able )?(?:mem|buf|pool|ring|region|desc|area))|\b(?:dma_\w*alloc\w*|dma alloc\w*|coherent alloc\w*|(?:pci|dma)_pool_alloc|pci_alloc_consistent)\b.*\b(?:fail|error)|CREATE_DUMB failed|failed to allocate buffer with size|(?:REQBUFS|/dev/video\d).*(?:cannot allocate memory|\bENOMEM\b|errno[ =:]*12\b)|\bion_?\w*alloc\w*\b.*\b(?:error|fail)|NvMapMem\w+:? (?:\d+ )?error 12",
+        r"(?i)\b(?:unable|failed|cannot|can't|could not|couldn't|error)\b.*\balloc\w*\b.*\b(?:contiguous|coherent|from cma|cma (?:mem|buf|area)|dumb buffer|dma[- ](?:able )?(?:mem|buf|pool|ring|region|desc|area))|\b(?:dma_\w*alloc\w*|dma alloc\w*|coherent alloc\w*|(?:pci|dma)_pool_alloc|pci_alloc_consistent)\b.*\b(?:fail|error)|CREATE_DUMB failed|failed to allocate buffer (?:with|of) size|(?:REQBUFS|/dev/video\d).*(?:cannot allocate memory|\bENOMEM\b|errno[ =:]*12\b)|\bion_?\w*alloc\w*\b.*\b(?:error|fail)|NvMapMem\w+:? (?:\d+ )?error 12",
     ),
     (
         Told::Packet,
@@ -122,9 +122,10 @@ pub(super) const PHRASES: [(Told, &[&str], &str); 19] = [
             "nsufficient memory",
             "on request of size",
             "emory exhausted",
+            "ut Of Memory allocating",
             "无法分配内存",
         ],
-        r"[Cc]annot allocate memory|\berrno[ =:]*12\b|\(os error 12\)|\bENOMEM\b|std::bad_alloc|^(?:numpy\S*)?MemoryError\b|NoMemoryError|cannot allocate \d+-byte block|cannot allocate vector of size|runtime: out of memory|memory allocation of \d+ bytes failed|failed to map \d+ bytes|insufficient memory for the Java|Unable to allocate .* for an array|Failed on request of size|memory exhausted|malloc failed \(tried to allocate|[Oo]ut of memory \((?:Needed|allocated)|无法分配内存",
+        r"[Cc]annot allocate memory|\berrno[ =:]*12\b|\(os error 12\)|\bENOMEM\b|std::bad_alloc|^(?:numpy\S*)?MemoryError\b|NoMemoryError|cannot allocate \d+-byte block|cannot allocate vector of size|runtime: out of memory|memory allocation of \d+ bytes failed|failed to map \d+ bytes|insufficient memory for the Java|Unable to allocate .* for an array|Failed on request of size|memory exhausted|Out Of Memory allocating \d+ bytes|malloc failed \(tried to allocate|[Oo]ut of memory \((?:Needed|allocated)|无法分配内存",
     ),
     (
         Told::Nothing,

@@ -71,6 +71,8 @@ pub struct Report {
     /// Whether an OOM report says that the machine was short, and not a memory cgroup: by its stack, or in the line of the
     /// kill.
     pub of_machine: bool,
+    /// Whether the task that called the OOM killer is in a container, by its cpuset or its `oom_score_adj`.
+    pub of_container: bool,
     /// The memory cgroup at its limit.
     pub cgroup: Option<Cgroup>,
     /// The task that the OOM killer ended.
@@ -120,6 +122,7 @@ impl Report {
             is_32_bit: false,
             slab: None,
             of_machine: false,
+            of_container: false,
             cgroup: None,
             victim: None,
             vmalloc: None,

@@ -183,6 +183,7 @@ mod tests {
             ("make: *** [all] Error 137", Some(Told::Killed)),
             ("/usr/bin/run: line 96: 2663 Killed  \"$server\"", Some(Told::Killed)),
             ("EAL: Couldn't get fd on hugepage file", Some(Told::HugePages)),
+            ("Not able to allocate all hugepages. Reverting...", Some(Told::HugePages)),
             ("!PANIC!: Cannot create mbuf pool (Rate TX 0:0) port 0", Some(Told::HugePages)),
             ("HINT: the request exceeded your kernel's SHMMAX parameter", Some(Told::Shared)),
             ("OSError: [Errno 28] No space left on device: '/dev/shm/torch_7'", Some(Told::Shared)),
@@ -200,6 +201,7 @@ mod tests {
                 Some(Told::Guest),
             ),
             ("error='无法分配内存' (errno=12)", Some(Told::Refused)),
+            ("5:M 11 Dec # Out Of Memory allocating 2046331 bytes!", Some(Told::Refused)),
             ("jetson.utils -- cudaAllocMapped() failed to allocate memory", Some(Told::Card)),
             (
                 "qemu-system-x86_64: unable to map backing store for guest RAM: Cannot allocate memory",
@@ -271,6 +273,7 @@ mod tests {
                 "BTRFS warning (device dm-0): Aborting unused transaction(Out of memory).",
                 Some(Told::FileSystem),
             ),
+            ("drm drm: failed to allocate buffer of size 18432000", Some(Told::Contiguous)),
             ("foo 1-0: probe failed, err -12", Some(Told::Probe)),
             (
                 "iptables: create-instance-chains: iptables: Memory allocation problem.",

@@ -36,7 +36,7 @@ static CHOSEN: LazyLock<Regex> =
     LazyLock::new(|| pattern(r"oom-kill:constraint=.*,task=(.*?),pid=(\d+)"));
 static KILL: LazyLock<Regex> = LazyLock::new(|| {
     pattern(
-        r"[Kk]ill(?:ed)? process (\d+)(?:, UID \d+)?,? \((.*?)\)(?: |,|$)(?:.*?anon-rss:(\d+)kB)?",
+        r"[Kk]ill(?:ed)? process (\d+)(?:, UID \d+)?,? \((.*?)(?:\)(?: |,|$|total-vm)|$)(?:.*?anon-rss:(\d+)kB)?",
     )
 });
 
@@ -312,6 +312,7 @@ mod tests {
             "Killed process 7, UID 48, (web (x)) total-vm:9kB, anon-rss:5kB, file-rss:1kB",
             "Killed process 7 (web (x)) total-vm:9kB, anon-rss:5kB, file-rss:1kB",
             "Out of memory (oom_kill_allocating_task): Killed process 7 (web (x)) total-vm:9kB",
+            "Killed process 7 (web (x))total-vm:9kB",
         ] {
             let mut parser = Parser::default();
             parser.push(line, 1);
@@ -323,6 +324,8 @@ mod tests {
     #[test]
     fn lines_that_a_terminal_broke_are_joined() {
         let mut parser = Parser::default();
+        parser.push("Out of memory: Killed process 7 (we", 1);
+        assert_eq!(parser.victim.as_ref().map(|victim| victim.task.as_str()), Some("we"));
         for line in [
             "Task in /kubepods/pod1/c killed as a result of limit of /kubepo",
             "ds/pod1/c",

@@ -29,6 +29,8 @@ pub struct Held {
     pub balloon: Option<u64>,
     /// Pages that compressed swap is stored in.
     pub zspages: Option<u64>,
+    /// What none of the counters of `/proc/meminfo` has that were pasted.
+    pub uncounted: Option<u64>,
     /// What is counted and belongs to nobody above: bounce buffers, isolated pages, per-CPU lists.
     pub other: Option<u64>,
 }

@@ -7,6 +7,7 @@ use pageblock::layout::ZoneKind;
 use super::held::Held;
 use super::mem_info::{FreeList, MemInfo, Zone};
 use super::state::{MOST_KB, MOST_PAGES, at_most};
+use super::tasks::{LARGEST, SlabCache};
 use crate::log::Line;
 
 /// A text that somebody pasted has them soon; in a longer one they are not about a failure.
@@ -31,6 +32,8 @@ pub(in crate::log) struct Pasted {
     /// The unit of `free` in kB, once its command was read, and whether its last column is what is available.
     unit_kb: Option<u64>,
     has_available: bool,
+    /// The slab caches of `slabtop` or `/proc/slabinfo`, in kB; both may be there.
+    caches: BTreeMap<String, u64>,
     /// The first line that was read.
     first: Option<usize>,
 }
@@ -56,12 +59,29 @@ impl Pasted {
             ["Node", node, "zone", kind, ref blocks @ ..] => {
                 self.zone(node, kind, blocks, line.number, None);
             }
+            [_, _, used, size, slabs, _, cache, name]
+                if used.ends_with('%')
+                    && size.ends_with('K')
+                    && at_most(slabs, MOST_PAGES).is_some() =>
+            {
+                let kb = cache.strip_suffix('K').and_then(|kb| at_most(kb, MOST_KB));
+                self.cache(name, kb, line.number);
+            }
+            [name, _, _, _, _, pages, ":", "tunables", .., slabs, _] => {
+                let both = at_most(pages, 1 << 10).zip(at_most(slabs, MOST_PAGES));
+                let kb = both.map(|(pages, slabs)| pages.saturating_mul(slabs * PAGE_KB));
+                self.cache(name, kb, line.number);
+            }
             ["pages", "free", pages] => self.number("free", pages),
             [name @ ("min" | "low" | "high" | "present" | "managed"), pages] => {
                 self.number(name, pages);
             }
             ["total", "used", "free", ..] => self.has_available = text.ends_with("available"),
-            ["Mem:", total, _, free, .., last] => self.row("Mem", total, free, Some(last)),
+            ["Mem:", total, _, free, .., last] => {
+                // Of two that were pasted the last counts.
+                self.fields.remove("MemAvailable");
+                self.row("Mem", total, free, Some(last));
+            }
             ["Swap:", total, _, free] => self.row("Swap", total, free, None),
             // What older versions say of what can be had.
             ["-/+", "buffers/cache:", _, free] => self.available(free),
@@ -74,6 +94,13 @@ impl Pasted {
         if !(self.fields.is_empty() && self.zones.is_empty()) {
             self.first.get_or_insert(line.number);
         }
+    }
+
+    /// Reads the size of a slab cache.
+    fn cache(&mut self, name: &str, kb: Option<u64>, line: usize) {
+        let Some(kb) = kb.filter(|kb| *kb > 0) else { return };
+        self.caches.insert(name.to_owned(), kb);
+        self.first.get_or_insert(line);
     }
 
     /// Reads a line of `/proc/buddyinfo`, or the line of a type in `/proc/pagetypeinfo`.
@@ -135,6 +162,12 @@ impl Pasted {
 
     /// Reads a row of `free`.
     fn row(&mut self, of: &str, total: &str, free: &str, last: Option<&str>) {
+        // Without the command's options the size tells the unit: no machine has less than 16 MiB, and few have a TiB.
+        self.unit_kb = self.unit_kb.or(match total.parse() {
+            Ok(1..16_384) => Some(1 << 10),
+            Ok(1_000_000..) => Some(1_u64),
+            _ => None,
+        });
         let (Some(total), Some(free)) = (self.kb(total), self.kb(free)) else { return };
         self.fields.insert(format!("{of}Total"), total);
         self.fields.insert(format!("{of}Free"), free);
@@ -162,33 +195,58 @@ impl Pasted {
         Some(whole.saturating_add(tenths * unit / 10).min(MOST_KB))
     }
 
-    /// Returns what was read, and its first line, if it tells how much of the machine's memory is free.
-    pub(in crate::log) fn finish(self) -> Option<(usize, MemInfo)> {
+    /// Returns the largest slab caches, and what else was read, and its first line, if it tells how much of the machine's memory
+    /// is free, or is the kernel's.
+    pub(in crate::log) fn finish(self) -> (Vec<SlabCache>, Option<(usize, MemInfo)>) {
+        let cache = |(name, kb): (&String, &u64)| SlabCache { name: name.clone(), kb: *kb };
+        let mut caches: Vec<SlabCache> = self.caches.iter().map(cache).collect();
+        caches.sort_by_key(|cache| std::cmp::Reverse(cache.kb));
+        let sum = |is_reclaimable: bool| {
+            let of = caches.iter().filter(|cache| cache.is_reclaimable() == is_reclaimable);
+            of.map(|cache| cache.kb).reduce(|sum, kb| sum.saturating_add(kb).min(MOST_KB))
+        };
+        let info = self.info(sum(true), sum(false));
+        caches.truncate(LARGEST);
+        (caches, info)
+    }
+
+    fn info(self, freeable: Option<u64>, slab: Option<u64>) -> Option<(usize, MemInfo)> {
         let field = |name: &str| self.fields.get(name).copied();
         let total = field("MemTotal").filter(|_| field("MemFree").is_some());
-        if total.is_none() && self.zones.is_empty() {
+        if total.is_none() && self.zones.is_empty() && freeable.or(slab).is_none() {
             return None;
         }
         let sum = |one: Option<u64>, other: Option<u64>| Some(one? + other.unwrap_or(0));
         let shmem = field("Shmem");
         let cache = sum(field("Cached"), field("Buffers"));
         let hugetlb = field("HugePages_Total").zip(field("Hugepagesize"));
+        let available = field("MemAvailable").filter(|kb| total.is_none_or(|total| *kb <= total));
+        let counted = [
+            sum(field("MemFree"), field("AnonPages").map(|kb| kb + cache.unwrap_or(0))),
+            field("Slab").or(sum(field("SReclaimable").or(Some(0)), field("SUnreclaim"))),
+            field("PageTables").or(Some(0)),
+            field("KernelStack").or(Some(0)),
+            hugetlb.map_or(Some(0), |(pages, kb)| Some(pages.saturating_mul(kb))),
+        ];
+        let counted: Option<u64> = counted.into_iter().sum();
+        let counted = counted.filter(|_| field("AnonPages").is_some() && cache.is_some());
         let info = MemInfo {
             zones: self.zones.into_values().collect(),
             file_pages: cache.map(|kb| kb.saturating_sub(shmem.unwrap_or(0)) / PAGE_KB),
             free_swap_kb: field("SwapFree"),
             ram_pages: total.map(|kb| kb / PAGE_KB),
-            available_kb: field("MemAvailable"),
+            available_kb: available,
             held: Held {
                 // The lists that reclaim looks at have both.
                 anonymous: sum(field("AnonPages"), shmem),
                 shmem,
                 unevictable: field("Unevictable"),
                 mlocked: field("Mlocked"),
-                slab_reclaimable: field("SReclaimable"),
-                slab_unreclaimable: field("SUnreclaim"),
+                slab_reclaimable: field("SReclaimable").or(freeable),
+                slab_unreclaimable: field("SUnreclaim").or(slab),
                 kernel_stack: field("KernelStack"),
                 pagetables: field("PageTables"),
+                uncounted: total.zip(counted).map(|(total, counted)| total.saturating_sub(counted)),
                 hugetlb: hugetlb.map(|(pages, kb)| pages.saturating_mul(kb).min(MOST_KB)),
                 ..Held::default()
             },
@@ -224,7 +282,7 @@ mod tests {
         for (number, text) in (1..).zip(text.lines()) {
             pasted.push(&Line { number, text: text.to_owned(), ..Line::default() });
         }
-        pasted.finish().map(|(_, info)| info)
+        pasted.finish().1.map(|(_, info)| info)
     }
 
     #[test]
@@ -239,6 +297,7 @@ mod tests {
         assert_eq!((info.free_swap_kb, info.file_pages), (Some(77), Some(200)));
         assert_eq!((info.held.anonymous, info.held.hugetlb), (Some(1200), Some(6144)));
         assert_eq!((info.held.slab_unreclaimable, info.held.mlocked), (Some(341_080), None));
+        assert_eq!(info.held.uncounted, Some(6_112_100 - 638_020 - 1000 - 1000 - 341_080 - 6144));
         assert_eq!(read("MemTotal: 6112100 kB\n"), None, "how much is free is not printed");
         let late = "\n".repeat(LINES) + "MemTotal: 9 kB\nMemFree: 8 kB\n";
         assert_eq!(read(&late), None);
@@ -257,7 +316,35 @@ mod tests {
             assert_eq!((info.ram_pages, info.available_kb), (Some(total / 4), available), "{log}");
             assert_eq!(info.free_swap_kb, Some(swap), "{log}");
         }
-        assert_eq!(read(&format!("{head}Mem: 500 91 369 5 39 362\n")), None);
+        assert_eq!(read(&format!("{head}Mem: 50000 91 369 5 39 362\n")), None);
+        for (total, pages) in [("500", 500 << 8), ("4000000", 1_000_000)] {
+            let info = read(&format!("{head}Mem: {total} 91 369 5 39 362\n")).unwrap();
+            assert_eq!(info.ram_pages, Some(pages));
+        }
+    }
+
+    #[test]
+    fn pasted_slab_caches_are_memory_of_the_kernel() {
+        for text in [
+            "  OBJS ACTIVE  USE OBJ SIZE  SLABS OBJ/SLAB CACHE SIZE NAME\n\
+             990 990  99%    0.19K   2111       21      8444K dentry\n\
+             36465 3646  10%    0.38K  17364       21   1389144K kmem_cache\n",
+            "# name <active_objs> <num_objs> <objsize> <objperslab> <pagesperslab> : tunables\n\
+             dentry 9 9 192 21 1 : tunables 0 0 0 : slabdata 2111 2111 0\n\
+             kmem_cache 9 9 384 21 2 : tunables 0 0 0 : slabdata 173643 173643 0\n",
+        ] {
+            let mut pasted = Pasted::default();
+            for (number, text) in (1..).zip(text.lines()) {
+                pasted.push(&Line { number, text: text.to_owned(), ..Line::default() });
+            }
+            let (caches, info) = pasted.finish();
+            let (line, MemInfo { held, .. }) = info.unwrap();
+            assert_eq!((line, caches.len(), caches[0].name.as_str()), (2, 2, "kmem_cache"));
+            assert_eq!(
+                (held.slab_reclaimable, held.slab_unreclaimable),
+                (Some(8444), Some(1_389_144))
+            );
+        }
     }
 
     #[test]

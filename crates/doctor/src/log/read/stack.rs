@@ -12,11 +12,12 @@ static FRAME: LazyLock<Regex> = LazyLock::new(|| {
 });
 
 /// The beginnings of the names of functions that hand a request on to the allocator, or report that it failed.
-const ALLOCATORS: [&str; 74] = [
+const ALLOCATORS: [&str; 75] = [
     "dump_",
     "panic",
     "show_",
-    "warn_alloc",
+    "warn_",
+    "__warn",
     "unwind_",
     "walk_stack",
     "out_of_memory",

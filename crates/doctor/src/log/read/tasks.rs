@@ -12,8 +12,22 @@ const ROWS: usize = 3;
 const NUMBERS: [usize; 3] = [8, 9, 11];
 /// In rows without the line above them a smaller number is not known to be pages in swap: 2.6.32 prints `oom_adj` there.
 const LEAST_SWAP: u64 = 18;
+/// Daemons of a machine, of which the list of a memory cgroup's tasks has none.
+const DAEMONS: [&str; 11] = [
+    "systemd-udevd",
+    "systemd-logind",
+    "udevd",
+    "agetty",
+    "getty",
+    "sshd",
+    "lxc-start",
+    "dockerd",
+    "containerd",
+    "kubelet",
+    "libvirtd",
+];
 /// The largest that are kept of each.
-const LARGEST: usize = 5;
+pub(super) const LARGEST: usize = 5;
 /// What no process exceeds, in pages.
 const MOST_PAGES: u64 = 1 << 40;
 /// What no slab cache exceeds, in kB.
@@ -40,13 +54,32 @@ impl Process {
     }
 }
 
-/// A slab cache that the kernel cannot free.
+/// Parts of the names of caches that the kernel frees when memory is short.
+const RECLAIMABLE: [&str; 7] = [
+    "dentry",
+    "inode",
+    "buffer_head",
+    "radix_tree_node",
+    "xarray_node",
+    "kmalloc-rcl",
+    "ext4_extent_status",
+];
+
+/// A slab cache.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 pub struct SlabCache {
     /// Its name.
     pub name: String,
     /// Its memory in kB.
     pub kb: u64,
+}
+
+impl SlabCache {
+    /// Returns whether the kernel can free most of it.
+    #[must_use]
+    pub fn is_reclaimable(&self) -> bool {
+        RECLAIMABLE.iter().any(|part| self.name.contains(part))
+    }
 }
 
 /// The lists of a report, the largest first.
@@ -62,6 +95,11 @@ pub(in crate::log) struct Lists {
     has_head: bool,
     /// The rows of tasks without the line above them.
     bare_rows: usize,
+    /// Whether the list is the machine's.
+    pub(in crate::log) has_daemons: bool,
+    /// The rows of tasks that Kubernetes marks by `oom_score_adj`.
+    marked_rows: usize,
+    rows: usize,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -108,6 +146,11 @@ impl Lists {
         self.has_head || self.bare_rows >= ROWS
     }
 
+    /// Returns whether all tasks are a container's.
+    pub(in crate::log) fn is_of_container(&self) -> bool {
+        self.rows >= ROWS && self.marked_rows == self.rows
+    }
+
     /// Reads the row of a task if the line above the list was cut off.
     fn bare(&mut self, text: &str) {
         if self.has_head || !text.contains(GAP) || !text.trim_start().starts_with('[') {
@@ -131,6 +174,10 @@ impl Lists {
         let (Some(pid), Some(rss_pages)) = (number(0), number(4)) else { return false };
         let Ok(pid) = pid.try_into() else { return false };
         let name = words.get(self.before_name..).unwrap_or_default().join(" ");
+        self.rows += 1;
+        let adj = words.get(self.before_name.wrapping_sub(1)).and_then(|word| word.parse().ok());
+        self.marked_rows += usize::from(adj.is_some_and(|adj: i64| adj >= 900 || adj == -997));
+        self.has_daemons |= DAEMONS.contains(&name.as_str());
         if !name.is_empty() && rss_pages <= MOST_PAGES {
             let least = if self.has_head { 0 } else { LEAST_SWAP };
             let swap_pages =
@@ -215,7 +262,7 @@ mod tests {
         lists.push(
             "[ 2700]     0  2700      492       29       4       0        0             0 agetty",
         );
-        assert!(lists.has_tasks());
+        assert!(lists.has_tasks() && lists.has_daemons);
         let seen: Vec<_> =
             lists.processes.iter().map(|p| (p.task.as_str(), p.rss_pages, p.swap_pages)).collect();
         assert_eq!(seen, [("a b", 342, Some(90)), ("dropbear", 224, None), ("agetty", 29, None)]);

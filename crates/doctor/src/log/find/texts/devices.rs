@@ -12,107 +12,75 @@ const fn swiotlb(bytes: u64) -> About {
 }
 
 pub(super) static TEXTS: [Text; 20] = [
-    Text {
-        mark: "cma_alloc:",
-        pattern: r"cma_alloc: .*alloc failed, req-size: (\d+) pages, ret: (-?\d+)",
-        make: |found| Some(About::Cma(number(found, 1)?, number(found, 2)?)),
-    },
-    Text {
-        mark: "PFNs busy",
-        pattern: r"alloc_contig_(?:migrate_)?range: \[[0-9a-f]+, [0-9a-f]+\) PFNs busy",
-        make: |_| Some(About::ContigRange),
-    },
-    Text {
-        mark: "Out of puff",
-        pattern: r"Out of puff! Can't get (\d+) pages",
-        make: |found| Some(About::Balloon(number(found, 1)?)),
-    },
-    Text {
-        mark: "swiotlb buffer is full",
-        pattern: r"swiotlb buffer is full(?: \(sz: (\d+) bytes\))?",
-        make: |found| Some(swiotlb(number(found, 1).unwrap_or(0))),
-    },
-    Text {
-        mark: "Out of SW-IOMMU space",
-        pattern: r"Out of SW-IOMMU space for (\d+) bytes",
-        make: |found| Some(swiotlb(number(found, 1)?)),
-    },
-    Text {
-        mark: "pool for atomic",
-        pattern: r"failed to allocate (\d+) KiB .*pool for atomic (?:coherent )?allocation",
-        make: |found| Some(About::AtomicPool(number(found, 1)?)),
-    },
-    Text {
-        mark: "NVRM: ",
-        pattern: r"NVRM: .*can't alloc VA space for mapping",
-        make: |_| Some(About::GpuSpace),
-    },
-    Text {
-        mark: "NVRM: ",
-        pattern: r"NVRM: .*(?i:out of memory|failed to allocate|no memory|insufficient)",
-        make: |found| words(found, 0).map(About::Graphics),
-    },
-    Text {
-        mark: "Failed to allocate NVKMS",
-        pattern: r"Failed to allocate NVKMS (?:video )?memory for GEM object",
-        make: |found| words(found, 0).map(About::Graphics),
-    },
-    Text {
-        mark: "ot enough memory",
-        pattern: r"(Not enough memory for command submission)",
-        make: |found| words(found, 1).map(About::Graphics),
-    },
-    Text {
-        mark: "*ERROR*",
-        pattern: r"\[drm(?::[^\]]*\]?)?\]? ?\*ERROR\* .*(?:\(-12\)|error -12|ENOMEM|out of memory|[Ff]ailed to (?:allocate(?: from CMA)?|get memory))",
+    ("cma_alloc:", r"cma_alloc: .*alloc failed, req-size: (\d+) pages, ret: (-?\d+)", |found| {
+        Some(About::Cma(number(found, 1)?, number(found, 2)?))
+    }),
+    ("PFNs busy", r"alloc_contig_(?:migrate_)?range: \[[0-9a-f]+, [0-9a-f]+\) PFNs busy", |_| {
+        Some(About::ContigRange)
+    }),
+    ("Out of puff", r"Out of puff! Can't get (\d+) pages", |found| {
+        Some(About::Balloon(number(found, 1)?))
+    }),
+    ("swiotlb buffer is full", r"swiotlb buffer is full(?: \(sz: (\d+) bytes\))?", |found| {
+        Some(swiotlb(number(found, 1).unwrap_or(0)))
+    }),
+    ("Out of SW-IOMMU space", r"Out of SW-IOMMU space for (\d+) bytes", |found| {
+        Some(swiotlb(number(found, 1)?))
+    }),
+    (
+        "pool for atomic",
+        r"failed to allocate (\d+) KiB .*pool for atomic (?:coherent )?allocation",
+        |found| Some(About::AtomicPool(number(found, 1)?)),
+    ),
+    ("NVRM: ", r"NVRM: .*can't alloc VA space for mapping", |_| Some(About::GpuSpace)),
+    ("NVRM: ", r"NVRM: .*(?i:out of memory|failed to allocate|no memory|insufficient)", |found| {
+        words(found, 0).map(About::Graphics)
+    }),
+    (
+        "Failed to allocate NVKMS",
+        r"Failed to allocate NVKMS (?:video )?memory for GEM object",
+        |found| words(found, 0).map(About::Graphics),
+    ),
+    ("ot enough memory", r"(Not enough memory for command submission)", |found| {
+        words(found, 1).map(About::Graphics)
+    }),
+    (
+        "*ERROR*",
+        r"\[drm(?::[^\]]*\]?)?\]? ?\*ERROR\* .*(?:\(-12\)|error -12|ENOMEM|out of memory|[Ff]ailed to (?:allocate(?: from CMA)?|get memory))",
         // Memory in one piece has words of its own.
-        make: |found| words(found, 0).filter(|said| !said.ends_with("CMA")).map(About::Graphics),
-    },
-    Text {
-        mark: "[TTM] ",
-        pattern: r"\[TTM\] (?:Unable to allocate|Out of|Failed to allocate|Buffer eviction failed|No memory).*",
-        make: |found| words(found, 0).map(About::Graphics),
-    },
-    Text {
-        mark: "memory for compressed page",
-        pattern: r"zram: .*memory for compressed page: \d+, size=(\d+)",
-        make: |found| Some(About::Zram(number(found, 1)?)),
-    },
-    Text {
-        mark: "Write-error on swap-device",
-        pattern: r"Write-error on swap-device \((\d+:\d+)",
-        make: |found| words(found, 1).map(About::SwapWrite),
-    },
-    Text {
-        mark: "Memory hot add failed",
-        pattern: r"Memory hot add failed|hot_add memory failed",
-        make: |_| Some(About::HotAdd),
-    },
-    Text {
-        mark: "add_memory() failed",
-        pattern: r"balloon: reserve_additional_memory: add_memory\(\) failed",
-        make: |_| Some(About::HotAdd),
-    },
-    Text {
-        mark: "crashkernel",
-        pattern: r"(?i)crashkernel(?: reservation|:.* allocation) failed|(?:cannot|unable to|failed to) (?:allocate|reserve)\b.*crash ?kernel",
-        make: |_| Some(About::CrashKernel),
-    },
-    Text {
-        mark: "for crash kernel",
-        pattern: r"(?i)no memory reserved for crash kernel",
-        make: |_| Some(About::CrashKernel),
-    },
-    Text {
-        mark: "reserved mem: ",
-        pattern: r"reserved mem: failed to (?:allocate|reserve) memory for node",
-        make: |_| Some(About::CmaReserve(0)),
-    },
-    Text {
-        mark: "cma: Failed to reserve",
-        pattern: r"cma: Failed to reserve (\d+) MiB",
-        make: |found| Some(About::CmaReserve(number(found, 1)?)),
-    },
+        |found| words(found, 0).filter(|said| !said.ends_with("CMA")).map(About::Graphics),
+    ),
+    (
+        "[TTM] ",
+        r"\[TTM\] (?:Unable to allocate|Out of|Failed to allocate|Buffer eviction failed|No memory).*",
+        |found| words(found, 0).map(About::Graphics),
+    ),
+    (
+        "memory for compressed page",
+        r"zram: .*memory for compressed page: \d+, size=(\d+)",
+        |found| Some(About::Zram(number(found, 1)?)),
+    ),
+    ("Write-error on swap-device", r"Write-error on swap-device \((\d+:\d+)", |found| {
+        words(found, 1).map(About::SwapWrite)
+    }),
+    ("Memory hot add failed", r"Memory hot add failed|hot_add memory failed", |_| {
+        Some(About::HotAdd)
+    }),
+    ("add_memory() failed", r"balloon: reserve_additional_memory: add_memory\(\) failed", |_| {
+        Some(About::HotAdd)
+    }),
+    (
+        "crashkernel",
+        r"(?i)crashkernel(?: reservation|:.* allocation) failed|(?:cannot|unable to|failed to) (?:allocate|reserve)\b.*crash ?kernel",
+        |_| Some(About::CrashKernel),
+    ),
+    ("for crash kernel", r"(?i)no memory reserved for crash kernel", |_| Some(About::CrashKernel)),
+    ("reserved mem: ", r"reserved mem: failed to (?:allocate|reserve) memory for node", |_| {
+        Some(About::CmaReserve(0))
+    }),
+    ("cma: Failed to reserve", r"cma: Failed to reserve (\d+) MiB", |found| {
+        Some(About::CmaReserve(number(found, 1)?))
+    }),
 ];
 
 #[cfg(test)]

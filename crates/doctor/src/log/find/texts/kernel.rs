@@ -6,87 +6,76 @@ use crate::log::find::about::About;
 /// The smallest page: XFS gets less than that from a slab cache.
 const PAGE: u64 = 4096;
 
-pub(super) static TEXTS: [Text; 15] = [
-    Text {
-        mark: "ossible memory allocation deadlock",
-        pattern: r"XFS: (?:(?<task>.{1,15})\(\d+\) )?possible memory allocation deadlock(?: size (\d+))?(?: in (\w+))?",
-        make: |found| {
+pub(super) static TEXTS: [Text; 16] = [
+    (
+        "ossible memory allocation deadlock",
+        r"XFS: (?:(?<task>.{1,15})\(\d+\) )?possible memory allocation deadlock(?: size (\d+))?(?: in (\w+))?",
+        |found| {
             let size = number(found, 2);
             let is_object = found.get(3).is_some_and(|from| from.as_str() == "kmem_zone_alloc");
             let is_page = size.is_some_and(|bytes: u64| bytes <= PAGE);
             Some(if is_object || is_page { About::XfsObject } else { About::Xfs(size) })
         },
-    },
-    Text {
-        mark: "ossible memory allocation deadlock",
-        pattern: r"Possible memory allocation deadlock: size=(\d+)",
-        make: |found| Some(About::Zfs(number(found, 1)?)),
-    },
-    Text {
-        mark: "Large kmem_alloc(",
-        pattern: r"Large kmem_alloc\((\d+), ",
-        make: |found| Some(About::ZfsLarge(number(found, 1)?)),
-    },
-    Text {
-        mark: "Only allocated",
-        pattern: r"allocating (\d+) of page size (.+?) failed.*Only allocated (\d+) hugepages",
-        make: |found| Some(About::Hugetlb(number(found, 1)?, number(found, 3)?, words(found, 2)?)),
-    },
-    Text {
-        mark: "mm/page_alloc.c",
-        pattern: r"at mm/page_alloc\.c:\d+.* (?:__)?alloc_(?:pages|frozen)\w*\+0x",
-        make: |_| Some(About::TooLarge),
-    },
-    Text {
-        mark: "mm/page_alloc.c",
-        pattern: r"WARNING: mm/page_alloc\.c:\d+ at (?:__)?alloc_(?:pages|frozen)\w*\+0x\S+, CPU#\d+: (?<task>.{1,15})/\d+",
-        make: |_| Some(About::TooLarge),
-    },
-    Text {
-        mark: "mm/page_alloc.c",
-        pattern: r"at mm/page_alloc\.c:\d+.* (?:rmqueue|get_page_from_freelist)\w*\+0x",
-        make: |_| Some(About::NoFail),
-    },
-    Text {
-        mark: ": allocation failed, size=",
-        pattern: r"(?i)percpu: allocation failed, size=(\d+)",
-        make: |found| Some(About::PerCpu(number(found, 1)?)),
-    },
-    Text {
-        mark: "for percpu allocation",
-        pattern: r"illegal size \((\d+)\) or align \(\d+\) for percpu allocation",
-        make: |found| Some(About::PerCpuSize(number(found, 1)?)),
-    },
-    Text {
-        mark: "ut of socket memory",
-        pattern: r"Out of socket memory",
-        make: |_| Some(About::Tcp),
-    },
-    Text {
-        mark: "TCP: out of memory",
-        pattern: r"TCP: out of memory -- consider tuning tcp_mem",
-        make: |_| Some(About::Tcp),
-    },
-    Text {
-        mark: "Allocation of length ",
-        pattern: r"Allocation of length (\d+) from process \d+ \((?<task>.*?)\) failed",
-        make: |found| Some(About::NoMmu(number(found, 1)?)),
-    },
-    Text {
-        mark: "Initramfs unpacking failed",
-        pattern: r"Initramfs unpacking failed: write error",
-        make: |_| Some(About::Initramfs),
-    },
-    Text {
-        mark: "__vm_enough_memory:",
-        pattern: r"__vm_enough_memory: pid: \d+, comm: (?<task>.{1,15}?), (?:bytes: (\d+) )?not? enough memory",
-        make: |found| Some(About::Overcommit(number(found, 2).unwrap_or(0))),
-    },
-    Text {
-        mark: "execmem: unable to allocate",
-        pattern: r"execmem: unable to allocate memory",
-        make: |_| Some(About::ExecMem),
-    },
+    ),
+    (
+        "ossible memory allocation deadlock",
+        r"Possible memory allocation deadlock: size=(\d+)",
+        |found| Some(About::Zfs(number(found, 1)?)),
+    ),
+    ("Large kmem_alloc(", r"Large kmem_alloc\((\d+), ", |found| {
+        Some(About::ZfsLarge(number(found, 1)?))
+    }),
+    (
+        "Only allocated",
+        r"allocating (\d+) of page size (.+?) failed.*Only allocated (\d+) hugepages",
+        |found| Some(About::Hugetlb(number(found, 1)?, number(found, 3)?, words(found, 2)?)),
+    ),
+    (
+        "mm/page_alloc.c",
+        r"at \S*mm/page_alloc\.c:\d+(?:.* (?:__)?alloc_(?:pages|frozen)\w*\+0x|\s*$)",
+        |_| Some(About::TooLarge),
+    ),
+    (
+        "mm/page_alloc.c",
+        r"WARNING: mm/page_alloc\.c:\d+ at (?:__)?alloc_(?:pages|frozen)\w*\+0x\S+, CPU#\d+: (?<task>.{1,15})/\d+",
+        |_| Some(About::TooLarge),
+    ),
+    (
+        "mm/page_alloc.c",
+        r"at \S*mm/page_alloc\.c:\d+.* (?:rmqueue|get_page_from_freelist)\w*\+0x",
+        |_| Some(About::NoFail),
+    ),
+    (
+        ": allocation failed, size=",
+        r"(?i)percpu: allocation failed, size=(\d+) align=\d+ atomic=1",
+        |found| Some(About::PerCpuAtomic(number(found, 1)?)),
+    ),
+    (": allocation failed, size=", r"(?i)percpu: allocation failed, size=(\d+)", |found| {
+        Some(About::PerCpu(number(found, 1)?))
+    }),
+    (
+        "for percpu allocation",
+        r"illegal size \((\d+)\) or align \(\d+\) for percpu allocation",
+        |found| Some(About::PerCpuSize(number(found, 1)?)),
+    ),
+    ("ut of socket memory", r"Out of socket memory", |_| Some(About::Tcp)),
+    ("TCP: out of memory", r"TCP: out of memory -- consider tuning tcp_mem", |_| Some(About::Tcp)),
+    (
+        "Allocation of length ",
+        r"Allocation of length (\d+) from process \d+ \((?<task>.*?)\) failed",
+        |found| Some(About::NoMmu(number(found, 1)?)),
+    ),
+    ("Initramfs unpacking failed", r"Initramfs unpacking failed: write error", |_| {
+        Some(About::Initramfs)
+    }),
+    (
+        "__vm_enough_memory:",
+        r"__vm_enough_memory: pid: \d+, comm: (?<task>.{1,15}?), (?:bytes: (\d+) )?not? enough memory",
+        |found| Some(About::Overcommit(number(found, 2).unwrap_or(0))),
+    ),
+    ("execmem: unable to allocate", r"execmem: unable to allocate memory", |_| {
+        Some(About::ExecMem)
+    }),
 ];
 
 #[cfg(test)]
@@ -139,6 +128,7 @@ mod tests {
                 About::TooLarge,
                 None,
             ),
+            ("WARNING: CPU: 0 PID: 12299 at /usr/src//mm/page_alloc.c:3725", About::TooLarge, None),
             (
                 "WARNING: mm/page_alloc.c:5219 at __alloc_frozen_pages_noprof+0x30d/0x370, CPU#6: app one/815",
                 About::TooLarge,

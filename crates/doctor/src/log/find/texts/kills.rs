@@ -4,159 +4,105 @@ use super::{Text, words};
 use crate::log::find::about::About;
 
 pub(super) static TEXTS: [Text; 30] = [
-    Text {
+    (
         // Not of a memory cgroup: for one the kernel does not panic.
-        mark: "panic - not syncing",
-        pattern: r"panic - not syncing: (?:Out of memory and no killable processes|System is deadlocked on memory)",
-        make: |_| Some(About::NobodyLeft),
-    },
-    Text {
-        mark: "no killable processes",
-        pattern: r"(?i)no killable processes",
-        make: |_| Some(About::NobodyToKill),
-    },
-    Text {
-        mark: "systemd-oomd",
-        pattern: r"(systemd-oomd)\[\d+\]: (?:Killed|Marked) (?<task>/\S+)",
-        make: |found| words(found, 1).map(About::KilledBy),
-    },
-    Text {
-        mark: "systemd-oomd",
-        pattern: r"(?<task>[^ :]+): (systemd-oomd) killed ",
-        make: |found| words(found, 2).map(About::KilledBy),
-    },
-    Text {
-        mark: "Sending SIGKILL to cgroup",
-        pattern: r"\[(talos)\] Sending SIGKILL to cgroup .*\x22cgroup\x22: \x22(?<task>[^\x22]+)",
-        make: |found| words(found, 1).map(About::KilledBy),
-    },
-    Text {
+        "panic - not syncing",
+        r"panic - not syncing: (?:Out of memory and no killable processes|System is deadlocked on memory)",
+        |_| Some(About::NobodyLeft),
+    ),
+    ("no killable processes", r"(?i)no killable processes", |_| Some(About::NobodyToKill)),
+    ("systemd-oomd", r"(systemd-oomd)\[\d+\]: (?:Killed|Marked) (?<task>/\S+)", |found| {
+        words(found, 1).map(About::KilledBy)
+    }),
+    ("systemd-oomd", r"(?<task>[^ :]+): (systemd-oomd) killed ", |found| {
+        words(found, 2).map(About::KilledBy)
+    }),
+    (
+        "Sending SIGKILL to cgroup",
+        r"\[(talos)\] Sending SIGKILL to cgroup .*\x22cgroup\x22: \x22(?<task>[^\x22]+)",
+        |found| words(found, 1).map(About::KilledBy),
+    ),
+    (
         // As older versions of earlyoom say it.
-        mark: "illing process ",
-        pattern: r"(?:(earlyoom)\[\d+\]: )?[Kk]illing process (?:\d+ )?[\x22'](?<task>[^\x22']+)[\x22'] with signal",
-        make: |found| {
-            Some(About::KilledBy(words(found, 1).unwrap_or_else(|| "earlyoom".to_owned())))
-        },
-    },
-    Text {
-        mark: "illing process ",
-        pattern: r"(earlyoom)\[\d+\]: Killing process \d+ (?<task>[^\x22'\s].*)$",
-        make: |found| words(found, 1).map(About::KilledBy),
-    },
-    Text {
-        mark: "sending SIG",
-        pattern: r"(earlyoom|nohang)?(?:\[\d+\])?:? ?sending SIG(?:TERM|KILL) to process (?:group )?\d+(?: uid \d+)? \x22(?<task>.+?)\x22",
-        make: |found| {
-            Some(About::KilledBy(words(found, 1).unwrap_or_else(|| "earlyoom".to_owned())))
-        },
-    },
-    Text {
-        mark: "ow memory! ",
-        pattern: r"[Ll]ow memory! (?:mem avail:|at or below SIG)",
-        make: |_| Some(About::KilledBy("earlyoom".to_owned())),
-    },
-    Text {
-        mark: "OOM Killed",
-        pattern: r"[Rr]eason\W+OOM Killed",
-        make: |_| Some(About::Container),
-    },
-    Text {
-        mark: "kB rss",
-        pattern: r"(?:Reclaim|Kill) '(?<task>[^']+)' \(\d+\), uid \d+, .* to free \d+kB rss",
-        make: |_| Some(About::KilledBy("lowmemorykiller".to_owned())),
-    },
-    Text {
-        mark: "OOM killed process",
-        pattern: r"OOM killed process (?:\d+ )?\(?(?<task>[^ ()]+)",
-        make: |_| Some(About::Container),
-    },
-    Text {
-        mark: "lowmemorykiller",
-        pattern: r"(lowmemorykiller): ?Kill(?:ing)? '(?<task>[^']+)'",
-        make: |found| words(found, 1).map(About::KilledBy),
-    },
-    Text {
+        "illing process ",
+        r"(?:(earlyoom)\[\d+\]: )?[Kk]illing process (?:\d+ )?[\x22'](?<task>[^\x22']+)[\x22'] with signal",
+        |found| Some(About::KilledBy(words(found, 1).unwrap_or_else(|| "earlyoom".to_owned()))),
+    ),
+    (
+        "illing process ",
+        r"(earlyoom)\[\d+\]: Killing process \d+ (?<task>[^\x22'\s].*)$",
+        |found| words(found, 1).map(About::KilledBy),
+    ),
+    (
+        "sending SIG",
+        r"(earlyoom|nohang)?(?:\[\d+\])?:? ?sending SIG(?:TERM|KILL) to process (?:group )?\d+(?: uid \d+)? \x22(?<task>.+?)\x22",
+        |found| Some(About::KilledBy(words(found, 1).unwrap_or_else(|| "earlyoom".to_owned()))),
+    ),
+    ("ow memory! ", r"[Ll]ow memory! (?:mem avail:|at or below SIG)", |_| {
+        Some(About::KilledBy("earlyoom".to_owned()))
+    }),
+    ("OOM Killed", r"[Rr]eason\W+OOM Killed", |_| Some(About::Container)),
+    ("kB rss", r"(?:Reclaim|Kill) '(?<task>[^']+)' \(\d+\), uid \d+, .* to free \d+kB rss", |_| {
+        Some(About::KilledBy("lowmemorykiller".to_owned()))
+    }),
+    ("OOM killed process", r"OOM killed process (?:\d+ )?\(?(?<task>[^ ()]+)", |_| {
+        Some(About::Container)
+    }),
+    ("lowmemorykiller", r"(lowmemorykiller): ?Kill(?:ing)? '(?<task>[^']+)'", |found| {
+        words(found, 1).map(About::KilledBy)
+    }),
+    (
         // The program's name may be a part of what the logger put before it.
-        mark: "Kill '",
-        pattern: r"^Kill '(?<task>[^']+)' \(\d+\), uid",
-        make: |_| Some(About::KilledBy("lowmemorykiller".to_owned())),
-    },
-    Text {
-        mark: "Killing '",
-        pattern: r"^Killing '(?<task>[^']+)' \(\d+\), (?:uid|adj)",
-        make: |_| Some(About::KilledBy("lowmemorykiller".to_owned())),
-    },
-    Text {
-        mark: "killed by the OOM killer",
-        pattern: r"(?<task>[^ :]+): A process of this unit has been killed by the OOM killer",
-        make: |_| Some(About::Node),
-    },
-    Text { mark: "esult: oom-kill", pattern: r"\(Result: oom-kill\)", make: |_| Some(About::Node) },
-    Text {
-        mark: "result 'oom-kill'",
-        pattern: r"(?<task>[^ :]+): Failed with result 'oom-kill'",
-        make: |_| Some(About::Node),
-    },
-    Text {
-        mark: "OOMKilled",
-        pattern: r"OOMKilled(?:\x22?: *(\w+))?",
-        make: |found| (words(found, 1).as_deref() != Some("false")).then_some(About::Container),
-    },
-    Text {
-        mark: "an OOM event in container",
-        pattern: r"Created an OOM event in container \x22/\x22",
-        make: |_| Some(About::Node),
-    },
-    Text {
-        mark: "an OOM event in container",
-        pattern: r"Created an OOM event in container \x22(?<task>[^\x22]+)\x22",
-        make: |_| Some(About::Container),
-    },
-    Text {
-        mark: "low on resource: memory",
-        pattern: r"low on resource: memory",
-        make: |_| Some(About::Evicted),
-    },
-    Text {
-        mark: "eviction manager: ",
-        pattern: r"eviction manager: .*(?:\[signal=memory\.available|observed: \[MemoryPressure)",
-        make: |_| Some(About::Evicted),
-    },
-    Text {
-        mark: "Purging GPU memory",
-        pattern: r"Purging GPU memory, \d+ pages freed",
-        make: |_| Some(About::GpuPurge),
-    },
-    Text {
-        mark: "systemd-oomd",
-        pattern: r"(systemd-oomd)\[\d+\]: Memory pressure for (?<task>/\S+) is ",
-        make: |found| words(found, 1).map(About::KilledBy),
-    },
-    Text {
-        mark: "Running Action=kill",
-        pattern: r"(oomd)\[\d+\]: .*Running Action=kill",
-        make: |found| words(found, 1).map(About::KilledBy),
-    },
-    Text {
-        mark: "cgroups for killing",
-        pattern: r"Considered \d+ cgroups for killing, top candidates",
-        make: |_| Some(About::KilledBy("systemd-oomd".to_owned())),
-    },
-    Text {
-        mark: "Manual OOM execution",
-        pattern: r"(?i)sysrq.* Manual OOM execution",
-        make: |_| Some(About::Asked),
-    },
-    Text {
-        mark: "panic - not syncing",
-        pattern: r"panic - not syncing: .*panic_on_oom is enabled",
-        make: |_| Some(About::PanicOnOom),
-    },
-    Text {
-        mark: "System OOM encountered",
-        pattern: r"System OOM encountered(?:, victim process: (?<task>[^,]+), pid: \d+)?",
-        make: |_| Some(About::Node),
-    },
+        "Kill '",
+        r"^Kill '(?<task>[^']+)' \(\d+\), uid",
+        |_| Some(About::KilledBy("lowmemorykiller".to_owned())),
+    ),
+    ("Killing '", r"^Killing '(?<task>[^']+)' \(\d+\), (?:uid|adj)", |_| {
+        Some(About::KilledBy("lowmemorykiller".to_owned()))
+    }),
+    (
+        "killed by the OOM killer",
+        r"(?<task>[^ :]+): A process of this unit has been killed by the OOM killer",
+        |_| Some(About::Node),
+    ),
+    ("esult: oom-kill", r"\(Result: oom-kill\)", |_| Some(About::Node)),
+    ("result 'oom-kill'", r"(?<task>[^ :]+): Failed with result 'oom-kill'", |_| Some(About::Node)),
+    ("OOMKilled", r"OOMKilled(?:\x22?: *(\w+))?", |found| {
+        (words(found, 1).as_deref() != Some("false")).then_some(About::Container)
+    }),
+    ("an OOM event in container", r"Created an OOM event in container \x22/\x22", |_| {
+        Some(About::Node)
+    }),
+    (
+        "an OOM event in container",
+        r"Created an OOM event in container \x22(?<task>[^\x22]+)\x22",
+        |_| Some(About::Container),
+    ),
+    ("low on resource: memory", r"low on resource: memory", |_| Some(About::Evicted)),
+    (
+        "eviction manager: ",
+        r"eviction manager: .*(?:\[signal=memory\.available|observed: \[MemoryPressure)",
+        |_| Some(About::Evicted),
+    ),
+    ("Purging GPU memory", r"Purging GPU memory, \d+ pages freed", |_| Some(About::GpuPurge)),
+    ("systemd-oomd", r"(systemd-oomd)\[\d+\]: Memory pressure for (?<task>/\S+) is ", |found| {
+        words(found, 1).map(About::KilledBy)
+    }),
+    ("Running Action=kill", r"(oomd)\[\d+\]: .*Running Action=kill", |found| {
+        words(found, 1).map(About::KilledBy)
+    }),
+    ("cgroups for killing", r"Considered \d+ cgroups for killing, top candidates", |_| {
+        Some(About::KilledBy("systemd-oomd".to_owned()))
+    }),
+    ("Manual OOM execution", r"(?i)sysrq.* Manual OOM execution", |_| Some(About::Asked)),
+    ("panic - not syncing", r"panic - not syncing: .*panic_on_oom is enabled", |_| {
+        Some(About::PanicOnOom)
+    }),
+    (
+        "System OOM encountered",
+        r"System OOM encountered(?:, victim process: (?<task>[^,]+), pid: \d+)?",
+        |_| Some(About::Node),
+    ),
 ];
 
 #[cfg(test)]

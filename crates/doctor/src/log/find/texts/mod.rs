@@ -14,11 +14,7 @@ use super::about::About;
 type Make = fn(&Captures<'_>) -> Option<About>;
 
 /// A text: what a line must contain, its pattern, and what it is about. A group `task` is the task.
-struct Text {
-    mark: &'static str,
-    pattern: &'static str,
-    make: Make,
-}
+type Text = (&'static str, &'static str, Make);
 
 fn number<T: std::str::FromStr>(found: &Captures<'_>, group: usize) -> Option<T> {
     found.get(group)?.as_str().parse().ok()
@@ -34,20 +30,20 @@ fn all() -> impl Iterator<Item = &'static Text> {
 
 /// Returns what a line is about, and its task.
 pub(super) fn find(text: &str) -> Option<(About, Option<String>)> {
-    all().zip(&*PATTERNS).find_map(|(known, pattern)| {
-        let found = text.contains(known.mark).then(|| pattern.captures(text)).flatten()?;
+    all().zip(&*PATTERNS).find_map(|(&(mark, _, make), pattern)| {
+        let found = text.contains(mark).then(|| pattern.captures(text)).flatten()?;
         let task = found.name("task").map(|task| task.as_str().to_owned());
-        Some(((known.make)(&found)?, task))
+        Some((make(&found)?, task))
     })
 }
 
 /// Such a line contains at least one of these strings.
 pub(in crate::log) fn marks() -> impl Iterator<Item = &'static str> {
-    all().map(|text| text.mark)
+    all().map(|(mark, ..)| *mark)
 }
 
 static PATTERNS: LazyLock<Vec<Regex>> = LazyLock::new(|| {
-    let compile = |text: &Text| Regex::new(text.pattern).expect("the pattern is valid");
+    let compile = |(_, text, _): &Text| Regex::new(text).expect("the pattern is valid");
     all().map(compile).collect()
 });
 
