@@ -48,16 +48,16 @@ fn excerpts_are_explained_as_far_as_they_go() {
         ),
         (
             "a: page allocation failure: order:2, mode:0xcc0(GFP_KERNEL)",
-            "Either memory was used up, or what was free had no block of order 2",
+            "Either what was free had no block of order 2 (fragmentation), or memory was used up: the free lists tell",
         ),
         (
             "a invoked oom-killer: gfp_mask=0xcc0(GFP_KERNEL), order=3, oom_score_adj=0\nCall Trace:\n out_of_memory+0x1/0x2\n \
              __alloc_pages_slowpath+0x1/0x2",
-            "Either memory was used up, or what was free had no block of order 3",
+            "Either what was free had no block of order 3 (fragmentation), or memory was used up: the free lists tell",
         ),
         (
             "a invoked oom-killer: gfp_mask=0xcc0(GFP_KERNEL), order=3, oom_score_adj=0",
-            "Either memory was used up (or a memory cgroup reached its limit), or what was free",
+            "Either what was free had no block of order 3 (fragmentation), or memory was used up (or a memory cgroup reached its limit)",
         ),
         ("kernel: Out of memory and no killable processes...", "No process may be killed"),
     ] {

@@ -127,33 +127,34 @@ fn largest(of: &Explanation) -> Option<String> {
 
 /// Returns who has most of memory that is used up.
 fn most(of: &Explanation) -> String {
+    if let Some(kb) = of_kernel(of) {
+        return format!(
+            " Most of it, {}, is neither of processes nor page cache nor slab: the kernel, a driver or huge pages have it.",
+            size(kb)
+        );
+    }
     let holder = of.holders.first();
     let of_processes = holder.is_none_or(|holder| holder.holding == Holding::Anonymous);
     let holder = holder.map(|holder| format!("{} {}", holder.holding.name(), size(holder.kb)));
     let cache = of.report.slab_caches.first().filter(|cache| cache.kb >= MUCH_KB && !of_processes);
     let cache = cache.map(|cache| format!("slab cache {} {}", cache.name, size(cache.kb)));
-    if holder.is_none()
-        && let Some(kb) = of_kernel(of)
-    {
-        return format!(
-            " Nearly all of it, {}, is neither of processes nor page cache: the kernel, a driver or huge pages have it.",
-            size(kb)
-        );
-    }
     let known: Vec<String> =
         holder.into_iter().chain(cache).chain(largest(of).filter(|_| of_processes)).collect();
     if known.is_empty() { String::new() } else { format!(" Largest holder: {}.", known.join("; ")) }
 }
 
-/// Returns what neither processes nor the page cache have, where the kernel's own counters were cut off and that is most.
+/// Returns what nobody whose counters were printed has, where that is most and the kernel's other counters were cut off.
 fn of_kernel(of: &Explanation) -> Option<u64> {
     let memory = &of.report.memory;
+    let held = memory.held;
     let sum = |of: fn(&Zone) -> Option<u64>| memory.zones.iter().map(of).sum::<Option<u64>>();
     let managed = sum(|zone| zone.managed)?;
-    let known =
-        sum(|zone| zone.free)? + memory.held.anonymous? + memory.held.unevictable.unwrap_or(0);
-    let known = known + memory.zones.iter().map(|zone| zone.file).sum::<u64>();
-    (known * 4 < managed).then(|| managed - known)
+    let file = memory.zones.iter().map(|zone| zone.file).sum::<u64>();
+    let others = [held.unevictable, held.slab_unreclaimable, held.slab_reclaimable, held.hugetlb];
+    let known = sum(|zone| zone.free)? + held.anonymous? + file;
+    let known = known + others.into_iter().flatten().sum::<u64>();
+    let is_named = of.holders.iter().any(|holder| holder.holding == Holding::Uncounted);
+    (known * 2 < managed && !is_named).then(|| managed - known)
 }
 
 /// Returns whose limit was reached, and who has the memory below it.

@@ -138,9 +138,7 @@ impl Parser {
             self.read(&first);
         }
         let is_open = |text: &str| text.rfind('(') > text.rfind(')');
-        if (has_time(line) || is_open(&line.text))
-            && texts::marks().any(|mark| line.text.contains(mark))
-        {
+        if (has_time(line) || is_open(&line.text)) && texts::is_marked(&line.text) {
             self.cut = Some(line.clone());
         } else {
             self.read(line);

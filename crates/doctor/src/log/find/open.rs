@@ -242,13 +242,7 @@ impl Open {
         let head = head.join("\n");
         let flags = word(&MODE, &request, 2);
         let mode = word(&MODE, &request, 1).and_then(|hex| u64::from_str_radix(&hex, 16).ok());
-        let kind = match kind {
-            Kind::Oom if is_memcg => Kind::MemcgOom,
-            // What the kernel calls it with for want of an order.
-            Kind::Oom if request.contains("order=-1") => Kind::AskedOom,
-            Kind::Oom if mode == Some(0) => Kind::FaultOom,
-            kind => kind,
-        };
+        let kind = kind_of_kill(kind, is_memcg, &request, mode);
         // Mail wraps the line that says how it failed.
         let vmalloc = vmalloc.map(|line| Vmalloc::read(&request).unwrap_or(line));
         Some(Report {
@@ -301,6 +295,17 @@ fn kind_of(kind: Kind, has_header: bool, memory: &MemInfo, head: &[String]) -> O
         Kind::State => return None,
         kind => kind,
     })
+}
+
+/// Returns whose memory a kill was for, and who asked for it; another kind stays as it is.
+fn kind_of_kill(kind: Kind, is_memcg: bool, request: &str, mode: Option<u64>) -> Kind {
+    match kind {
+        Kind::Oom if is_memcg => Kind::MemcgOom,
+        // What the kernel calls it with for want of an order.
+        Kind::Oom if request.contains("order=-1") => Kind::AskedOom,
+        Kind::Oom if mode == Some(0) => Kind::FaultOom,
+        kind => kind,
+    }
 }
 
 /// Returns the lines above a list of tasks, none if their stack does not kill and is another's.

@@ -7,6 +7,7 @@ use serde::Serialize;
 
 use super::about::About;
 use super::phrases::PHRASES;
+use crate::log::literals::Literals;
 
 /// Whose memory such words are about.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
@@ -99,6 +100,10 @@ pub(super) fn rank(told: Told) -> usize {
 
 /// Returns what a line says in its own words of memory that was not had.
 pub(super) fn said(text: &str) -> Option<About> {
+    static MARKED: LazyLock<Literals> = LazyLock::new(|| Literals::new(marks().collect()));
+    if !MARKED.is_in(text.as_bytes()) {
+        return None;
+    }
     let is_said = |marks: &[&str]| marks.iter().any(|mark| text.contains(mark));
     let rows = PHRASES.iter().zip(&*PATTERNS).filter(|((_, marks, _), _)| is_said(marks));
     let (told, at) = rows

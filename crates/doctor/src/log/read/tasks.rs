@@ -19,12 +19,12 @@ const DAEMONS: [&str; 11] = [
     "udevd",
     "agetty",
     "getty",
-    "sshd",
     "lxc-start",
     "dockerd",
     "containerd",
     "kubelet",
     "libvirtd",
+    "ubusd",
 ];
 /// The largest that are kept of each.
 pub(super) const LARGEST: usize = 5;

@@ -10,6 +10,7 @@ use std::sync::LazyLock;
 use regex::{Captures, Regex};
 
 use super::about::About;
+use crate::log::literals::Literals;
 
 type Make = fn(&Captures<'_>) -> Option<About>;
 
@@ -28,8 +29,17 @@ fn all() -> impl Iterator<Item = &'static Text> {
     kernel::TEXTS.iter().chain(&devices::TEXTS).chain(&kills::TEXTS)
 }
 
+/// Returns whether a line contains the mark of a text.
+pub(super) fn is_marked(text: &str) -> bool {
+    static MARKED: LazyLock<Literals> = LazyLock::new(|| Literals::new(marks().collect()));
+    MARKED.is_in(text.as_bytes())
+}
+
 /// Returns what a line is about, and its task.
 pub(super) fn find(text: &str) -> Option<(About, Option<String>)> {
+    if !is_marked(text) {
+        return None;
+    }
     all().zip(&*PATTERNS).find_map(|(&(mark, _, make), pattern)| {
         let found = text.contains(mark).then(|| pattern.captures(text)).flatten()?;
         let task = found.name("task").map(|task| task.as_str().to_owned());
