@@ -41,12 +41,8 @@ fn what(about: &About, known: Option<&str>) -> String {
         About::Hugetlb(wanted, got, size) => {
             format!("{got} of {wanted} huge pages of {size} were allocated")
         }
-        About::Compaction(seconds) => {
-            format!("{task} is blocked for more than {seconds} s in compaction")
-        }
-        About::Reclaim(seconds) => {
-            format!("{task} is blocked for more than {seconds} s in reclaim")
-        }
+        About::Compaction(seconds) => blocked(task, *seconds, "compaction"),
+        About::Reclaim(seconds) => blocked(task, *seconds, "reclaim"),
         About::Slab { cache, cgroup, order, flags } => {
             let cache = cache.as_deref().unwrap_or("?");
             let of = cgroup
@@ -96,6 +92,10 @@ fn what(about: &About, known: Option<&str>) -> String {
         }
         kill => killed(kill, known),
     }
+}
+
+fn blocked(task: &str, seconds: u64, place: &str) -> String {
+    format!("{task} is blocked for more than {seconds} s in {place}")
 }
 
 /// Returns who was killed, by whom.
