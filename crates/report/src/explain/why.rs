@@ -206,6 +206,37 @@ const fn is_short(zone: &Check) -> bool {
     )
 }
 
+/// Returns what a kill alone tells, for the machine's memory or at a limit.
+fn kill_without_state(of: &Explanation) -> String {
+    match of.likely {
+        Some(Class::Cgroup) => format!(
+            "Most likely the limit of a memory cgroup: the tasks are of a container, by their cpuset or `oom_score_adj`; `constraint=` or the \
+             line of the kill tells, and is not in the log.{}",
+            most(of)
+        ),
+        _ if of.report.order.is_none() && of.report.victim.is_none() => {
+            "Most likely a true shortage: the page allocator, not the limit of a memory cgroup, called the OOM killer; what was \
+             free is not in the log.".to_owned() + &most(of)
+        }
+        _ if of.report.order.is_none() => {
+            format!(
+                "Only the lines of the kill are in the log: memory of the machine was used up, not the limit of a memory cgroup; \
+                 {}.",
+                of_victim(of)
+            )
+        }
+        _ if !of.report.of_machine => {
+            "Most likely memory of the machine was used up: nothing that was copied names a memory cgroup; the stack, `constraint=` or the \
+             line of the kill would tell."
+                .to_owned()
+                + &most(of)
+        }
+        _ => "Most likely a true shortage: the page allocator, not the limit of a memory cgroup, called the \
+                                  OOM killer for a single page; what was free is not in the log."
+            .to_owned() + &most(of),
+    }
+}
+
 /// Returns what a request alone tells.
 fn without_state(of: &Explanation) -> String {
     let order = of.report.order.unwrap_or(0);
@@ -235,31 +266,7 @@ fn without_state(of: &Explanation) -> String {
              not in the log.",
             of.flags.map_or("Normal", |flags| flags.highest_zone().name())
         ),
-        Some(Class::Shortage) if of.report.order.is_none() && of.report.victim.is_none() => {
-            "Most likely a true shortage: the page allocator, not the limit of a memory cgroup, called the OOM killer; what was \
-             free is not in the log.".to_owned() + &most(of)
-        }
-        Some(Class::Shortage) if of.report.order.is_none() => {
-            format!(
-                "Only the lines of the kill are in the log: memory of the machine was used up, not the limit of a memory cgroup; \
-                 {}.",
-                of_victim(of)
-            )
-        }
-        Some(Class::Cgroup) => format!(
-            "Most likely the limit of a memory cgroup: the tasks are of a container, by their cpuset or `oom_score_adj`; `constraint=` or the \
-             line of the kill tells, and is not in the log.{}",
-            most(of)
-        ),
-        Some(Class::Shortage) if !of.report.of_machine => {
-            "Most likely memory of the machine was used up: nothing that was copied names a memory cgroup; the stack, `constraint=` or the \
-             line of the kill would tell."
-                .to_owned()
-                + &most(of)
-        }
-        Some(Class::Shortage) => "Most likely a true shortage: the page allocator, not the limit of a memory cgroup, called the \
-                                  OOM killer for a single page; what was free is not in the log."
-            .to_owned() + &most(of),
+        Some(Class::Cgroup | Class::Shortage) => kill_without_state(of),
         _ if of.report.kind == Kind::Failure
             && of.report.order.is_none()
             && of.report.caller.as_ref().is_some_and(|c| c.purpose == Some(Purpose::Packet)) =>
