@@ -43,11 +43,11 @@ while read -r policy handle bound name; do
         status=1
     fi
 done <<'ROWS'
-packed owner 49400 packed, fixed, one owner
-packed cpu   51200 packed, fixed, a CPU's handle
-linked owner 26900 lists, fixed, one owner
-linked cpu   29100 lists, fixed, a CPU's handle
-chosen owner 76500 chosen, one owner
-chosen cpu   77900 chosen, a CPU's handle
+packed owner 43900 packed, fixed, one owner
+packed cpu   45000 packed, fixed, a CPU's handle
+linked owner 25000 lists, fixed, one owner
+linked cpu   26600 lists, fixed, a CPU's handle
+chosen owner 67300 chosen, one owner
+chosen cpu   69400 chosen, a CPU's handle
 ROWS
 exit "$status"

@@ -52,7 +52,7 @@ impl<'m, Z: Access<'m, P>, P: PolicySource> Local<'_, 'm, Z, P> {
         skipped: bool,
         preferred: ZoneIndex,
     ) -> bool {
-        if !flags.has(AllocFlags::FAIR) {
+        if self.machine.policy.fair == Fair::Off || !flags.has(AllocFlags::FAIR) {
             return false;
         }
         let always = self.machine.policy.fair == Fair::FairPass;

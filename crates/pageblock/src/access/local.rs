@@ -29,7 +29,6 @@ pub(crate) struct Check {
 }
 
 impl Check {
-    #[inline]
     pub(crate) fn holds(self, zone: &impl ZoneStat) -> bool {
         watermark_fast(zone, self.order, self.mark, self.highest, self.flags, self.gfp)
     }

@@ -194,7 +194,7 @@ impl<'m, P: PolicySource> Allocator<'m, P> {
         }
         let snapshots = &*tables.take(specs.len(), |at| {
             let zone = &zones[at];
-            ZoneSnapshot::of(zone, fast_flags(setup, zone))
+            ZoneSnapshot::of(zone, policy, fast_flags(setup, zone))
         })?;
         let zonelists =
             tables.take(specs.len() * nodes.count_ones() as usize, |_| ZoneIndex::default())?;

@@ -35,7 +35,7 @@ use crate::percpu::list::CpuList;
 use crate::percpu::tuning::{KeepRule, shares_refills};
 use crate::policy::{PcpOrders, PcpThpLists, Policy, Reserve};
 use crate::table::chain::Tag;
-use crate::table::map::{FrameState, Index, NIL, PageMap};
+use crate::table::map::{Index, NIL, PageMap};
 use crate::zone::Zone;
 use crate::zone::fallback::Mode;
 
@@ -330,42 +330,20 @@ impl<P: PolicySource> CpuCache<'_, P> {
         let n = n.min(self.room(index));
         let mut taken = 0;
         while taken < n {
-            if let Some((i, more)) = zone.rmqueue_run(order, mt, mode, n - taken, observer) {
-                debug_assert!(more <= n - taken, "a longer run than was asked for");
-                self.append_run(zone, i, more, index, mt);
-                taken += more;
-                continue;
-            }
-            let Some((i, cached)) = zone.rmqueue(order, mt, flags, &mut mode, observer) else {
-                break;
+            let run = zone.rmqueue_run(order, mt, mode, n - taken, observer);
+            let (i, more, cached) = if let Some((i, more)) = run {
+                (i, more, mt)
+            } else {
+                let single = zone.rmqueue(order, mt, flags, &mut mode, observer);
+                let Some((i, cached)) = single else { break };
+                // The block goes to the list of the requested type, whichever pageblock it came from.
+                (i, 1, zone.remembered_type(i, mt, cached))
             };
-            // The block goes to the list of the requested type, whichever pageblock it came from.
-            let cached = zone.remembered_type(i, mt, cached);
-            self.append(zone.map(), i, index, cached);
-            taken += 1;
+            debug_assert!(more <= n - taken, "a longer run than was asked for");
+            self.append_run(zone, i, more, index, cached);
+            taken += more;
         }
         taken
-    }
-
-    /// Puts a block at the tail of a list, after a refill or when a state is rebuilt. Returns whether there was
-    /// room.
-    #[inline]
-    pub(crate) fn append(
-        &mut self,
-        map: &PageMap<'_, P>,
-        i: Index,
-        index: ListIndex,
-        cached: Migratetype,
-    ) -> bool {
-        debug_assert!(index.index() < self.nr_lists(), "no such list");
-        let order = self.list_order(index);
-        let (list, rest) = self.list_mut(map, index);
-        if !list.push_tail(rest, i) {
-            return false;
-        }
-        map.set(i, FrameState::CpuList { order, cached });
-        self.count += self.weight(order);
-        true
     }
 
     /// Puts a freed block at an end of its list. Returns whether there was room.

@@ -14,7 +14,7 @@ use crate::base::mobility::Migratetype::{self, Cma, HighAtomic, Movable, Reclaim
 use crate::base::sync::{AtomicBool, AtomicU16, AtomicUsize, Relaxed};
 use crate::percpu::machine::Machine;
 use crate::policy::source::{Chosen, PolicySource};
-use crate::policy::{BelowHigh, PcpFree, Policy, WmarkCheck};
+use crate::policy::{BelowHigh, PcpFree, WmarkCheck};
 use crate::table::map::PageMap;
 use crate::zone::Zone;
 use crate::zone::stat::ZoneStat;
@@ -31,7 +31,7 @@ pub(crate) struct ZoneSnapshot<'m, P: PolicySource = Chosen> {
     pub(crate) kind: ZoneKind,
     /// The alloc flags of the fast path, if this zone is preferred: those that do not depend on the request.
     pub(crate) fast_flags: AllocFlags,
-    switches: Switches,
+    policy: P,
     max_order: Order,
     /// `served`, `refused` and `only_size` are up to date.
     current: AtomicBool,
@@ -46,28 +46,6 @@ pub(crate) struct ZoneSnapshot<'m, P: PolicySource = Chosen> {
     /// never has one too many.
     refused: [AtomicU16; MAX_NR_ZONES],
     copies: Copies,
-}
-
-/// What the policy says of a zone's snapshot.
-struct Switches {
-    checks: Checks,
-    /// Draining does not depend on the zone (up to 5.13).
-    drains_alike: bool,
-    /// Zones are marked that are below their high watermark.
-    marks_low: bool,
-    /// Nodes are reclaimed from before others are used.
-    reclaims: bool,
-}
-
-impl Switches {
-    fn of(policy: &Policy) -> Self {
-        Self {
-            checks: Checks::of(policy),
-            drains_alike: policy.pcp_free == PcpFree::Batch,
-            marks_low: policy.below_high == BelowHigh::On,
-            reclaims: policy.zone_reclaim_mode != 0,
-        }
-    }
 }
 
 /// Copies of a zone's numbers, refreshed under its lock with each move of pages. They are not on the cache lines
@@ -107,14 +85,14 @@ fn load(copy: &AtomicUsize) -> u64 {
 
 impl<'m, P: PolicySource> ZoneSnapshot<'m, P> {
     /// Returns the snapshot of a zone that has its page map.
-    pub(crate) fn of(zone: &Zone<'m, P>, fast_flags: AllocFlags) -> Self {
+    pub(crate) fn of(zone: &Zone<'m, P>, policy: P, fast_flags: AllocFlags) -> Self {
         let zeros = || core::array::from_fn(|_| AtomicUsize::new(0));
         Self {
             map: *zone.map(),
             node: zone.node(),
             kind: zone.kind(),
             fast_flags,
-            switches: Switches::of(zone.policy()),
+            policy,
             current: AtomicBool::new(false),
             only_size: AtomicBool::new(false),
             max_order: zone.geometry().max_order,
@@ -183,9 +161,10 @@ impl<'m, P: PolicySource> ZoneSnapshot<'m, P> {
     #[inline(never)]
     pub(crate) fn refresh_mask(&self, zone: &mut Zone<'_, P>, serves: bool) {
         let serves = serves && zone.managed() > 0 && !zone.boosted() && !zone.mobility_off();
-        let headroom = if serves { zone.headroom() } else { Headroom::NONE };
+        let kept = zone.kept();
+        let headroom = if serves { zone.headroom(kept) } else { Headroom::NONE };
         let most_reserved = zone.lowmem_reserve().iter().max().copied().unwrap_or(0);
-        zone.set_mask_inputs(if serves { headroom.steady_above(most_reserved) } else { 0 });
+        zone.set_mask_inputs(if serves { headroom.steady_above(most_reserved) } else { 0 }, kept);
         let shortage =
             if serves && self.refuses_silently(zone) { zone.shortage() } else { Shortage::NONE };
         let existing = u16::MAX >> (15 - self.max_order.min(15));
@@ -199,8 +178,8 @@ impl<'m, P: PolicySource> ZoneSnapshot<'m, P> {
             store_orders(&self.served[at], headroom.orders_above(reserve));
             store_orders(&self.refused[at], shortage.orders_refused(reserve) & existing);
         }
-        let only_size =
-            self.switches.drains_alike || (!zone.reclaim_active() && !zone.below_high());
+        let only_size = self.policy.pcp_free == PcpFree::Batch
+            || (!zone.reclaim_active() && !zone.below_high());
         if self.only_size.load(Relaxed) != only_size || !self.is_current() {
             self.only_size.store(only_size, Relaxed);
             self.current.store(true, Relaxed);
@@ -210,7 +189,8 @@ impl<'m, P: PolicySource> ZoneSnapshot<'m, P> {
     /// Returns whether a walk that fails the zone's low watermark leaves no trace: it neither marks the zone as
     /// below its high watermark nor reclaims from the node.
     fn refuses_silently(&self, zone: &Zone<'_, P>) -> bool {
-        !self.switches.reclaims && (!self.switches.marks_low || zone.below_high())
+        self.policy.zone_reclaim_mode == 0
+            && (self.policy.below_high != BelowHigh::On || zone.below_high())
     }
 
     /// Computes the masks after pages of the zone were moved, if they may have changed.
@@ -236,7 +216,6 @@ impl<'m, P: PolicySource> ZoneSnapshot<'m, P> {
     }
 
     /// Refreshes the copies that change with every move of pages.
-    #[inline]
     fn refresh_pages(&self, zone: &Zone<'_, P>) {
         let copies = &self.copies;
         store(&copies.free_pages, zone.free_pages());
@@ -247,7 +226,7 @@ impl<'m, P: PolicySource> ZoneSnapshot<'m, P> {
         for (copy, mt) in copies.orders.iter().zip(CHECKED) {
             copy.store(zone.orders(mt), Relaxed);
         }
-        if self.switches.checks.check == WmarkCheck::HalvePerOrder {
+        if self.policy.wmark_check == WmarkCheck::HalvePerOrder {
             for (order, copy) in (0..=ORDER_LIMIT).zip(&copies.nr_free) {
                 store(copy, ZoneStat::nr_free(zone, order));
             }
@@ -275,7 +254,7 @@ impl<'m, P: PolicySource> ZoneSnapshot<'m, P> {
 
 impl<P: PolicySource> ZoneStat for ZoneSnapshot<'_, P> {
     fn checks(&self) -> Checks {
-        self.switches.checks
+        Checks::of(&self.policy)
     }
     fn free_pages(&self) -> u64 {
         load(&self.copies.free_pages)

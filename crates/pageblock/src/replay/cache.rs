@@ -100,11 +100,11 @@ impl<P: PolicySource> CpuCache<'_, P> {
             return Err(FrameError::NotAllocated(pfn));
         }
         let Some(list) = self.list_index(order, mt) else { return Ok(None) };
-        let put = match end {
-            ListEnd::Head => self.push(zone.map(), i, order, (list, mt), End::Head),
-            ListEnd::Tail => self.append(zone.map(), i, list, mt),
+        let end = match end {
+            ListEnd::Head => End::Head,
+            ListEnd::Tail => End::Tail,
         };
-        Ok(put.then_some(list))
+        Ok(self.push(zone.map(), i, order, (list, mt), end).then_some(list))
     }
 
     /// Returns the type that a drain would free a block of this CPU's list to.

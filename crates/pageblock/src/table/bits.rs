@@ -216,9 +216,8 @@ impl<'m> FrameBits<'m> {
     }
 
     /// Makes the byte of a pageblock the state of all its frames.
-    #[inline]
-    fn put_kind(&self, i: Index, state: FrameState) {
-        self.kind_of(i).store(state.encode(), Relaxed);
+    fn put_kind(&self, i: Index, kind: u8) {
+        self.kind_of(i).store(kind, Relaxed);
         let word = self.word_of(i);
         let now = word.load(Relaxed);
         if now & OWNERS != 0 {
@@ -253,7 +252,7 @@ impl<'m> FrameBits<'m> {
     #[inline]
     pub(super) fn set(&self, i: Index, state: FrameState) {
         match state.order() {
-            Some(order) if order >= self.pageblock_order => self.put_kind(i, state),
+            Some(order) if order >= self.pageblock_order => self.put_kind(i, state.encode()),
             Some(order) if order >= CELL_ORDER && self.is_mixed(i) => {
                 self.cell_of(i).put_wide(wide_code(state));
             }
@@ -287,7 +286,7 @@ impl<'m> FrameBits<'m> {
     /// Notes that the pageblock of a frame is part of one block, which is free or about to be.
     #[inline]
     pub(crate) fn unmix(&self, i: Index) {
-        self.put_kind(i, FrameState::Tail);
+        self.put_kind(i, FrameState::Tail.encode());
     }
 
     /// Sets the state of every frame from `start` to `end`. The state must be one that no block starts with, or
@@ -299,7 +298,7 @@ impl<'m> FrameBits<'m> {
         let mut at = start;
         while at < end {
             if at & (pages - 1) == 0 && end - at >= pages {
-                self.put_kind(at, state);
+                self.put_kind(at, state.encode());
                 at += pages;
                 continue;
             }
@@ -382,7 +381,7 @@ impl<'m> FrameBits<'m> {
     /// Sets the byte of the pageblock that starts at `i`, if the whole pageblock is part of a block in that state.
     #[inline(always)]
     pub(super) fn set_whole(&self, i: Index, state: FrameState) {
-        self.put_kind(i, state);
+        self.put_kind(i, state.encode());
     }
 
     /// Returns the type of the free block of exactly this order that starts at `i`.

@@ -54,7 +54,6 @@ pub(crate) fn types_in(word: &AtomicU16) -> (usize, Migratetype) {
 }
 
 /// Returns the type encoded in the three lowest bits.
-#[inline]
 fn type_in(byte: u8) -> Migratetype {
     Migratetype::from_index((byte & TYPE_BITS) as usize).unwrap_or(Migratetype::Movable)
 }
@@ -82,7 +81,6 @@ impl<P: PolicySource> PageMap<'_, P> {
     }
 
     /// Returns the type of the pageblock that holds the frame (`get_pageblock_migratetype`).
-    #[inline]
     pub(crate) fn block_type(&self, i: Index) -> Migratetype {
         type_in(self.known(i))
     }
@@ -122,7 +120,6 @@ impl<P: PolicySource> PageMap<'_, P> {
 
     /// Returns the type of the CPU list that a freed block goes to; `None` if it goes to the zone because its
     /// pageblock is isolated or being emptied (`zone/packing.rs`).
-    #[inline]
     pub(crate) fn cpu_list_type(&self, i: Index, order: Order) -> Option<Migratetype> {
         let byte = self.known(i);
         let emptying = byte & SPARSE != 0 && order < self.pageblock_order;
@@ -143,7 +140,6 @@ impl<P: PolicySource> PageMap<'_, P> {
     }
 
     /// Sets whether pageblock number `block` is being emptied.
-    #[inline]
     pub(crate) fn set_sparse(&self, block: u32, sparse: bool) {
         let word = &self.blocks[block as usize];
         let old = word.load(Relaxed);

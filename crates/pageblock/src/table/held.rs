@@ -25,7 +25,6 @@ impl<P: PolicySource> PageMap<'_, P> {
         true
     }
 
-    #[inline]
     pub(crate) fn is_allocated(&self, i: Index, order: Order) -> bool {
         match self.byte(i as usize) {
             Some(byte) => is_allocated(byte.load(Relaxed), order),
@@ -201,7 +200,6 @@ impl<P: PolicySource> PageMap<'_, P> {
     }
 
     /// Returns the index of a frame, if an allocated block of exactly this order starts there. `None` for a hole.
-    #[inline]
     pub(crate) fn allocated_at(&self, pfn: Pfn, order: Order) -> Option<Index> {
         let offset = self.offset(pfn);
         let is = match self.states.get(offset) {

@@ -142,7 +142,6 @@ impl<'m, P: PolicySource> PageMap<'m, P> {
     }
 
     /// Notes that a block was taken off its list, and that its frames are about to get other states.
-    #[inline]
     pub(crate) fn set_taken(&self, i: Index, order: Order) {
         if !self.has_bits() {
             self.set_byte(i, FrameState::Tail);

@@ -113,7 +113,6 @@ impl<P: PolicySource> Zone<'_, P> {
     }
 
     /// Takes a block of the requested type for a request: the one that the decider names, or Linux's.
-    #[inline]
     pub(super) fn rmqueue_own(
         &mut self,
         order: Order,

@@ -64,7 +64,6 @@ impl<P: PolicySource> Zone<'_, P> {
     /// Merges a block that is freed with its free buddies of the same type inside its pageblock, unless a capture or
     /// another type of pageblock needs the general path. Their pages stay in the counters. Returns the merged block, its
     /// order, and whether it was added.
-    #[inline]
     pub(super) fn merge_packed(
         &mut self,
         i: Index,
@@ -94,38 +93,22 @@ impl<P: PolicySource> Zone<'_, P> {
         let cap = self.geometry.max_order.min(self.geometry.pageblock_order);
         let listed = Listed { blocks: listed, cap };
         let (mut batch, mut at) = (Batch::default(), 0);
-        while at < listed.blocks.len() {
-            let n = match self.free_alike::<false>(listed.from(at), &mut batch, observer) {
-                0 => self.free_alike::<true>(listed.from(at), &mut batch, observer),
-                pages => pages,
-            };
+        loop {
+            let (map, area, rest) = (self.map, &mut self.area, listed.from(at));
+            let (n, emptying) = self.packing.free_listed(map, area, rest, &mut batch, observer);
             at += n;
-            if n == 0 {
-                break;
+            match emptying {
+                Some(order) => {
+                    self.count_batch(&batch);
+                    batch = Batch::default();
+                    self.note_emptied(listed.blocks[at - 1], order, observer);
+                }
+                None if n == 0 => break,
+                None => {}
             }
         }
         self.count_batch(&batch);
         at
-    }
-
-    /// [`free_listed`](Self::free_listed) for pages only or, with `CELLS`, for blocks of whole cells only.
-    fn free_alike<const CELLS: bool>(
-        &mut self,
-        listed: Listed<'_>,
-        batch: &mut Batch,
-        observer: &mut impl Observer,
-    ) -> usize {
-        let mut at = 0;
-        loop {
-            let (map, area) = (self.map, &mut self.area);
-            let rest = listed.from(at);
-            let (n, emptying) = self.packing.free_listed::<CELLS>(map, area, rest, batch, observer);
-            at += n;
-            let Some(order) = emptying else { return at };
-            self.count_batch(batch);
-            *batch = Batch::default();
-            self.note_emptied(listed.blocks[at - 1], order, observer);
-        }
     }
 
     /// Notes that a block of a CPU list was freed and completed a free pageblock.

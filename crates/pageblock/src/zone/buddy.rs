@@ -14,7 +14,6 @@ use crate::zone::{Count, Size, Zone};
 impl<P: PolicySource> Zone<'_, P> {
     /// Takes the first block of the smallest order that serves, and splits it (`__rmqueue_smallest`). Returns the
     /// lower part; the upper halves go to the heads of their lists.
-    #[inline]
     pub(crate) fn rmqueue_smallest(&mut self, order: Order, list: Migratetype) -> Option<Index> {
         if self.is_packed() {
             return self.take_run(order, list, 1).map(|(i, _)| i);
@@ -24,7 +23,6 @@ impl<P: PolicySource> Zone<'_, P> {
     }
 
     /// Takes a free block of order `found` from its list, and splits it. Returns its lower part.
-    #[inline]
     pub(super) fn take_block(
         &mut self,
         i: Index,
@@ -52,7 +50,6 @@ impl<P: PolicySource> Zone<'_, P> {
     }
 
     /// Returns the block that serves, and its order: the first of the smallest.
-    #[inline]
     pub(super) fn probe_smallest(
         &mut self,
         order: Order,
@@ -113,7 +110,6 @@ impl<P: PolicySource> Zone<'_, P> {
 
     /// Passes the rest of a block of order `found` to `insert`, in the largest pieces, after `taken` blocks of
     /// `order` were taken from its start.
-    #[inline]
     pub(super) fn insert_rest(
         &mut self,
         i: Index,
@@ -133,7 +129,6 @@ impl<P: PolicySource> Zone<'_, P> {
     }
 
     /// Splits a block that is on no list, down to `order` at its start (`expand`).
-    #[inline]
     pub(crate) fn expand(&mut self, i: Index, order: Order, from: Order, list: Migratetype) {
         debug_assert!(order <= from && i % (1 << from) == 0, "no block at {i}");
         self.map.set_taken(i, from);
@@ -165,7 +160,6 @@ impl<P: PolicySource> Zone<'_, P> {
     /// Frees a block to the list of a type, and merges it with its buddies (`__free_one_page`).
     ///
     /// `end` overrides the choice of the list's end.
-    #[inline]
     pub(crate) fn free_one(
         &mut self,
         i: Index,
@@ -220,7 +214,6 @@ impl<P: PolicySource> Zone<'_, P> {
 
     /// Merges a block with its buddies up to the order `cap`, and puts it on a list. The block is `freed`, or
     /// contains it together with blocks that merged with it already and whose pages are in the counters.
-    #[inline]
     fn merge_and_link<const PACKED: bool>(
         &mut self,
         (mut i, mut order): (Index, Order),

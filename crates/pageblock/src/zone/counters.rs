@@ -16,7 +16,6 @@ pub struct ZoneCounters {
 }
 
 impl ZoneCounters {
-    #[inline]
     #[cfg(feature = "replay")]
     pub(crate) fn count_free(&mut self, order: crate::base::frame::Order) {
         self.pgfree += crate::base::frame::pages(order);

@@ -99,20 +99,24 @@ impl<P: PolicySource> Zone<'_, P> {
 
     /// Returns whether some type has a block of this order that is large enough to claim its pageblock.
     pub(crate) fn can_claim_at(&self, order: Order, start: Migratetype) -> bool {
-        self.claimable(order, start) && self.candidate_at(order, start, &mut 0).is_some()
+        self.claimable(order, start)
+            && self.candidate_at(order, (order, Prefer::Emptiest), start, &mut 0).is_some()
     }
 
-    /// Returns the first block of an order among the types that a request falls back to.
+    /// Returns the first block of an order among the types that a request falls back to; under packed placement one of at
+    /// least order `min` in a pageblock whose largest block has this order.
+    #[inline(never)]
     fn candidate_at(
         &self,
         order: Order,
+        (min, prefer): (Order, Prefer),
         start: Migratetype,
         probes: &mut u32,
     ) -> Option<Candidate> {
         self.fallback_types(start).iter().find_map(|&from| {
             *probes += 1;
             if self.is_packed() {
-                return self.packed_candidate(order, order, from, Prefer::Emptiest);
+                return self.packed_candidate(order, min, from, prefer);
             }
             let i = self.area.list(order, from).head()?;
             Some((i, order, from))
@@ -120,7 +124,8 @@ impl<P: PolicySource> Zone<'_, P> {
     }
 
     fn largest(&self, min: Order, start: Migratetype, probes: &mut u32) -> Option<Candidate> {
-        (min..=self.geometry.max_order).rev().find_map(|o| self.candidate_at(o, start, probes))
+        let mut orders = (min..=self.geometry.max_order).rev();
+        orders.find_map(|at| self.candidate_at(at, (at, Prefer::Emptiest), start, probes))
     }
 
     fn smallest_fallback(
@@ -129,16 +134,8 @@ impl<P: PolicySource> Zone<'_, P> {
         start: Migratetype,
         probes: &mut u32,
     ) -> Option<Candidate> {
-        if !self.is_packed() {
-            return (min..=self.geometry.max_order)
-                .find_map(|o| self.candidate_at(o, start, probes));
-        }
-        (min..=self.geometry.max_order).find_map(|order| {
-            self.fallback_types(start).iter().find_map(|&from| {
-                *probes += 1;
-                self.packed_candidate(order, min, from, Prefer::Fullest)
-            })
-        })
+        let mut orders = min..=self.geometry.max_order;
+        orders.find_map(|at| self.candidate_at(at, (min, Prefer::Fullest), start, probes))
     }
 
     /// Returns the smallest order of a block that may be taken from another type.
@@ -163,7 +160,6 @@ impl<P: PolicySource> Zone<'_, P> {
     }
 
     /// [`find_fallback`](Self::find_fallback), which asks what becomes of pageblocks.
-    #[inline]
     pub(super) fn find_fallback_by(
         &self,
         order: Order,
@@ -233,7 +229,8 @@ impl<P: PolicySource> Zone<'_, P> {
                 if !self.claimable(at, start) {
                     break;
                 }
-                let Some(found) = self.candidate_at(at, start, &mut search.probes) else {
+                let whole = (at, Prefer::Emptiest);
+                let Some(found) = self.candidate_at(at, whole, start, &mut search.probes) else {
                     continue;
                 };
                 let (fallback, looks) = self.counted_outcome(found, want, decider);

@@ -248,7 +248,6 @@ impl<'m, P: PolicySource> Zone<'m, P> {
     }
 
     /// Counts that the zone's lock would be taken.
-    #[inline]
     pub(crate) fn count_lock(&mut self) {
         self.counters.lock_acquired += 1;
     }
@@ -279,7 +278,6 @@ impl<'m, P: PolicySource> Zone<'m, P> {
     }
 
     /// Returns whether requests are served from the fullest pageblocks.
-    #[inline]
     pub(crate) fn is_packed(&self) -> bool {
         self.policy.placement == Placement::Packed
     }
@@ -291,19 +289,16 @@ impl<'m, P: PolicySource> Zone<'m, P> {
         }
     }
 
-    #[inline]
     pub(crate) fn is_whole_block(&self, order: Order) -> bool {
         order >= self.geometry.pageblock_order
     }
 
-    #[inline]
     fn account(&mut self, count: Count, order: Order, mt: Migratetype) {
         let size = if self.is_whole_block(order) { Size::Whole } else { Size::Part };
         self.account_pages(count, pages(order), mt, size);
     }
 
     /// Counts pages of a list in or out.
-    #[inline]
     pub(crate) fn account_pages(&mut self, count: Count, n: u64, mt: Migratetype, size: Size) {
         let n = if count == Count::In { n } else { n.wrapping_neg() };
         let sign = |counter: &mut u64| *counter = counter.wrapping_add(n);
@@ -321,14 +316,12 @@ impl<'m, P: PolicySource> Zone<'m, P> {
     }
 
     /// Puts a block on a free list.
-    #[inline]
     pub(crate) fn insert(&mut self, i: Index, order: Order, list: Migratetype, end: End) {
         self.link(i, order, list, end);
         self.account(Count::In, order, list);
     }
 
     /// Removes a free block from its list. The caller sets the new state of its first frame.
-    #[inline]
     pub(crate) fn remove(&mut self, i: Index, order: Order, list: Migratetype) {
         self.unlink(i, order, list);
         self.account(Count::Out, order, list);
@@ -348,7 +341,6 @@ impl<'m, P: PolicySource> Zone<'m, P> {
     }
 
     /// Puts a block on a free list. The caller counts its pages.
-    #[inline]
     pub(crate) fn link(&mut self, i: Index, order: Order, list: Migratetype, end: End) {
         debug_assert!(
             self.may_be_listed(i, order),
@@ -377,7 +369,6 @@ impl<'m, P: PolicySource> Zone<'m, P> {
     }
 
     /// Takes a free block off a list whose pages are taken into account otherwise.
-    #[inline]
     pub(crate) fn unlink(&mut self, i: Index, order: Order, list: Migratetype) {
         debug_assert_eq!(self.map.free_list(i, order), Some(list), "a block leaves another's list");
         if self.is_packed() {
@@ -413,14 +404,12 @@ impl<'m, P: PolicySource> Zone<'m, P> {
     }
 
     /// Must be called once pageblocks have the type of the lists to which their free pages were moved.
-    #[inline]
     pub(crate) fn settle(&mut self, frames: core::ops::Range<Index>) {
         self.area.watch.settle(&self.map, frames);
     }
 
     /// Must be called when the types of a list and of a pageblock come to differ although the policy keeps them
     /// equal.
-    #[inline]
     pub(crate) fn exempt_lists(&mut self) {
         self.area.watch.set_strict(false);
     }

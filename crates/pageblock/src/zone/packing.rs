@@ -65,7 +65,6 @@ impl Partial {
 
     /// Counts the pages of a block that was added. Returns whether the bucket stays the same; `bucket` is the order
     /// of a bucket's pages.
-    #[inline]
     fn grow(&mut self, order: Order, bucket: Order) -> bool {
         let before = self.free;
         self.free += 1 << order;
@@ -145,7 +144,6 @@ impl<'m> Packing<'m> {
         &self.links
     }
 
-    #[inline]
     fn block_of(&self, i: Index) -> Block {
         i >> self.pageblock_order
     }
@@ -197,7 +195,6 @@ impl<'m> Packing<'m> {
 
     /// Notes that the free blocks of a frame's pageblock merged into a block of whole pageblocks. `small`: at least one
     /// of them was smaller than the pageblock.
-    #[inline]
     pub(crate) fn emptied(&mut self, map: &PageMap<'_, impl PolicySource>, i: Index, small: bool) {
         if small {
             map.bits().unmix(i);
@@ -228,7 +225,6 @@ impl<'m> Packing<'m> {
     }
 
     /// Puts a pageblock of a type into its class, and marks it as sparse or not.
-    #[inline]
     fn settle(&mut self, map: &PageMap<'_, impl PolicySource>, block: Block, mt: Migratetype) {
         let class = self.class(block, mt);
         if class != self.blocks[block as usize].class {
@@ -251,12 +247,10 @@ impl<'m> Packing<'m> {
     }
 
     /// Marks a pageblock of a type as sparse or not.
-    #[inline]
     fn mark(&self, map: &PageMap<'_, impl PolicySource>, block: Block, mt: Migratetype) {
         map.set_sparse(block, self.is_sparse(block, mt));
     }
 
-    #[inline]
     fn is_sparse(&self, block: Block, mt: Migratetype) -> bool {
         let free = u32::from(self.blocks[block as usize].free);
         free > (1 << self.pageblock_order) / DENSE_SHARE
@@ -265,7 +259,6 @@ impl<'m> Packing<'m> {
     }
 
     /// Returns the class to which a pageblock belongs.
-    #[inline]
     fn class(&self, block: Block, mt: Migratetype) -> u16 {
         let Partial { free, .. } = self.blocks[block as usize];
         if free == 0 {
@@ -390,13 +383,11 @@ const DENSE_SHARE: u32 = 16;
 const _: () = assert!(BUCKETS % DENSE_SHARE as usize == 0, "a bucket is part of the share, or not");
 
 /// Returns the bucket of a pageblock with `free` free pages, at least one.
-#[inline]
 fn bucket(free: u16, pageblock_order: Order) -> usize {
     usize::from(free - 1) >> bucket_order(pageblock_order)
 }
 
 /// Returns the order of a bucket's pages.
-#[inline]
 fn bucket_order(pageblock_order: Order) -> Order {
     pageblock_order.saturating_sub(BUCKETS.ilog2() as Order)
 }

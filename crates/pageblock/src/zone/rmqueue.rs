@@ -16,7 +16,6 @@ use crate::zone::reserve::{reserves_for, takes_highatomic_last};
 
 impl<P: PolicySource> Zone<'_, P> {
     /// Returns whether CPU caches have a list for an order (`pcp_allowed_order`).
-    #[inline]
     pub(crate) fn has_cpu_list(&self, order: Order) -> bool {
         order == 0
             || (self.policy.pcp_orders == PcpOrders::CostlyAndThp
@@ -110,7 +109,6 @@ impl<P: PolicySource> Zone<'_, P> {
     /// Takes up to `n` blocks for a request of a type, as `n` calls of [`rmqueue`](Self::rmqueue) would if they
     /// find consecutive blocks in one block of the requested type. Returns the first block, and their number;
     /// `None` if only `rmqueue` can decide.
-    #[inline]
     pub(crate) fn rmqueue_run(
         &mut self,
         order: Order,

@@ -43,59 +43,45 @@ pub(crate) trait ZoneStat {
 }
 
 impl<P: PolicySource> ZoneStat for Zone<'_, P> {
-    #[inline]
     fn checks(&self) -> Checks {
         Checks::of(&self.policy)
     }
-    #[inline]
     fn free_pages(&self) -> u64 {
         self.free_pages
     }
-    #[inline]
     fn free_pages_of(&self, mt: Migratetype) -> u64 {
         self.free_by_type[mt as usize]
     }
-    #[inline]
     fn reserved_highatomic(&self) -> u64 {
         self.reserved_highatomic
     }
-    #[inline]
     fn watermarks(&self) -> Watermarks {
         self.watermarks
     }
-    #[inline]
     fn boost(&self) -> u64 {
         self.boost
     }
-    #[inline]
     fn lowmem_reserve(&self, highest: ZoneKind) -> u64 {
         self.lowmem_reserve[highest as usize]
     }
-    #[inline]
     fn orders(&self, mt: Migratetype) -> u16 {
         self.area.orders(mt)
     }
-    #[inline]
     fn nr_free(&self, order: Order) -> u64 {
         self.area.nr_free(order)
     }
-    #[inline]
     fn max_order(&self) -> Order {
         self.geometry.max_order
     }
-    #[inline]
     fn managed(&self) -> u64 {
         self.managed
     }
-    #[inline]
     fn below_high(&self) -> bool {
         self.below_high
     }
-    #[inline]
     fn boosted(&self) -> bool {
         self.boosted
     }
-    #[inline]
     fn reclaim_active(&self) -> bool {
         self.reclaim_active
     }
@@ -114,7 +100,6 @@ pub(crate) struct MaskInputs {
 }
 
 impl MaskInputs {
-    #[inline]
     pub(crate) fn holds(&self, zone: &Zone<'_, impl PolicySource>) -> bool {
         let orders = zone.open_orders();
         zone.free_pages > self.steady_above
@@ -129,17 +114,15 @@ impl MaskInputs {
 impl<P: PolicySource> Zone<'_, P> {
     /// Returns whether the masks computed when [`set_mask_inputs`](Self::set_mask_inputs) was called are still
     /// valid, if only pages were moved since.
-    #[inline]
     pub(crate) fn mask_inputs_hold(&self) -> bool {
         self.mask_inputs.holds(self)
     }
 
     /// Stores the values that [`MaskInputs::holds`] compares.
-    #[inline]
-    pub(crate) fn set_mask_inputs(&mut self, steady_above: u64) {
+    pub(crate) fn set_mask_inputs(&mut self, steady_above: u64, kept: u64) {
         self.mask_inputs = MaskInputs {
             steady_above,
-            kept: self.kept(),
+            kept,
             orders: self.open_orders(),
             below_high: self.below_high,
             boosted: self.boosted,

@@ -17,42 +17,36 @@ use crate::zone::{Zone, ZoneCounters};
 
 impl<'m, P: PolicySource> Zone<'m, P> {
     /// Returns the zone's node.
-    #[inline]
     #[must_use]
     pub fn node(&self) -> NodeId {
         self.node
     }
 
     /// Returns which of the node's zones it is.
-    #[inline]
     #[must_use]
     pub fn kind(&self) -> ZoneKind {
         self.kind
     }
 
     /// Returns the zone's frames, holes included.
-    #[inline]
     #[must_use]
     pub fn span(&self) -> FrameRange {
         self.span
     }
 
     /// Returns the number of pages that exist.
-    #[inline]
     #[must_use]
     pub fn present(&self) -> u64 {
         self.present
     }
 
     /// Returns the number of pages that the allocator manages (`managed_pages`).
-    #[inline]
     #[must_use]
     pub fn managed(&self) -> u64 {
         self.managed
     }
 
     /// Returns the watermarks in pages, without the boost.
-    #[inline]
     #[must_use]
     pub fn watermarks(&self) -> Watermarks {
         self.watermarks
@@ -60,14 +54,12 @@ impl<'m, P: PolicySource> Zone<'m, P> {
 
     /// Returns the pages that are added to each watermark until kswapd has reclaimed them
     /// (`watermark_boost`).
-    #[inline]
     #[must_use]
     pub fn boost(&self) -> u64 {
         self.boost
     }
 
     /// Returns the pages that are kept from requests, by the highest zone that a request may use.
-    #[inline]
     #[must_use]
     pub fn lowmem_reserve(&self) -> &[u64; MAX_NR_ZONES] {
         &self.lowmem_reserve
@@ -75,42 +67,36 @@ impl<'m, P: PolicySource> Zone<'m, P> {
 
     /// Returns the pages that are left of this round of the fair zone allocator (`NR_ALLOC_BATCH`, 3.12 to
     /// 4.7). Not kept under other policies.
-    #[inline]
     #[must_use]
     pub fn alloc_batch(&self) -> i64 {
         self.alloc_batch
     }
 
     /// Returns whether kswapd is to be woken for the boost (`ZONE_BOOSTED_WATERMARK`).
-    #[inline]
     #[must_use]
     pub fn boosted(&self) -> bool {
         self.boosted
     }
 
     /// Returns whether the zone is marked as below its high watermark (`ZONE_BELOW_HIGH`).
-    #[inline]
     #[must_use]
     pub fn below_high(&self) -> bool {
         self.below_high
     }
 
     /// Returns whether kswapd is reclaiming in the zone (`ZONE_RECLAIM_ACTIVE`).
-    #[inline]
     #[must_use]
     pub fn reclaim_active(&self) -> bool {
         self.reclaim_active
     }
 
     /// Returns whether the batch of this round is spent (`ZONE_FAIR_DEPLETED`).
-    #[inline]
     #[must_use]
     pub fn fair_depleted(&self) -> bool {
         self.fair_depleted
     }
 
     /// Returns the capture slot of the task that compacts this zone (`task_capc`).
-    #[inline]
     #[must_use]
     pub fn capture(&self) -> Option<CaptureSlot> {
         self.capture
@@ -264,13 +250,11 @@ impl<'m, P: PolicySource> Zone<'m, P> {
     }
 
     /// Returns whether there is too little memory to group by mobility.
-    #[inline]
     pub(crate) fn mobility_off(&self) -> bool {
         self.mobility_off
     }
 
     /// Returns whether some pageblock is isolated.
-    #[inline]
     pub(crate) fn has_isolated_blocks(&self) -> bool {
         self.isolated_blocks > 0
     }
@@ -281,7 +265,6 @@ impl<'m, P: PolicySource> Zone<'m, P> {
     }
 
     /// Returns the tables of the zone's frames.
-    #[inline]
     pub(crate) fn map(&self) -> &PageMap<'m, P> {
         &self.map
     }

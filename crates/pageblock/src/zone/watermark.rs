@@ -42,10 +42,10 @@ impl<P: PolicySource> Zone<'_, P> {
         watermark_ok(self, free_pages, order, mark, highest, flags)
     }
 
-    /// Returns the headroom from which the orders that the zone serves at once follow.
-    #[inline]
-    pub(crate) fn headroom(&self) -> Headroom {
-        Headroom { free: self.free_pages, kept: self.kept(), orders: self.orders_asked_for() }
+    /// Returns the headroom from which the orders that the zone serves at once follow. `kept` are the pages that [it
+    /// keeps](Self::kept).
+    pub(crate) fn headroom(&self, kept: u64) -> Headroom {
+        Headroom { free: self.free_pages, kept, orders: self.orders_asked_for() }
     }
 
     /// Returns the shortage from which the orders that the zone refuses follow.
@@ -64,7 +64,6 @@ impl<P: PolicySource> Zone<'_, P> {
 
     /// Returns the orders up to the largest of the blocks which anyone may take, one bit each; order 0 where blocks
     /// do not matter.
-    #[inline]
     fn orders_asked_for(&self) -> u16 {
         match self.policy.wmark_check {
             WmarkCheck::HalvePerOrder => 1,
@@ -73,7 +72,6 @@ impl<P: PolicySource> Zone<'_, P> {
     }
 
     /// Returns the mark that requests have to leave at first, and every reserve of the zone itself.
-    #[inline]
     pub(crate) fn kept(&self) -> u64 {
         let Watermarks { low, high, .. } = self.watermarks;
         let high_first = self.policy.below_high == BelowHigh::On && !self.below_high;
@@ -85,7 +83,6 @@ impl<P: PolicySource> Zone<'_, P> {
     }
 
     /// Returns the orders that have blocks which anyone may take, one bit each.
-    #[inline]
     pub(crate) fn open_orders(&self) -> u16 {
         let orders = |mt| self.area.orders(mt);
         orders(Unmovable) | orders(Movable) | orders(Reclaimable)
@@ -107,7 +104,6 @@ impl Headroom {
     pub(crate) const NONE: Self = Self { free: 0, kept: 0, orders: 0 };
 
     /// Returns the orders, one bit each, that are served beside a lowmem reserve.
-    #[inline]
     pub(crate) fn orders_above(self, reserve: u64) -> u16 {
         match self.free.saturating_sub(self.kept.saturating_add(reserve)) {
             0 => 0,
@@ -140,7 +136,6 @@ impl Shortage {
     pub(crate) const NONE: Self = Self { left: i64::MAX, orders: 0, refuses_larger: false };
 
     /// Returns the orders, one bit each, that are refused beside a lowmem reserve.
-    #[inline]
     pub(crate) fn orders_refused(self, reserve: u64) -> u16 {
         let larger = if self.refuses_larger { !self.orders } else { 0 };
         match self.left.saturating_sub(signed(reserve)) {
@@ -152,7 +147,6 @@ impl Shortage {
 }
 
 /// See [`Zone::watermark_ok`].
-#[inline]
 fn watermark_ok(
     zone: &impl ZoneStat,
     free_pages: u64,
@@ -210,7 +204,6 @@ pub fn reduced_mark(check: WmarkCheck, mark: i64, flags: AllocFlags) -> i64 {
 }
 
 /// Returns the free pages that this request may not use (`__zone_watermark_unusable_free`).
-#[inline]
 fn unusable_free(zone: &impl ZoneStat, flags: AllocFlags) -> u64 {
     let check = zone.checks().check;
     let highatomic = match check {
@@ -223,7 +216,6 @@ fn unusable_free(zone: &impl ZoneStat, flags: AllocFlags) -> u64 {
 }
 
 /// Tells whether the highatomic reserve counts as free for an attempt.
-#[inline]
 #[must_use]
 pub const fn counts_highatomic(check: WmarkCheck, flags: AllocFlags) -> bool {
     match check {
@@ -238,7 +230,6 @@ pub const fn counts_highatomic(check: WmarkCheck, flags: AllocFlags) -> bool {
 /// Tells whether what is left in larger orders exceeds the mark, halved for each order (up to 4.3, where unusable pages
 /// count again). `free` are the free pages but for the rest of the block, `min` the [`reduced_mark`]; `nr_free` returns the
 /// free blocks of an order.
-#[inline]
 pub fn enough_above_each_order(
     order: Order,
     mut free: i64,
@@ -265,7 +256,6 @@ fn has_block_for(zone: &impl ZoneStat, order: Order, flags: AllocFlags) -> bool 
 }
 
 /// Tells whether a block of the highatomic reserve counts for an attempt of an order above 0 (from 4.4).
-#[inline]
 #[must_use]
 pub const fn finds_highatomic(check: WmarkCheck, flags: AllocFlags) -> bool {
     flags.has_any(match check {
@@ -292,7 +282,6 @@ fn any_from(zone: &impl ZoneStat, order: Order, types: &[Migratetype]) -> bool {
 
 /// Returns whether a zone passes the check of the fast path (`zone_watermark_fast`): a short cut for order 0, and from 5.10
 /// a second try without the boost for those who may use reserves (up to 6.2: `__GFP_ATOMIC`).
-#[inline]
 pub(crate) fn watermark_fast(
     zone: &impl ZoneStat,
     order: Order,
@@ -343,7 +332,6 @@ pub struct Checks {
 
 impl Checks {
     /// Returns those of a policy.
-    #[inline]
     #[must_use]
     pub const fn of(policy: &Policy) -> Self {
         Self { check: policy.wmark_check, fast: policy.wmark_fast }

@@ -73,14 +73,12 @@ impl Drain {
     }
 
     /// Returns how many blocks of an order to drain from the current list before the next list is chosen.
-    #[inline]
     fn blocks(&self, order: Order) -> u32 {
         let of_chunk = self.left.div_ceil(1 << order.min(self.weight_order));
         of_chunk.min(self.run)
     }
 
     /// Counts `n` drained blocks, at most [`blocks`](Self::blocks).
-    #[inline]
     fn gave_run(&mut self, order: Order, n: u32) {
         debug_assert!(n <= self.blocks(order), "a longer run than the list was to yield");
         self.left = self.left.saturating_sub(n << order.min(self.weight_order));
@@ -181,11 +179,13 @@ impl<P: PolicySource> CpuCache<'_, P> {
             if order >= zone.geometry().pageblock_order {
                 // Blocks reach the zone in the order in which they left their lists.
                 self.give_leaving(zone, observer);
-                if let Some(i) = self.pop_tail(zone.map(), index, order, |i| {
-                    zone.map().bits().is_whole_on_cpu_list(i, order)
-                }) {
+                let (i, n) = self.pop_last(index, order);
+                drain.gave_run(order, n);
+                if zone.map().bits().is_whole_on_cpu_list(i, order) {
                     Self::give_back(zone, i, order, observer);
-                    drain.gave(order);
+                } else {
+                    // Another CPU freed it at the same instant.
+                    self.strays += n;
                 }
             } else {
                 match self.leave_tail(index, order, drain.blocks(order)) {
@@ -202,7 +202,6 @@ impl<P: PolicySource> CpuCache<'_, P> {
 
     /// Takes up to `most` blocks from the tail of a list, if they are in address order, belong to one larger block,
     /// and will merge to it. Returns the first frame and the number of blocks.
-    #[inline]
     fn pop_tail_run(
         &mut self,
         zone: &Zone<'_, P>,
@@ -336,7 +335,6 @@ impl<P: PolicySource> CpuCache<'_, P> {
 }
 
 /// Returns the type to which a block on a CPU list is freed.
-#[inline]
 pub(crate) fn drained_type(zone: &Zone<'_, impl PolicySource>, i: Index) -> Migratetype {
     match remembers_type(zone).then(|| zone.map().state(i)) {
         Some(FrameState::CpuList { cached, .. }) => cached,
@@ -345,7 +343,6 @@ pub(crate) fn drained_type(zone: &Zone<'_, impl PolicySource>, i: Index) -> Migr
 }
 
 /// Returns whether a block is freed to the type that it had when it was put on its CPU list.
-#[inline]
 fn remembers_type(zone: &Zone<'_, impl PolicySource>) -> bool {
     zone.policy().pcp_type == PcpType::Cached && !zone.has_isolated_blocks()
 }

@@ -143,7 +143,6 @@ impl<P: PolicySource> CpuCache<'_, P> {
         }
     }
 
-    #[inline]
     pub(crate) fn is_empty(&self, index: ListIndex) -> bool {
         self.lists[index.index()].is_empty() && self.last_freed_on(index).is_none()
     }

@@ -10,7 +10,7 @@ use crate::base::mobility::{MIGRATE_PCPTYPES, Migratetype};
 use crate::percpu::list::{CpuList, Rest, RestRef};
 use crate::policy::source::may_be;
 use crate::policy::{Placement, PolicySource};
-use crate::table::map::{FrameState, Index, PageMap};
+use crate::table::map::{FrameState, Index, NIL, PageMap};
 use crate::zone::Zone;
 
 /// The least number of blocks that go back to the zone together, where there are places for as many.
@@ -185,7 +185,7 @@ impl<'m, P: PolicySource> CpuCache<'m, P> {
         }
     }
 
-    /// Puts `n` consecutive blocks, which come from free lists of the requested type, at the tail of a list.
+    /// Puts `n` consecutive blocks at the tail of a list, which remembers them with a type.
     pub(super) fn append_run(
         &mut self,
         zone: &Zone<'_, P>,
@@ -245,6 +245,14 @@ impl<'m, P: PolicySource> CpuCache<'m, P> {
         self.rings.count_leaving(n, order);
         self.count -= n * self.weight(order);
         n
+    }
+
+    /// Takes the block at the tail of a list. Returns it, and the number of blocks taken: 0 if the list is empty.
+    pub(super) fn pop_last(&mut self, index: ListIndex, order: Order) -> (Index, u32) {
+        let (range, mut last) = (self.rings.range(index.index()), [NIL]);
+        let n = self.lists[index.index()].pop_tails(&self.rings.places[range], &mut last, 1);
+        self.count -= n * self.weight(order);
+        (last[0], n)
     }
 
     /// Returns whether an order has lists.

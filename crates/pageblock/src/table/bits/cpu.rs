@@ -129,7 +129,7 @@ impl FrameBits<'_> {
     }
 
     /// Puts an allocated block of this order on a CPU list.
-    #[inline(always)]
+    #[inline]
     pub(crate) fn put_on_cpu_list(&self, i: Index, order: Order, cached: Migratetype, by: Owner) {
         if order >= self.pageblock_order {
             self.kind_of(i).store(FrameState::CpuList { order, cached }.encode(), Relaxed);

@@ -55,7 +55,7 @@ impl FrameBits<'_> {
     #[inline]
     pub(crate) fn set_whole_run(&self, i: Index, order: Order, n: u32, state: FrameState) {
         for at in 0..n {
-            self.put_kind(i + (at << order), state);
+            self.put_kind(i + (at << order), state.encode());
         }
     }
 

@@ -36,7 +36,6 @@ impl Batch {
     }
 
     /// Adds a block of `order` that merged into one of order `merged`. `mt` is the number of their type.
-    #[inline]
     fn add(&mut self, mt: usize, (order, merged): (Order, Order)) {
         let counts = &mut self.by_type[mt % TYPES];
         counts.freed[usize::from(order) % ORDERS] += 1;
@@ -59,11 +58,11 @@ impl Listed<'_> {
 }
 
 impl Packing<'_> {
-    /// Frees the leading pages of a batch or, with `CELLS`, its leading blocks of whole cells. Stops before a block that
+    /// Frees the leading blocks of a batch, pages or blocks of whole cells, whichever the first is. Stops before a block that
     /// may merge with the next one, and after a block that completed a free pageblock, which is then not counted. Returns
     /// the number of freed blocks, and the order of the last one if it completed a pageblock. Frames must have bits.
     #[inline(never)]
-    pub(crate) fn free_listed<const CELLS: bool>(
+    pub(crate) fn free_listed(
         &mut self,
         map: PageMap<'_, impl PolicySource>,
         area: &mut FreeArea,
@@ -73,11 +72,14 @@ impl Packing<'_> {
     ) -> (usize, Option<Order>) {
         let mut at = 0;
         loop {
-            let (n, stop) = self.free_alike::<CELLS>(&map, area, listed.from(at), batch, observer);
+            let (n, stop) = self.free_pages(&map, area, listed.from(at), batch, observer);
             at += n;
             match stop {
                 Stop::Settle(block) => self.settle_now(&map, block),
-                Stop::Whole(order) => return (at, Some(order)),
+                Stop::Whole => return (at, Some(0)),
+                Stop::Other if at == 0 => {
+                    return self.free_cells(&map, area, listed, batch, observer);
+                }
                 Stop::Other => return (at, None),
             }
         }
@@ -88,9 +90,38 @@ impl Packing<'_> {
         self.settle(map, block, map.block_type(self.start_of(block)));
     }
 
-    /// [`free_listed`](Self::free_listed) that also stops after a block whose pageblock may have changed its class.
-    #[inline]
-    fn free_alike<const CELLS: bool>(
+    /// [`free_listed`](Self::free_listed) for blocks of whole cells.
+    #[inline(never)]
+    fn free_cells(
+        &mut self,
+        map: &PageMap<'_, impl PolicySource>,
+        area: &mut FreeArea,
+        listed: Listed<'_>,
+        batch: &mut Batch,
+        observer: &mut impl Observer,
+    ) -> (usize, Option<Order>) {
+        let step = bucket_order(self.pageblock_order);
+        for (at, &i) in listed.blocks.iter().enumerate() {
+            let next = listed.blocks.get(at + 1).copied().unwrap_or(NIL);
+            let freed = map.bits().free_listed_cells(i, next, listed.cap);
+            let Some((order, merged)) = freed else { return (at, None) };
+            if merged >= self.pageblock_order {
+                return (at + 1, Some(order));
+            }
+            let (block, mt) = (self.block_of(i), map.block_type(i));
+            batch.add(mt as usize, (order, merged));
+            observer.event(Event::PcpuDrain { pfn: map.pfn(i), order, migratetype: mt });
+            watch_merge(area, map, i, (order, merged));
+            let same_bucket = self.blocks[block as usize].grow(order, step);
+            if !(self.counts.merge(block, order, merged) && same_bucket) {
+                self.settle_now(map, block);
+            }
+        }
+        (listed.blocks.len(), None)
+    }
+
+    /// [`free_listed`](Self::free_listed) for pages, which also stops after one whose pageblock may have changed its class.
+    fn free_pages(
         &mut self,
         map: &PageMap<'_, impl PolicySource>,
         area: &mut FreeArea,
@@ -108,21 +139,18 @@ impl Packing<'_> {
                 return (at, Stop::Other);
             };
             let next = listed.blocks.get(at + 1).copied().unwrap_or(NIL);
-            let freed = if CELLS {
-                map.bits().free_listed_cells(i, next, listed.cap)
-            } else {
-                map.bits().free_listed_page(i, next, listed.cap).map(|merged| (0, merged))
+            let Some(merged) = map.bits().free_listed_page(i, next, listed.cap) else {
+                return (at, Stop::Other);
             };
-            let Some((order, merged)) = freed else { return (at, Stop::Other) };
             if merged >= whole {
-                return (at + 1, Stop::Whole(order));
+                return (at + 1, Stop::Whole);
             }
             let (index, mt) = types_in(known);
-            batch.add(index, (order, merged));
-            observer.event(Event::PcpuDrain { pfn: map.pfn(i), order, migratetype: mt });
-            watch_merge(area, map, i, (order, merged));
-            let same_bucket = partial.grow(order, step);
-            let same_largest = changes.merge(words, block as Block, order, merged);
+            batch.add(index, (0, merged));
+            observer.event(Event::PcpuDrain { pfn: map.pfn(i), order: 0, migratetype: mt });
+            watch_merge(area, map, i, (0, merged));
+            let same_bucket = partial.grow(0, step);
+            let same_largest = changes.merge(words, block as Block, 0, merged);
             if !(same_largest && same_bucket) {
                 return (at + 1, Stop::Settle(block as Block));
             }
@@ -135,14 +163,13 @@ impl Packing<'_> {
 enum Stop {
     /// The last block's pageblock may have changed its class.
     Settle(Block),
-    /// The last block, of this order, completed a free pageblock.
-    Whole(Order),
+    /// The last page completed a free pageblock.
+    Whole,
     /// No more blocks, or none that can be freed in this way.
     Other,
 }
 
 /// Checks the movements of a block that is freed and merges into a larger one.
-#[inline]
 pub(super) fn watch_merge(
     area: &mut FreeArea,
     map: &PageMap<'_, impl PolicySource>,

@@ -18,7 +18,6 @@ pub(crate) struct Taken {
 
 impl Packing<'_> {
     /// Returns the lowest free block of an order and the pageblock's own type.
-    #[inline]
     pub(super) fn lowest(
         &self,
         map: &PageMap<'_, impl PolicySource>,
@@ -29,7 +28,6 @@ impl Packing<'_> {
     }
 
     /// Counts a free block of a pageblock's own type.
-    #[inline]
     pub(super) fn count_in(&mut self, block: Block, order: Order) {
         self.counts.add(block, order);
         let free = &mut self.blocks[block as usize].free;
@@ -38,7 +36,6 @@ impl Packing<'_> {
     }
 
     /// Removes such a block from the counts.
-    #[inline]
     pub(super) fn count_out(&mut self, block: Block, order: Order) {
         self.counts.sub(block, order);
         self.blocks[block as usize].free -= 1 << order;
@@ -55,7 +52,6 @@ impl Packing<'_> {
     ///
     /// The chosen pageblock remains the choice while it can serve: it only becomes fuller, and its largest block
     /// smaller.
-    #[inline]
     pub(crate) fn take_run(
         &mut self,
         map: &PageMap<'_, impl PolicySource>,
@@ -99,7 +95,6 @@ impl Packing<'_> {
     /// Returns the first frame and the order of the merged block, and whether it was added too: true if it is smaller
     /// than a pageblock, so that nothing else can merge with it. Otherwise the caller must settle its pageblock, directly
     /// or with [`emptied`](Self::emptied).
-    #[inline]
     pub(crate) fn merge(
         &mut self,
         map: &PageMap<'_, impl PolicySource>,
@@ -114,7 +109,6 @@ impl Packing<'_> {
 
     /// Counts a block of an order that was freed and merged into one of order `merged`, and adds that unless it is a
     /// whole pageblock. Returns its type.
-    #[inline]
     pub(crate) fn count_freed(
         &mut self,
         map: &PageMap<'_, impl PolicySource>,

@@ -17,7 +17,6 @@ pub(crate) enum Prefer {
 
 impl Packing<'_> {
     /// Chooses the pageblock that serves a request from its own type.
-    #[inline]
     pub(super) fn choose(
         &mut self,
         map: &PageMap<'_, impl PolicySource>,
@@ -53,7 +52,6 @@ impl Packing<'_> {
     }
 
     /// Makes the pageblock of a frame the one of its type that is filled from now on. It is never sparse.
-    #[inline]
     pub(crate) fn fill(
         &mut self,
         map: &PageMap<'_, impl PolicySource>,

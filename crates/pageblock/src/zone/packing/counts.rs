@@ -48,7 +48,6 @@ impl Changes {
     }
 
     /// See [`OrderCounts::merge`].
-    #[inline]
     pub(super) fn merge(
         &self,
         words: &mut [u64],
@@ -140,7 +139,6 @@ impl<'m> OrderCounts<'m> {
     }
 
     /// Counts `by` more blocks of an order; `u64::MAX` counts one less.
-    #[inline]
     fn change(&mut self, block: Block, order: Order, by: u64) {
         if self.stride > 1 {
             return self.change_words(block, order, by);
@@ -159,13 +157,11 @@ impl<'m> OrderCounts<'m> {
     }
 
     /// Counts one more block of an order.
-    #[inline]
     pub(super) fn add(&mut self, block: Block, order: Order) {
         self.change(block, order, 1);
     }
 
     /// Counts one block of an order less.
-    #[inline]
     pub(super) fn sub(&mut self, block: Block, order: Order) {
         debug_assert!(self.count(block, order) > 0, "no block of order {order} is counted");
         self.change(block, order, u64::MAX);
@@ -173,7 +169,6 @@ impl<'m> OrderCounts<'m> {
 
     /// Counts a block of `order` that was added and merged with one block of each order from there up to `merged`,
     /// exclusive. Returns whether the largest order is known to be unchanged.
-    #[inline]
     pub(super) fn merge(&mut self, block: Block, order: Order, merged: Order) -> bool {
         debug_assert!(
             (order..merged).all(|at| self.count(block, at) > 0),
@@ -183,13 +178,11 @@ impl<'m> OrderCounts<'m> {
     }
 
     /// Returns the words of all pageblocks, and their changes.
-    #[inline]
     pub(super) fn parts(&mut self) -> (&mut [u64], &Changes) {
         (&mut *self.words, &self.changes)
     }
 
     /// Returns the largest order that has blocks; 0 if none has.
-    #[inline]
     pub(super) fn largest(&self, block: Block) -> Order {
         if self.stride > 1 {
             return self.largest_in_words(block);
@@ -206,7 +199,6 @@ impl<'m> OrderCounts<'m> {
     }
 
     /// Returns the smallest order from `order` on that has blocks.
-    #[inline]
     pub(super) fn smallest(&self, block: Block, order: Order) -> Option<Order> {
         if self.stride > 1 {
             return self.smallest_in_words(block, order);
