@@ -1,5 +1,6 @@
-//! `pageblock guest run`: real kernels under simulated workloads.
+//! `pageblock guest`: real kernels under simulated workloads.
 
+mod costs;
 mod prediction;
 
 use std::sync::Mutex;
@@ -20,7 +21,10 @@ use crate::progress::{Progress, terminal};
 use crate::{Verdict, compare, interrupt, output};
 
 pub(crate) fn run(command: &GuestCommand) -> anyhow::Result<Verdict> {
-    let GuestCommand::Run(args) = command;
+    let args = match command {
+        GuestCommand::Run(args) => args,
+        GuestCommand::Costs(args) => return costs::run(args),
+    };
     let format = RunFormat::new(args.json, false)?;
     let asked = asked(args);
     interrupt::watch_quietly();
@@ -86,15 +90,19 @@ fn asked(args: &GuestArgs) -> GuestRequest {
         record: args.record,
         out: args.out.clone(),
         qemu: args.qemu.clone(),
-        accelerator: match args.accel {
-            Wanted::Tcg => Some(Accelerator::Tcg),
-            Wanted::Icount => Some(Accelerator::Icount),
-            Wanted::Kvm => Some(Accelerator::Kvm),
-            Wanted::Auto => None,
-        },
+        accelerator: wanted(args.accel),
         timeout: Duration::from_secs(args.timeout),
         jobs: args.jobs,
         program: None,
+    }
+}
+
+const fn wanted(accel: Wanted) -> Option<Accelerator> {
+    match accel {
+        Wanted::Tcg => Some(Accelerator::Tcg),
+        Wanted::Icount => Some(Accelerator::Icount),
+        Wanted::Kvm => Some(Accelerator::Kvm),
+        Wanted::Auto => None,
     }
 }
 

@@ -80,6 +80,8 @@ pub struct Setting {
 pub enum Load {
     /// Nothing: it shows that a kernel boots.
     Boot,
+    /// What operations cost there.
+    Costs,
     /// Small files, written and read at random, beside memory that should get huge pages.
     Thpfioscale(Thpfioscale),
     /// Builds, a memory cache and batches of huge pages.

@@ -24,6 +24,7 @@ use crate::rules::pagecache::{CacheFolios, RaOrder};
 use crate::rules::reclaim::{
     AnonStart, FileBalance, LruLists, ReclaimUntil, ScanBalance, Workingset,
 };
+use crate::rules::scheduler::Scheduler;
 use crate::rules::shrinkers::{CachedInodes, ShrinkPressure};
 use crate::rules::writeback::LogLimit;
 
@@ -206,6 +207,7 @@ changes! {
             around_hint: AroundHint::AtEnd,
         }
         pagecache { write_folios: true, }
+        scheduler { scheduler: Scheduler::Eevdf, }
     }
     "linux-6.8" {
         compaction { compact_target: CompactTarget::RejectOrder, }

@@ -86,6 +86,8 @@ parts! {
     memory: rules::memory::Memory,
     /// Huge pages.
     huge: rules::huge::Huge,
+    /// Who gets a CPU.
+    scheduler: rules::scheduler::Schedule,
 }
 
 impl Kernel {

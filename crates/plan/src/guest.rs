@@ -15,6 +15,7 @@ use pageblock_guest::series::{self, Plan};
 use pageblock_guest::settings::Settings;
 use pageblock_guest::workload::GuestWorkload;
 use pageblock_recording::MemInfo;
+use pageblock_simulate::sim::cost::Cpu;
 use pageblock_simulate::sim::machine_file::{self, MachineSpec, Scale};
 
 use crate::cache;
@@ -160,7 +161,8 @@ fn machine(asked: &GuestRequest, workload: GuestWorkload) -> Result<(MachineSpec
     if cpus % nodes != 0 {
         bail!("--cpus {cpus}: each of {nodes} nodes has as many");
     }
-    let mut text = format!("name = \"guest-{mib}m-{cpus}c-{nodes}n\"\nslab = \"slub\"\n");
+    let mut text =
+        format!("name = \"guest-{mib}m-{cpus}c-{nodes}n\"\nslab = \"slub\"\ncpu = \"emulated\"\n");
     // Zones end at multiples of the largest block, 4 MiB.
     let each = mib / nodes / 4 * 4;
     for node in 0..nodes {
@@ -185,6 +187,12 @@ pub fn settle(plan: &mut Plan, asked: &GuestRequest, watch: &dyn Watch) -> Resul
         Some(accelerator) => accelerator,
         None => accelerator(plan, watch)?,
     };
+    let cpu = match plan.accelerator {
+        Accelerator::Icount => Cpu::Emulated,
+        // How fast the host's clock makes an emulated CPU is not known.
+        Accelerator::Kvm | Accelerator::Tcg => Cpu::Year2018,
+    };
+    plan.machine = plan.machine.clone().with_cpu(cpu);
     for kernel in &plan.kernels {
         plan.qemu.check(plan.accelerator, &kernel.version)?;
     }

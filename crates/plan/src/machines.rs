@@ -4,6 +4,7 @@ use std::borrow::Cow;
 use std::path::Path;
 
 use pageblock_recording::ProcFiles;
+use pageblock_simulate::sim::cost::Cpu;
 use pageblock_simulate::sim::machine_file::{self, MachineSpec, Scale};
 use pageblock_simulate::sim::machine_proc;
 
@@ -29,6 +30,8 @@ const KNOWN: &[(&str, &str)] = &[
     ("guest-16g", include_str!("../machines/guest-16g.toml")),
 ];
 
+/// What chooses the CPUs in a machine argument.
+const CPU: &str = ",cpu=";
 /// The size limit of a machine file, above that of 1024 nodes with two ranges and a comment each.
 const FILE_BYTES: u64 = 256 << 10;
 
@@ -37,12 +40,21 @@ pub fn names() -> impl Iterator<Item = &'static str> {
     KNOWN.iter().map(|(name, _)| *name)
 }
 
-/// Reads a machine argument: a name, or the path of a TOML file (it ends with .toml or has a /).
+/// Reads a machine argument: a name, or the path of a TOML file (it ends with .toml or has a /), and `,cpu=KIND` behind it
+/// for other CPUs.
 ///
 /// # Errors
 /// If there is no such machine, or the file is wrong.
 pub fn load(argument: &str, scale: Scale) -> Result<MachineSpec> {
-    machine_file::parse(&text(argument)?, scale).at(|| argument)
+    let machine = machine_file::parse(&text(argument)?, scale).at(|| argument)?;
+    let Some((_, name)) = argument.split_once(CPU) else { return Ok(machine) };
+    let Some(cpu) = Cpu::ALL.into_iter().find(|cpu| cpu.name() == name) else {
+        bail!(
+            "{argument}: there is no cpu '{name}'; allowed: {}",
+            Cpu::ALL.map(Cpu::name).join(", ")
+        );
+    };
+    Ok(machine.with_cpu(cpu))
 }
 
 /// Returns the TOML of a machine argument, as [`load`] reads it.
@@ -50,6 +62,7 @@ pub fn load(argument: &str, scale: Scale) -> Result<MachineSpec> {
 /// # Errors
 /// If there is no such machine, or the file cannot be read.
 pub fn text(argument: &str) -> Result<Cow<'static, str>> {
+    let argument = argument.split_once(CPU).map_or(argument, |(file, _)| file);
     match argument.ends_with(".toml") || argument.contains('/') {
         true => read_text(Path::new(argument), "a machine file", FILE_BYTES).map(Cow::Owned),
         false => known(argument).map(Cow::Borrowed),
@@ -84,6 +97,15 @@ pub fn from(folder: &Path, name: Option<&str>) -> Result<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_machine_may_get_other_cpus() {
+        let cpu = |argument| load(argument, Scale::WHOLE).map(|machine| machine.cpu);
+        assert_eq!(cpu("guest-640m").unwrap(), Cpu::Year2018);
+        assert_eq!(cpu("guest-640m,cpu=emulated").unwrap(), Cpu::Emulated);
+        let wrong = cpu("guest-640m,cpu=fast").unwrap_err().to_string();
+        assert_eq!(wrong, "guest-640m,cpu=fast: there is no cpu 'fast'; allowed: 2018, emulated");
+    }
 
     #[test]
     fn every_machine_can_be_created_and_scaled() {

@@ -19,7 +19,6 @@ use pageblock_vm::inode::XFS;
 
 use crate::error::Error;
 use crate::scaled;
-use crate::sim::cost::YEAR_2018;
 use crate::sim::daemons;
 use crate::sim::disk::Disk;
 use crate::sim::executor::Executor;
@@ -114,7 +113,7 @@ impl Simulation<'_> {
         allocator.retune();
         let vm = Vm::new(allocator, &kernel, self.config(&kernel), Observed::new(self.kernel.own));
         let disk = Disk::new(machine.disk);
-        let mut world = World::new(vm, YEAR_2018, disk, &machine.cpu_nodes, self.seed);
+        let mut world = World::new(vm, machine.cpu, disk, &machine.cpu_nodes, self.seed);
         world.scale = machine.scale;
         if with_history {
             world.record_history();

@@ -13,6 +13,24 @@ pub(crate) enum GuestCommand {
     /// Boot a real kernel in QEMU, run a workload that is also simulated, and save it as simulations are saved
     #[command(after_help = GUEST_HELP)]
     Run(Box<GuestArgs>),
+    /// Boot real kernels, and measure what operations cost there beside what the simulation charges for them
+    Costs(CostsArgs),
+}
+
+#[derive(clap::Args, Debug)]
+pub(crate) struct CostsArgs {
+    /// A kernel: a package, a folder, an image, or the name of a package; repeatable
+    #[arg(long = "kernel", value_name = "KERNEL", required = true)]
+    pub(crate) kernels: Vec<PathBuf>,
+    /// The folder that keeps consoles and reports
+    #[arg(short, long, value_name = "DIR", default_value = "guest-costs")]
+    pub(crate) out: PathBuf,
+    /// QEMU; by default qemu-system-x86_64 of the path
+    #[arg(long, value_name = "PROGRAM")]
+    pub(crate) qemu: Option<PathBuf>,
+    /// Who runs the guest's instructions
+    #[arg(long, value_name = "WHO", default_value = "auto")]
+    pub(crate) accel: Accelerator,
 }
 
 const GUEST_HELP: &str = "\

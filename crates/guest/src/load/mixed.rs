@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use pageblock_simulate::workload::mixed::{HUGE_PAGES, MESSAGES, PIPE_PAGES, TABLE_PAGES, TABLES};
 use rustix::fs::sync;
 
-use super::{Random, begin, finish, rest, start};
+use super::{Random, begin, fill, finish, rest, start};
 use crate::inside::memory::{Mapping, PAGE};
 use crate::job::Mixed;
 use crate::message::Measured;
@@ -165,17 +165,13 @@ impl Held {
 
 fn messages() -> std::io::Result<(u64, Piece)> {
     let (mut from, to) = UnixStream::pair()?;
-    for _ in 0..MESSAGES {
-        from.write_all(&[0; MESSAGE])?;
-    }
+    fill(&mut from, &[0; MESSAGE], MESSAGES)?;
     Ok((MESSAGES / 4, Piece::Messages(from, to)))
 }
 
 fn pipe() -> std::io::Result<(u64, Piece)> {
     let (to, mut from) = std::io::pipe()?;
-    for _ in 0..PIPE_PAGES {
-        from.write_all(&[1; PAGE])?;
-    }
+    fill(&mut from, &[1; PAGE], PIPE_PAGES)?;
     Ok((PIPE_PAGES, Piece::Pipe(to, from)))
 }
 

@@ -1,11 +1,13 @@
 //! What loads do in the guest, each as its simulated counterpart does it.
 
 mod apppressure;
+mod costs;
 mod hugealloc;
 mod mixed;
 mod parallelio;
 mod thpfioscale;
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::io::{self, Write};
 use std::path::Path;
@@ -33,6 +35,9 @@ pub(crate) fn run(arguments: &[String]) -> Result<(), String> {
         let job: Job = serde_json::from_slice(&job).map_err(|error| format!("{FILE}: {error}"))?;
         let measured = match &job.load {
             Load::Boot => Measured::default(),
+            Load::Costs => {
+                Measured { samples: costs_in(Path::new("/data"), true)?, ..Measured::default() }
+            }
             Load::Thpfioscale(sizes) => thpfioscale::run(sizes, job.seed)?,
             Load::Hugealloc(sizes) => hugealloc::run(sizes, job.seed)?,
             Load::Parallelio(sizes) => parallelio::run(sizes, job.seed)?,
@@ -42,6 +47,10 @@ pub(crate) fn run(arguments: &[String]) -> Result<(), String> {
         return tell(&Message::Measured(measured));
     }
     match words.split_first() {
+        Some((&"costs", &[folder])) => {
+            let costs = costs_in(Path::new(folder), false)?;
+            tell(&Message::Measured(Measured { samples: costs, ..Measured::default() }))
+        }
         Some((&"fio-writer", rest)) => thpfioscale::writer(&numbers(rest)?),
         Some((&"fio-reader", rest)) => thpfioscale::reader(&numbers(rest)?),
         Some((&"compile", rest)) => hugealloc::compile(&numbers(rest)?),
@@ -52,6 +61,16 @@ pub(crate) fn run(arguments: &[String]) -> Result<(), String> {
         _ => Err("this program is for guests that pageblock starts: pageblock guest run --help"
             .to_owned()),
     }
+}
+
+fn costs_in(folder: &Path, kernel_too: bool) -> Result<BTreeMap<String, Vec<u64>>, String> {
+    costs::measure(folder, kernel_too)
+        .map_err(|error| format!("costs in {}: {error}", folder.display()))
+}
+
+/// Writes the same bytes some times.
+fn fill(to: &mut impl Write, bytes: &[u8], times: u64) -> io::Result<()> {
+    (0..times).try_for_each(|_| to.write_all(bytes))
 }
 
 fn numbers(words: &[&str]) -> Result<Vec<u64>, String> {

@@ -17,7 +17,7 @@ use pageblock_measure::compare::prediction::Column;
 use pageblock_simulate::sim::machine_file::MachineSpec;
 use serde::Serialize;
 
-pub use self::probe::kvm_runs;
+pub use self::probe::{Nanoseconds, costs, kvm_runs};
 use self::start::Start;
 use crate::boot::Limits;
 use crate::error::Error;

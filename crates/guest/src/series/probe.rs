@@ -1,6 +1,6 @@
-//! Guests that do nothing: whether KVM runs a kernel, and how much memory a kernel leaves.
+//! Guests without a load: whether KVM runs a kernel, how much memory it leaves, and what its operations cost.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::Path;
 use std::time::Duration;
@@ -20,6 +20,8 @@ use crate::message::Message;
 use crate::modules::{self, Module};
 use crate::program::{self, HostFile};
 use crate::qemu::Accelerator;
+use crate::settings::Settings;
+use crate::workload;
 
 /// How long a guest may take to show that KVM runs it.
 const PROBE: Duration = Duration::from_secs(30);
@@ -64,6 +66,50 @@ pub(super) fn free_pages(
     let zones =
         input.and_then(ProcFiles::read_zoneinfo).map_err(|error| wrong(error.to_string()))?;
     Ok(zones.zones.iter().map(|zone| zone.free + zone.on_cpu_lists()).sum())
+}
+
+/// Operations by name, and the nanoseconds that each takes.
+pub type Nanoseconds = BTreeMap<String, u64>;
+
+/// Returns what operations cost under each kernel in nanoseconds, and what compaction costs in percent of the costs of 2018.
+///
+/// # Errors
+/// Those of the guests, and [`Error::Stopped`].
+pub fn costs(plan: &Plan, halted: &dyn Fn() -> bool) -> Result<Vec<(String, Nanoseconds)>, Error> {
+    let programs = program::files(&plan.own, false)?;
+    let amounts = plan.workload.amounts(&plan.machine, plan.accelerator)?;
+    let filesystem = filesystem(plan.workload, &amounts);
+    let hardware = Hardware::of(&plan.machine);
+    let mut found = Vec::new();
+    for kernel in &plan.kernels {
+        let folder = plan.out.join(folder_name(&format!("costs-{}", kernel.release)));
+        fs::create_dir_all(&folder).map_err(Error::at(&folder))?;
+        let modules = modules::needed(kernel, filesystem, false)?;
+        let job = Job {
+            load: Load::Costs,
+            disks: Disks {
+                data: filesystem.map(|kind| ("/dev/vda".to_owned(), kind)),
+                ..Disks::default()
+            },
+            settings: workload::settings(
+                plan.workload,
+                &plan.machine,
+                &kernel.version,
+                &Settings::default(),
+            )?,
+            ..nothing(&modules)
+        };
+        let label = &kernel.release;
+        let start = Start { plan, kernel, folder: &folder, label, hardware: hardware.clone() };
+        let messages = start.run(&job, &programs, &modules, amounts.data_mib, halted, &|_| ())?;
+        let costs = messages.into_iter().filter_map(|message| match message {
+            Message::Measured(measured) => Some(measured.samples),
+            _ => None,
+        });
+        let least = |(what, times): (String, Vec<u64>)| Some((what, times.into_iter().min()?));
+        found.push((kernel.release.clone(), costs.flatten().filter_map(least).collect()));
+    }
+    Ok(found)
 }
 
 /// Reports whether KVM runs this kernel: a guest that does nothing comes to its end.

@@ -8,6 +8,7 @@ pub mod memory;
 pub mod mglru;
 pub mod pagecache;
 pub mod reclaim;
+pub mod scheduler;
 pub mod shrinkers;
 pub mod sysctl;
 pub mod writeback;

@@ -28,6 +28,9 @@ pub struct MachineRecord {
     pub name: String,
     /// The slab allocator, `slub` or `slab`.
     pub slab: String,
+    /// What runs the instructions, `2018` or `emulated`.
+    #[serde(default = "year_2018")]
+    pub cpu: String,
     /// Swap space in MiB.
     pub swap_mib: u64,
     /// Swap is in memory, compressed.
@@ -44,6 +47,11 @@ pub struct MachineRecord {
     pub node: Vec<NodeRecord>,
     /// The disk.
     pub disk: DiskRecord,
+}
+
+/// What ran the instructions of machines that were written without.
+fn year_2018() -> String {
+    "2018".to_owned()
 }
 
 /// A node of a machine.
@@ -75,6 +83,7 @@ impl MachineRecord {
         [
             ("name", self.name != other.name),
             ("slab", self.slab != other.slab),
+            ("cpu", self.cpu != other.cpu),
             ("swap_mib", self.swap_mib != other.swap_mib),
             ("zram", self.zram != other.zram),
             ("pageblock_order", self.pageblock_order != other.pageblock_order),

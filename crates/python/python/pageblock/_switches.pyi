@@ -201,6 +201,7 @@ class Switches(TypedDict, total=False):
     khugepaged_scan_sleep_ms: int
     khugepaged_alloc_sleep_ms: int
     khugepaged_max_ptes_none: int
+    scheduler: Literal["cfs", "eevdf"]
 
 class SwitchAttributes:
     @property
@@ -800,3 +801,6 @@ class SwitchAttributes:
     @property
     def khugepaged_max_ptes_none(self) -> int:
         """transparent_hugepage/khugepaged/max_ptes_none."""
+    @property
+    def scheduler(self) -> Literal["cfs", "eevdf"]:
+        """When a task that was woken gets a CPU that others want."""

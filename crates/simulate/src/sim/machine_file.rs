@@ -24,6 +24,7 @@ use pageblock_measure::value::setup::{DiskRecord, MachineRecord, NodeRecord};
 use pageblock_vm::slab::SlabAllocator;
 
 use super::MICROSECOND;
+use super::cost::Cpu;
 use super::disk::DiskSpec;
 use crate::toml_file::{self, Keys, Mistake};
 
@@ -66,6 +67,7 @@ pub enum MachineError {
 struct File {
     name: String,
     slab: (&'static str, SlabAllocator),
+    cpu: Cpu,
     swap_mib: u64,
     zram: bool,
     pageblock_order: Order,
@@ -91,6 +93,7 @@ impl File {
         let file = Self {
             name: keys.string("name")?,
             slab: SLABS[keys.choice("slab", &SLABS.map(|(name, _)| name))?],
+            cpu: Cpu::ALL[keys.choice("cpu", &Cpu::ALL.map(Cpu::name))?],
             swap_mib: keys.number("swap_mib", 0..=MIB_MAX, Some(0))?,
             zram: keys.flag("zram")?,
             pageblock_order: order as Order,
@@ -145,6 +148,8 @@ pub struct MachineSpec {
     pub cma: FrameRange,
     /// The node of each CPU.
     pub cpu_nodes: Vec<NodeId>,
+    /// What runs the instructions.
+    pub cpu: Cpu,
     /// The slab allocator.
     pub slab: SlabAllocator,
     /// Swap space in pages.
@@ -263,6 +268,7 @@ pub fn parse(text: &str, scale: Scale) -> Result<MachineSpec, MachineError> {
         cma,
         zones: map.zones().collect(),
         cpu_nodes: cpu_nodes.collect(),
+        cpu: file.cpu,
         slab: file.slab.1,
         swap_pages: u32::try_from(scale.of(file.swap_mib * MIB)).unwrap_or(u32::MAX),
         zram: file.zram,
@@ -279,6 +285,7 @@ fn record(file: File) -> MachineRecord {
     MachineRecord {
         name: file.name,
         slab: file.slab.0.to_owned(),
+        cpu: file.cpu.name().to_owned(),
         swap_mib: file.swap_mib,
         zram: file.zram,
         pageblock_order: file.pageblock_order.into(),
@@ -323,6 +330,12 @@ fn name(name: &str, scale: Scale) -> String {
 }
 
 impl MachineSpec {
+    /// Returns the same machine with other CPUs.
+    #[must_use]
+    pub fn with_cpu(self, cpu: Cpu) -> Self {
+        Self { cpu, record: MachineRecord { cpu: cpu.name().to_owned(), ..self.record }, ..self }
+    }
+
     /// Returns the memory handed to the allocator, in pages.
     #[must_use]
     pub fn pages(&self) -> u64 {

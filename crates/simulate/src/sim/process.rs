@@ -36,6 +36,7 @@ impl Ctx<'_> {
     /// # Errors
     /// If memory is exhausted.
     pub async fn start_program(&self) -> Result<Process, OutOfMemory> {
+        self.spend(self.with(|w| w.costs.program));
         let objects = self.process_objects(Part::Task).await?;
         let mut stack = Vec::new();
         for request in self.with(|w| process::stack_requests(&w.vm.kernel().memory)) {

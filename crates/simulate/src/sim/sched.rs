@@ -5,6 +5,9 @@ use pageblock::ids::NodeId;
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 
+use pageblock_kernel::rules::scheduler::Scheduler;
+
+use super::cost::Cpu as Kind;
 use super::psi::{Psi, Share};
 use super::{MILLISECOND, Nanos};
 
@@ -105,12 +108,14 @@ pub(crate) struct Sched {
     /// Tasks in the run queues.
     queued: usize,
     tasks: Vec<Task>,
+    kind: Kind,
     switch: Nanos,
+    scheduler: Scheduler,
     pub(crate) psi: Psi,
 }
 
 impl Sched {
-    pub(crate) fn new(cpu_nodes: &[NodeId], switch: Nanos) -> Self {
+    pub(crate) fn new(cpu_nodes: &[NodeId], kind: Kind, scheduler: Scheduler) -> Self {
         let cpu = |&NodeId(node): &NodeId| Cpu {
             node,
             running: None,
@@ -127,7 +132,9 @@ impl Sched {
             cpus: cpu_nodes.iter().map(cpu).collect(),
             queued: 0,
             tasks: Vec::new(),
-            switch,
+            kind,
+            switch: kind.costs().switch,
+            scheduler,
             psi: Psi::new(cpu_nodes.len()),
         }
     }
@@ -236,7 +243,12 @@ impl Sched {
             stalled: false,
         });
         let task = self.tasks.len() - 1;
-        self.wake(task);
+        let cpu = self.ready(task);
+        match self.cpus[cpu].running {
+            None => self.run_on(cpu, task),
+            // A new task waits its turn.
+            Some(_) => self.enqueue(cpu, task),
+        }
         task
     }
 
@@ -258,8 +270,15 @@ impl Sched {
         self.tasks[task].state == State::Running
     }
 
-    /// Charges CPU time to the running task; it yields first if its slice is over.
+    /// Charges CPU time to the running task; it yields first if its slice is over. On one thread of a host it takes as many
+    /// times as long as CPUs are busy.
     pub(crate) fn charge(&mut self, task: TaskId, ns: Nanos) {
+        let ns = match self.kind {
+            Kind::Year2018 => ns,
+            Kind::Emulated => {
+                ns * self.cpus.iter().filter(|cpu| cpu.running.is_some()).count() as u64
+            }
+        };
         self.tasks[task].used += ns;
         self.resume_at(self.now + ns, task);
     }
@@ -317,16 +336,35 @@ impl Sched {
             return;
         }
         self.drop_timer(task);
+        let cpu = self.ready(task);
+        match self.cpus[cpu].running {
+            None => self.run_on(cpu, task),
+            Some(_) => self.enqueue_woken(cpu, task),
+        }
+    }
+
+    /// Makes a task ready, and returns its CPU.
+    fn ready(&mut self, task: TaskId) -> usize {
         let cpu = self.choose(task);
         self.change(task, |task| {
             task.cpu = cpu;
             task.state = State::Ready;
         });
-        if self.cpus[cpu].running.is_none() {
-            self.run_on(cpu, task);
-        } else {
-            self.enqueue(cpu, task);
-        }
+        cpu
+    }
+
+    fn enqueue_woken(&mut self, cpu: usize, task: TaskId) {
+        let Cpu { queue, slice_end, .. } = &mut self.cpus[cpu];
+        let at = match self.scheduler {
+            Scheduler::Cfs => {
+                // The running task goes on to the end of what it was charged for.
+                *slice_end = self.now;
+                0
+            }
+            Scheduler::Eevdf => queue.len() / 2,
+        };
+        queue.insert(at, task);
+        self.queued += 1;
     }
 
     fn enqueue(&mut self, cpu: usize, task: TaskId) {
@@ -390,82 +428,4 @@ impl Sched {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn resumed(sched: &mut Sched) -> (Nanos, TaskId) {
-        match sched.next() {
-            Some(Event::Resume(task)) => (sched.now, task),
-            other => panic!("{other:?}"),
-        }
-    }
-
-    #[test]
-    fn two_tasks_share_a_cpu_by_slices() {
-        let mut sched = Sched::new(&[NodeId(0)], 0);
-        let (a, b) = (sched.spawn(0, None), sched.spawn(0, None));
-        let mut ran = Vec::new();
-        while ran.len() < 6 {
-            let (_, task) = resumed(&mut sched);
-            if sched.keeps_cpu(task) {
-                ran.push(task);
-                sched.charge(task, 3 * MILLISECOND);
-            }
-        }
-        assert_eq!(ran, [a, a, b, b, a, a]);
-    }
-
-    #[test]
-    fn a_woken_task_takes_an_idle_cpu_of_its_node_first() {
-        let mut sched = Sched::new(&[NodeId(0), NodeId(0), NodeId(1)], 0);
-        let tasks: Vec<_> = (0..3).map(|_| sched.spawn(0, None)).collect();
-        assert_eq!(tasks.iter().map(|&t| sched.cpu_of(t)).collect::<Vec<_>>(), [0, 1, 2]);
-        let bound = sched.spawn(2, Some(0));
-        assert_eq!(sched.cpu_of(bound), 0, "it waits on its own node");
-        // Its CPU is idle again: the queued task runs there.
-        sched.block(tasks[0], Some(5));
-        assert!(sched.is_running(bound));
-    }
-
-    #[test]
-    fn a_late_timer_does_not_end_the_next_wait() {
-        let mut sched = Sched::new(&[NodeId(0)], 0);
-        let task = sched.spawn(0, None);
-        resumed(&mut sched);
-        sched.block(task, Some(10));
-        sched.wake(task);
-        resumed(&mut sched);
-        sched.block(task, Some(100));
-        let Some(Event::Timer(task)) = sched.next() else { panic!("the timer of the second wait") };
-        assert_eq!(sched.now, 100);
-        sched.time_out(task);
-        assert!(sched.is_running(task));
-    }
-
-    #[test]
-    fn what_is_to_happen_at_one_time_follows_in_the_order_of_asking() {
-        let mut sched = Sched::new(&[NodeId(0)], 10);
-        let task = sched.spawn(0, None);
-        sched.written_at(10, 7);
-        assert_eq!(resumed(&mut sched), (10, task));
-        sched.block(task, Some(0));
-        sched.written_at(10, 8);
-        let rest = std::iter::from_fn(|| sched.next());
-        use Event::{Timer, Written};
-        assert_eq!(rest.collect::<Vec<_>>(), [Written(7), Timer(task), Written(8)]);
-    }
-
-    #[test]
-    fn timers_of_waits_that_ended_are_left_out() {
-        let mut sched = Sched::new(&[NodeId(0)], 0);
-        let task = sched.spawn(0, None);
-        for _ in 0..100 {
-            resumed(&mut sched);
-            sched.block(task, Some(1000));
-            sched.wake(task);
-        }
-        assert!(sched.timers.len() <= 2, "{:?}", sched.timers);
-        resumed(&mut sched);
-        assert_eq!((sched.next(), sched.now), (None, 0));
-    }
-}
+mod tests;

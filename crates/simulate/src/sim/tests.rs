@@ -19,7 +19,6 @@ use pageblock_vm::page::Owner;
 use pageblock_vm::space::{Slot, SpaceId};
 use pageblock_vm::thp::Advice;
 
-use super::cost::YEAR_2018;
 use super::daemons;
 use super::disk::Disk;
 use super::executor::{Executor, Place};
@@ -91,7 +90,7 @@ fn started(
     allocator.retune();
     let vm = Vm::new(allocator, kernel, config, Observed::new(None));
     let disk = Disk::new(machine.disk);
-    let mut executor = Executor::new(World::new(vm, YEAR_2018, disk, &machine.cpu_nodes, 1));
+    let mut executor = Executor::new(World::new(vm, machine.cpu, disk, &machine.cpu_nodes, 1));
     daemons::spawn(&mut executor);
     let tasks: Vec<_> = programs
         .into_iter()

@@ -12,7 +12,7 @@ use rand_pcg::Pcg64Mcg;
 use rand_pcg::rand_core::{Rng, SeedableRng};
 
 use super::Nanos;
-use super::cost::Costs;
+use super::cost::{Costs, Cpu};
 use super::disk::Disk;
 use super::history::HistoryWatch;
 use super::livelock::LivelockWatch;
@@ -161,16 +161,17 @@ impl Random {
 impl<'m> World<'m> {
     pub(crate) fn new(
         vm: Vm<'m, Observed>,
-        costs: Costs,
+        cpu: Cpu,
         disk: Disk,
         cpu_nodes: &[NodeId],
         seed: u64,
     ) -> Self {
+        let scheduler = vm.kernel().scheduler.scheduler;
         Self {
             vm,
-            costs,
+            costs: cpu.costs(),
             disk,
-            sched: Sched::new(cpu_nodes, costs.switch),
+            sched: Sched::new(cpu_nodes, cpu, scheduler),
             random: Random::new(seed, 0),
             pending: 0,
             pause: None,

@@ -28,7 +28,6 @@ use pageblock_vm::space::SpaceId;
 use super::app::{App, Caches};
 use super::{Outcome, Progress, Workload, check, stopped};
 use crate::error::Error;
-use crate::sim::cost::CLIENT;
 use crate::sim::executor::{Executor, Place};
 use crate::sim::machine_file::MachineSpec;
 use crate::sim::progress::Pace;
@@ -125,7 +124,7 @@ impl Workload for Form {
     ) -> Result<Option<Outcome>, Error> {
         let sizes = Sizes::of(*self, machine)?;
         let device = executor.with(|w| {
-            w.costs = CLIENT;
+            w.costs = w.costs.of_client();
             w.watches_stalls = true;
             Rc::new(RefCell::new(Device::new(w, sizes, seed)))
         });

@@ -1,0 +1,75 @@
+//! `pageblock guest costs`: what operations cost in a guest, beside the simulation's costs.
+
+use std::time::Duration;
+
+use pageblock_guest::series;
+use pageblock_plan::guest::{self, GuestRequest};
+use pageblock_simulate::sim::cost::{Costs, EMULATED, YEAR_2018};
+
+use super::wanted;
+use crate::args::guest::CostsArgs;
+use crate::progress::terminal;
+use crate::{Verdict, interrupt, output};
+
+/// How long the guest may take.
+const TIMEOUT: Duration = Duration::from_secs(1800);
+/// The guest's memory, of which kernels leave most.
+const MEMORY_MIB: u64 = 640;
+/// The operations, what the simulation charges for each, and what they are.
+type Row = (&'static str, fn(&Costs) -> u64, &'static str);
+const ROWS: [Row; 12] = [
+    ("fault_base", |c| c.fault_base + c.alloc, "fault of a small page"),
+    ("table", |c| c.fault_base + c.table + 2 * c.alloc, "fault that needs a table of pages"),
+    ("fault_huge", |c| c.fault_huge + c.alloc, "fault of a huge page"),
+    ("write_page", |c| c.write_page + c.alloc, "4 KiB written to a new page of a file"),
+    ("read_page", |c| c.read_page, "4 KiB read from the page cache"),
+    ("open", |c| c.open, "file opened and closed"),
+    ("message", |c| c.message + 2 * c.object + c.alloc / 4, "message of 640 bytes"),
+    ("message_free", |c| c.message_free, "message freed"),
+    ("pipe_page", |c| c.pipe_page + c.alloc, "page through a pipe"),
+    ("program", |c| c.program, "program started and ended, memory apart"),
+    ("reclaim", |c| c.scan + c.reclaim, "page reclaimed by kswapd"),
+    ("compact", |c| 100 * c.migrate / YEAR_2018.migrate, "compaction, in percent of 2018's"),
+];
+
+pub(super) fn run(args: &CostsArgs) -> anyhow::Result<Verdict> {
+    let asked = GuestRequest {
+        workload: "mixed".to_owned(),
+        kernels: args.kernels.clone(),
+        source: None,
+        patches: Vec::new(),
+        sysctls: Vec::new(),
+        repeat: 1,
+        machine: None,
+        scale: None,
+        // One CPU: another's work would take of its time.
+        memory: Some(MEMORY_MIB),
+        cpus: 1,
+        nodes: 1,
+        record: false,
+        out: args.out.clone(),
+        qemu: args.qemu.clone(),
+        accelerator: wanted(args.accel),
+        timeout: TIMEOUT,
+        jobs: Some(1),
+        program: None,
+    };
+    interrupt::watch_quietly();
+    let watcher = terminal();
+    let mut plan = guest::plan(&asked, watcher.as_ref())?;
+    guest::settle(&mut plan, &asked, watcher.as_ref())?;
+    let found = series::costs(&plan, &interrupt::requested)?;
+    let mut text = format!("{:<38} {:>9} {:>9}", "nanoseconds", "2018", "emulated");
+    found.iter().for_each(|(release, _)| text += &format!("  {release}"));
+    text.push('\n');
+    for (key, of, what) in ROWS {
+        text += &format!("{what:<38} {:>9} {:>9}", of(&YEAR_2018), of(&EMULATED));
+        for (release, costs) in &found {
+            let cost = costs.get(key).map_or_else(|| "-".to_owned(), u64::to_string);
+            text += &format!("  {cost:>width$}", width = release.len());
+        }
+        text.push('\n');
+    }
+    output::print(&text)?;
+    Ok(Verdict::Yes)
+}
