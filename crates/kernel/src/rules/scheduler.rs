@@ -5,7 +5,7 @@ pageblock::switches! {
     scheduler: Schedule
     choice {
         /// When a task that was woken gets a CPU that others want.
-        // Tasks have no virtual runtime here: what is told apart is one that waited from those that did not.
+        // Tasks have no virtual runtime here: one that waited for a slice or longer has used less than others.
         scheduler: Scheduler {
             /// Up to 6.5: at once, for it is behind the running one (`check_preempt_wakeup`).
             Cfs = "cfs",

@@ -68,6 +68,8 @@ struct Task {
     node: Option<u8>,
     /// The timer that ends its wait; 0 if there is none.
     timer: u64,
+    /// When it last began to wait.
+    blocked_at: Nanos,
     /// The CPU time that it has used.
     used: Nanos,
     /// Whether it waits for memory, or works because memory is short.
@@ -239,6 +241,7 @@ impl Sched {
             cpu,
             node,
             timer: 0,
+            blocked_at: 0,
             used: 0,
             stalled: false,
         });
@@ -308,7 +311,9 @@ impl Sched {
     /// Blocks the running task, with an optional timeout.
     pub(crate) fn block(&mut self, task: TaskId, timeout: Option<Nanos>) {
         let cpu = self.tasks[task].cpu;
-        self.change(task, |task| task.state = State::Blocked);
+        debug_assert_eq!(self.tasks[task].state, State::Running);
+        let now = self.now;
+        self.change(task, |task| (task.state, task.blocked_at) = (State::Blocked, now));
         if let Some(ns) = timeout {
             self.wait_until(self.now + ns, task);
         }
@@ -353,9 +358,12 @@ impl Sched {
         cpu
     }
 
+    /// Enqueues a task that was woken. One that waited no longer than a slice has used as much as others, and waits its turn.
     fn enqueue_woken(&mut self, cpu: usize, task: TaskId) {
+        let rested = self.now - self.tasks[task].blocked_at >= SLICE;
         let Cpu { queue, slice_end, .. } = &mut self.cpus[cpu];
         let at = match self.scheduler {
+            _ if !rested => queue.len(),
             Scheduler::Cfs => {
                 // The running task goes on to the end of what it was charged for.
                 *slice_end = self.now;

@@ -37,6 +37,7 @@ fn a_woken_task_runs_at_once_or_after_half_of_those_that_wait() {
         sched.cpus[0].queue.retain(|&task| task != sleeper);
         sched.queued -= 1;
         sched.tasks[sleeper].state = State::Blocked;
+        sched.now = SLICE;
         resumed(&mut sched);
         sched.charge(tasks[0], MILLISECOND);
         sched.wake(sleeper);
