@@ -6,6 +6,22 @@ use serde::{Deserialize, Serialize};
 /// The job's file in the guest.
 pub const FILE: &str = "/job.json";
 
+/// The operations whose costs [`Load::Costs`] measures; the last two only a kernel of one's own is asked for.
+pub const COSTS: [&str; 12] = [
+    "fault_base",
+    "table",
+    "fault_huge",
+    "write_page",
+    "read_page",
+    "open",
+    "message",
+    "message_free",
+    "pipe_page",
+    "program",
+    "reclaim",
+    "compact",
+];
+
 /// What a guest does between its start and its end.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Job {

@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use pageblock_guest::error::Error;
+use pageblock_guest::job::COSTS;
 use pageblock_guest::series;
 use pageblock_plan::guest::{self, GuestRequest};
 use pageblock_simulate::sim::cost::{Costs, EMULATED, YEAR_2018};
@@ -15,21 +17,21 @@ use crate::{Verdict, interrupt, output};
 const TIMEOUT: Duration = Duration::from_secs(1800);
 /// The guest's memory, of which kernels leave most.
 const MEMORY_MIB: u64 = 640;
-/// The operations, what the simulation charges for each, and what they are.
-type Row = (&'static str, fn(&Costs) -> u64, &'static str);
-const ROWS: [Row; 12] = [
-    ("fault_base", |c| c.fault_base + c.alloc, "fault of a small page"),
-    ("table", |c| c.fault_base + c.table + 2 * c.alloc, "fault that needs a table of pages"),
-    ("fault_huge", |c| c.fault_huge + c.alloc, "fault of a huge page"),
-    ("write_page", |c| c.write_page + c.alloc, "4 KiB written to a new page of a file"),
-    ("read_page", |c| c.read_page, "4 KiB read from the page cache"),
-    ("open", |c| c.open, "file opened and closed"),
-    ("message", |c| c.message + 2 * c.object + c.alloc / 4, "message of 640 bytes"),
-    ("message_free", |c| c.message_free, "message freed"),
-    ("pipe_page", |c| c.pipe_page + c.alloc, "page through a pipe"),
-    ("program", |c| c.program, "program started and ended, memory apart"),
-    ("reclaim", |c| c.scan + c.reclaim, "page reclaimed by kswapd"),
-    ("compact", |c| 100 * c.migrate / YEAR_2018.migrate, "compaction, in percent of 2018's"),
+/// What the simulation charges for each of [`COSTS`], and what it is.
+type Row = (fn(&Costs) -> u64, &'static str);
+const ROWS: [Row; COSTS.len()] = [
+    (|c| c.fault_base + c.alloc, "fault of a small page"),
+    (|c| c.fault_base + c.table + 2 * c.alloc, "fault that needs a table of pages"),
+    (|c| c.fault_huge + c.alloc, "fault of a huge page"),
+    (|c| c.write_page + c.alloc, "4 KiB written to a new page of a file"),
+    (|c| c.read_page, "4 KiB read from the page cache"),
+    (|c| c.open, "file opened and closed"),
+    (|c| c.message + 2 * c.object + c.alloc / 4, "message of 640 bytes"),
+    (|c| c.message_free, "message freed"),
+    (|c| c.pipe_page + c.alloc, "page through a pipe"),
+    (|c| c.program + 42 * (c.fault_base + c.alloc), "program of 42 pages started and ended"),
+    (|c| c.scan + c.reclaim, "page reclaimed by kswapd"),
+    (|c| 100 * c.migrate / YEAR_2018.migrate, "compaction, in percent of 2018's"),
 ];
 
 pub(super) fn run(args: &CostsArgs) -> anyhow::Result<Verdict> {
@@ -58,11 +60,17 @@ pub(super) fn run(args: &CostsArgs) -> anyhow::Result<Verdict> {
     let watcher = terminal();
     let mut plan = guest::plan(&asked, watcher.as_ref())?;
     guest::settle(&mut plan, &asked, watcher.as_ref())?;
-    let found = series::costs(&plan, &interrupt::requested)?;
+    for kernel in &plan.kernels {
+        output::note(&format!("{}: a guest of one CPU, half a minute\n", kernel.release));
+    }
+    let found = match series::costs(&plan, &interrupt::requested) {
+        Err(Error::Stopped) => return Ok(Verdict::Interrupted),
+        found => found?,
+    };
     let mut text = format!("{:<38} {:>9} {:>9}", "nanoseconds", "2018", "emulated");
     found.iter().for_each(|(release, _)| text += &format!("  {release}"));
     text.push('\n');
-    for (key, of, what) in ROWS {
+    for (key, (of, what)) in COSTS.into_iter().zip(ROWS) {
         text += &format!("{what:<38} {:>9} {:>9}", of(&YEAR_2018), of(&EMULATED));
         for (release, costs) in &found {
             let cost = costs.get(key).map_or_else(|| "-".to_owned(), u64::to_string);

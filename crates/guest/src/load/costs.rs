@@ -187,3 +187,24 @@ fn on_cpu(task: &Path) -> io::Result<u64> {
         io::Error::other(format!("{}: it does not begin with a number", path.display()))
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::job::COSTS;
+
+    #[test]
+    fn every_operation_is_measured() {
+        let folder = tempfile::tempdir().unwrap();
+        let measured = measure(folder.path(), false).unwrap();
+        // A test program is no load that could be started again, and hosts need not give huge pages.
+        let missing: Vec<_> =
+            COSTS.into_iter().filter(|&name| !measured.contains_key(name)).collect();
+        let hosts = missing
+            .iter()
+            .all(|name| ["fault_huge", "program", "reclaim", "compact"].contains(name));
+        assert!(hosts, "{missing:?}");
+        assert!(measured.keys().all(|name| COSTS.contains(&name.as_str())), "{measured:?}");
+        assert!(measured.values().flatten().all(|&time| time > 0), "{measured:?}");
+    }
+}

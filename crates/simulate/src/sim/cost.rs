@@ -178,7 +178,7 @@ pub const EMULATED: Costs = Costs {
     read_page: 2_108,
     read_miss: slower(YEAR_2018.read_miss),
     open: 6_179,
-    // With the faults of its 42 pages and the table of pages of them 1,776,880.
+    // With the faults of its 42 pages 1,776,880.
     program: 1_590_000,
     object: slower(YEAR_2018.object),
     alloc: slower(YEAR_2018.alloc),
