@@ -67,7 +67,7 @@ def reach(one: Prediction, noise: "dict[str, tuple[float, float]]") -> "tuple[fl
     else:
         least, most = expected
         both = [log(ratio / least) if least else inf, log(most / ratio) if most is not None else inf]
-    # A measure of which nothing is known is as noisy as the noisiest.
+    # An unknown measure is as noisy as the noisiest.
     guest, model = noise.get(one["measure"], max(noise.values(), key=lambda parts: hypot(*parts)))
     added = Z * hypot(model, guest * sqrt(2 / 5))
     return hypot(max(0.0, both[0]), added), hypot(max(0.0, both[1]), added)
@@ -101,7 +101,7 @@ def can_tell(one: Prediction) -> bool:
 
 
 def is_change(of: "dict[str, Any]") -> bool:
-    """Reports whether a 95 % interval is on one side of 1; of one that there is not, that it is not."""
+    """Reports whether there is a 95 % interval, and all of it is on one side of 1."""
     least, most = of["interval"] or (1, 1)
     return least > 1 or most < 1
 

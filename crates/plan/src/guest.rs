@@ -88,7 +88,7 @@ pub fn plan(asked: &GuestRequest, watch: &dyn Watch) -> Result<Plan> {
     if let Some(at) = (1..settings.len()).find(|&at| settings[..at].contains(&settings[at])) {
         bail!("--sysctl {}: it is given twice", asked.sysctls[at]);
     }
-    let (machine, toml) = machine(asked, workload)?;
+    let (machine, _) = machine(asked, workload, Cpu::default())?;
     workload.amounts(&machine, Accelerator::Icount)?;
     let find = |given: &PathBuf| Kernel::find(given, &modules::may_need);
     // Those that are there are looked at before others are built, which takes long.
@@ -104,12 +104,6 @@ pub fn plan(asked: &GuestRequest, watch: &dyn Watch) -> Result<Plan> {
     {
         let Kernel { given, release, .. } = &kernels[at];
         bail!("--kernel {}: {release} is given twice", given.display());
-    }
-    if let Some(text) = toml {
-        fs::create_dir_all(&asked.out).at(|| asked.out.display())?;
-        let path = asked.out.join("machine.toml");
-        let written = pageblock_files::write(&path, text.as_bytes(), Access::Shared);
-        written.at(|| path.display())?;
     }
     Ok(Plan {
         workload,
@@ -151,18 +145,23 @@ fn built(asked: &GuestRequest, watch: &dyn Watch) -> Result<Vec<PathBuf>> {
 }
 
 /// The simulated machine that the guest stands for, with its TOML where it has no file.
-fn machine(asked: &GuestRequest, workload: GuestWorkload) -> Result<(MachineSpec, Option<String>)> {
+fn machine(
+    asked: &GuestRequest,
+    workload: GuestWorkload,
+    cpu: Cpu,
+) -> Result<(MachineSpec, Option<String>)> {
     let Some(mib) = asked.memory else {
         let scale = Scale::parse(asked.scale.as_deref().unwrap_or(workload.default_scale()))?;
         let machine = asked.machine.as_deref().unwrap_or(workload.machine());
-        return Ok((machines::load(machine, scale)?, None));
+        return Ok((machines::load(machine, scale)?.with_cpu(cpu), None));
     };
     let (cpus, nodes) = (asked.cpus, asked.nodes);
     if cpus % nodes != 0 {
         bail!("--cpus {cpus}: each of {nodes} nodes has as many");
     }
+    let kind = cpu.name();
     let mut text =
-        format!("name = \"guest-{mib}m-{cpus}c-{nodes}n\"\nslab = \"slub\"\ncpu = \"emulated\"\n");
+        format!("name = \"guest-{mib}m-{cpus}c-{nodes}n\"\nslab = \"slub\"\ncpu = \"{kind}\"\n");
     // Zones end at multiples of the largest block, 4 MiB.
     let each = mib / nodes / 4 * 4;
     for node in 0..nodes {
@@ -178,7 +177,8 @@ fn machine(asked: &GuestRequest, workload: GuestWorkload) -> Result<(MachineSpec
     Ok((machine, Some(text)))
 }
 
-/// Finds out who runs the instructions and how many guests run at a time, and checks that QEMU can run the kernels.
+/// Finds out who runs the instructions and how many guests run at a time, and checks that QEMU can run the kernels. Only then
+/// are the simulated machine's CPUs known; a machine without a file is written to the folder.
 ///
 /// # Errors
 /// If it cannot.
@@ -192,7 +192,14 @@ pub fn settle(plan: &mut Plan, asked: &GuestRequest, watch: &dyn Watch) -> Resul
         // How fast the host's clock makes an emulated CPU is not known.
         Accelerator::Kvm | Accelerator::Tcg => Cpu::Year2018,
     };
-    plan.machine = plan.machine.clone().with_cpu(cpu);
+    let (machine, toml) = machine(asked, plan.workload, cpu)?;
+    plan.machine = machine;
+    if let Some(text) = toml {
+        fs::create_dir_all(&asked.out).at(|| asked.out.display())?;
+        let path = asked.out.join("machine.toml");
+        let written = pageblock_files::write(&path, text.as_bytes(), Access::Shared);
+        written.at(|| path.display())?;
+    }
     for kernel in &plan.kernels {
         plan.qemu.check(plan.accelerator, &kernel.version)?;
     }

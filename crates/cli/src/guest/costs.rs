@@ -15,7 +15,7 @@ use crate::{Verdict, interrupt, output};
 
 /// How long the guest may take.
 const TIMEOUT: Duration = Duration::from_secs(1800);
-/// The guest's memory, of which kernels leave most.
+/// The guest's memory: kernels leave most of it.
 const MEMORY_MIB: u64 = 640;
 /// What the simulation charges for each of [`COSTS`], and what it is.
 type Row = (fn(&Costs) -> u64, &'static str);

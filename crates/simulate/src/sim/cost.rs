@@ -3,8 +3,8 @@
 //! All simulated times come from this file. Sources are marked as in `docs/experiments/sources.md`: **D**
 //! derived from published numbers there (docs/experiments/sources.md#thpfioscale); **M** mmtests' own weights
 //! for compaction; **L** measured by Gorman in 2016 in cycles (docs/experiments/sources.md#costs), at 3.5 GHz
-//! here; **H** measured by `pageblock-guest costs FOLDER` on a Xeon of 2023, whose fault of a small page takes what
-//! (D) has (the least of 41 rounds, six times); **E** measured by `pageblock guest costs`; **K** general knowledge, unchecked: only the order of magnitude is
+//! here; **H** measured on a Xeon of 2023, whose fault of a small page takes what (D) has (the least of 41
+//! rounds, six times; `pageblock-guest costs FOLDER` does it on any host); **E** measured by `pageblock guest costs`; **K** general knowledge, unchecked: only the order of magnitude is
 //! meaningful. **Fitted**: chosen to
 //! reproduce a published figure, which is named and is never an event count.
 

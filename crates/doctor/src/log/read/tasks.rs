@@ -12,7 +12,7 @@ const ROWS: usize = 3;
 const NUMBERS: [usize; 3] = [8, 9, 11];
 /// In rows without the line above them a smaller number is not known to be pages in swap: 2.6.32 prints `oom_adj` there.
 const LEAST_SWAP: u64 = 18;
-/// Daemons of a machine, of which the list of a memory cgroup's tasks has none.
+/// Daemons of a machine: the list of a memory cgroup's tasks has none of them.
 const DAEMONS: [&str; 11] = [
     "systemd-udevd",
     "systemd-logind",

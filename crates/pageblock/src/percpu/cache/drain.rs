@@ -180,6 +180,7 @@ impl<P: PolicySource> CpuCache<'_, P> {
                 // Blocks reach the zone in the order in which they left their lists.
                 self.give_leaving(zone, observer);
                 let (i, n) = self.pop_last(index, order);
+                debug_assert_eq!(n, 1, "a list without blocks was to yield one");
                 drain.gave_run(order, n);
                 if zone.map().bits().is_whole_on_cpu_list(i, order) {
                     Self::give_back(zone, i, order, observer);
