@@ -16,6 +16,7 @@ mod grid;
 mod guest;
 mod guest_build;
 mod inputs;
+mod json;
 mod machines;
 mod manual;
 mod metrics;
@@ -38,6 +39,8 @@ mod workload_files;
 
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
+
+pub(crate) use json::is_documented;
 
 /// The outcome of a run of the program.
 pub(crate) struct Ran {
@@ -94,50 +97,4 @@ pub(crate) fn file(name: &str, content: &str) -> PathBuf {
     let path = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(name);
     std::fs::write(&path, content).expect("cargo gives a folder to write to");
     path
-}
-
-/// Keys whose values are objects with arbitrary names: counters, zones, kinds, switches.
-const FREE_NAMES: [&str; 16] = [
-    "counters",
-    "samples",
-    "free_blocks",
-    "blocks",
-    "unusable_free_index",
-    "blocks_by_type",
-    "mixed_blocks",
-    "kinds",
-    "switches",
-    "daemons",
-    "files",
-    "by_event",
-    "requests",
-    "failed",
-    "cpus",
-    "lost",
-];
-
-/// Checks that docs/json.md has every key of a `--json` output.
-#[track_caller]
-pub(crate) fn is_documented(json: &serde_json::Value) {
-    use serde_json::Value;
-    let documented = include_str!("../../../../docs/json.md");
-    match json {
-        Value::Array(values) => values.iter().for_each(is_documented),
-        Value::Object(map) => {
-            for (key, value) in map {
-                assert!(documented.contains(&format!("`{key}`")), "docs/json.md has no `{key}`");
-                match value {
-                    Value::Object(names) if FREE_NAMES.contains(&key.as_str()) => {
-                        // Requests and failures are by type and then by order.
-                        let numbers = |value: &Value| {
-                            value.as_object().is_some_and(|map| map.values().all(Value::is_u64))
-                        };
-                        names.values().filter(|value| !numbers(value)).for_each(is_documented);
-                    }
-                    value => is_documented(value),
-                }
-            }
-        }
-        _ => {}
-    }
 }
