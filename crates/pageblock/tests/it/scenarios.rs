@@ -1,4 +1,4 @@
-//! The worked examples of docs/linux/fallback.md#worked-examples, under every version that they name.
+//! Worked examples of fallbacks (docs/linux/fallback.md), under every version that they name.
 
 use pageblock::alloc::Allocator;
 use pageblock::alloc_flags::AllocFlags;

@@ -1,4 +1,4 @@
-//! Numbers that a machine printed, from set-up to the caches (docs/linux/zones-and-watermarks.md#test-vectors).
+//! Numbers that a machine printed, from set-up to the caches (docs/linux/zones-and-watermarks.md).
 
 use pageblock::alloc::Allocator;
 use pageblock::frame::FrameRange;
