@@ -144,22 +144,6 @@ fn cited_documents_and_headings_exist() {
     assert!(headings > 100, "only {headings} citations of a heading were found");
 }
 
-#[test]
-fn every_switch_is_in_the_index_of_the_reference() {
-    let index = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/linux/README.md");
-    let index = fs::read_to_string(index).unwrap();
-    // A policy file has each switch on a line of its own, as a comment if the value is the base's.
-    let file = prints("policy show linux-6.12 --toml");
-    let lines = file.lines().map(|line| line.trim_start_matches("# "));
-    let is_name = |name: &&str| name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_');
-    let names = lines.filter_map(|line| Some(line.split_once(" = ")?.0)).filter(is_name);
-    let switches: Vec<_> = names.filter(|name| *name != "base").collect();
-    assert!(switches.len() > 40, "{file}");
-    let missing: Vec<_> =
-        switches.iter().filter(|name| !index.contains(&format!("`{name}`"))).collect();
-    assert!(missing.is_empty(), "{missing:?}");
-}
-
 /// Runs `docs/figures.py --sources` on files, or on all documents.
 fn figures(files: &[&Path]) -> crate::Ran {
     let script = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/figures.py");
