@@ -1,5 +1,5 @@
 """Every kernel under every workload: runs the sweep of frontier.toml, draws docs/pictures/frontier.svg, and writes the table of
-docs/frontier.md anew.
+docs/frontier.md again.
 
     pip install 'pageblock[dask]' matplotlib numpy polars
     python examples/frontier.py --out frontier.sweep            # --seeds 8 for fewer seeds, --dask 4 for a cluster of four processes
@@ -28,7 +28,18 @@ FAULT, SMALL = NAMES["huge-pages-on-fault"], NAMES["free-in-small-blocks"]
 COLUMNS = ["linux-3.10", "linux-4.4", "linux-4.20", "linux-5.15", "linux-6.1", "linux-6.12", "linux-7.3"]
 # The loads of recordings have a machine of 640 MiB, of which 1/64 is nothing.
 LOADS, SCALE_OF_LOADS = ["mixed", "oscillating", "kernel-memory"], "1/8"
-VARIANTS = ["linux-7.3,placement=packed", "linux-7.3,nofragment=defrag_mode"]
+BASE = "linux-7.3"
+VARIANTS = {
+    f"{BASE},placement=packed": "packed",
+    f"{BASE},percpu_pagelist_high_fraction=64": "short CPU lists",
+    f"{BASE},claim_order_unmovable=5": "claims from order 5",
+    f"{BASE},nofragment=defrag_mode": "defrag_mode",
+    f"{BASE},nofragment=defrag_mode,defrag_blocks=all": "all build blocks",
+    f"{BASE},nofragment=defrag_mode,defrag_last=fails": "defrag_mode=2",
+}
+# With fewer pairs an interval says nothing; a workload that no variant changes for certain is left out.
+FEWEST, NOTHING = 5, "0"
+MARKS = dict(zip(VARIANTS, [("tab:red", "s"), ("tab:green", "^"), ("tab:brown", "v"), ("tab:orange", "D"), ("tab:pink", "P"), ("tab:purple", "X")]))
 
 
 def main() -> None:
@@ -117,7 +128,7 @@ def draw(runs: polars.DataFrame) -> None:
             low, high = bootstrap(values["huge"].to_numpy())
             axis.plot([row["work"] / 1e3] * 2, [low, high], color=color, linewidth=0.6, alpha=0.6)
             axis.plot(row["work"] / 1e3, row["huge"], mark, color=color, markersize=4, markeredgecolor="black" if row["kernel"] in best else color)
-            if row["kernel"] in best or row["kernel"] in ("linux-3.10", "linux-7.3"):
+            if row["kernel"] in best or row["kernel"] in ("linux-3.10", BASE):
                 axis.annotate(short(row["kernel"]), (row["work"] / 1e3, row["huge"]), fontsize=5.5, xytext=(3, 2), textcoords="offset points")
         axis.set_title(workload)
         if of["work"].max():
@@ -127,7 +138,7 @@ def draw(runs: polars.DataFrame) -> None:
         axis.grid(alpha=0.2)
     for axis in list(axes.flat)[len(workloads) :]:
         axis.axis("off")
-    labels = [("linux-3.10", 0.0, "3.10"), ("linux-7.3", 0.95, "7.3 (newer is darker)"), *((name, 1.0, short(name)) for name in VARIANTS)]
+    labels = [("linux-3.10", 0.0, "3.10"), (BASE, 0.95, "7.3 (newer is darker)"), *((name, 1.0, short(name)) for name in VARIANTS)]
     for name, at, label in labels:
         color, mark = look(name, at)
         axes.flat[-1].plot([], [], mark, color=color, markersize=4, label=label)
@@ -138,17 +149,15 @@ def draw(runs: polars.DataFrame) -> None:
 
 def look(kernel: str, age: float) -> "tuple[Any, str]":
     """Returns the colour and the mark of a kernel."""
-    if "packed" in kernel:
-        return "tab:red", "s"
-    if "defrag" in kernel:
-        return "tab:orange", "D"
+    if kernel in MARKS:
+        return MARKS[kernel]
     return matplotlib.colormaps["Blues"](0.25 + 0.7 * age), "o"
 
 
 def short(kernel: str) -> str:
     """Returns `7.3 packed` for `linux-7.3,placement=packed`."""
-    name, _, switch = kernel.removeprefix("linux-").partition(",")
-    return f"{name} {switch.split('=')[-1]}".strip()
+    name = kernel.removeprefix("linux-").partition(",")[0]
+    return f"{name} {VARIANTS.get(kernel, '')}".strip()
 
 
 def bootstrap(values: "numpy.ndarray[Any, Any]") -> "tuple[float, float]":
@@ -161,11 +170,13 @@ def bootstrap(values: "numpy.ndarray[Any, Any]") -> "tuple[float, float]":
 def change(runs: polars.DataFrame, workload: str, name: str, variant: str, per: int) -> str:
     """Returns how much more a measure is than under 7.3: the mean over the seeds of the difference, with its 95 % interval."""
     of = runs.filter((polars.col("workload") == workload) & ~polars.col("lost"))
-    both = of.filter(polars.col("kernel") == "linux-7.3").join(of.filter(polars.col("kernel") == variant), on="seed", suffix="_b")
-    if both.is_empty():
-        return "did not finish"
+    both = of.filter(polars.col("kernel") == BASE).join(of.filter(polars.col("kernel") == variant), on="seed", suffix="_b")
+    if both.height < FEWEST:
+        return f"{both.height} of {runs['seed'].n_unique()} pairs"
     difference = (both[f"{name}_b"] - both[name]).to_numpy() / per
     low, high = bootstrap(difference)
+    if not difference.any():
+        return NOTHING
     return f"{difference.mean():+.1f} ({low:+.1f} to {high:+.1f}){'*' if low > 0 or high < 0 else ''}"
 
 
@@ -187,7 +198,7 @@ def page(runs: polars.DataFrame, table: polars.DataFrame) -> str:
     small = f"{SCALE_OF_LOADS} of 640 MiB for {', '.join(LOADS)}"
     named = f"{table['kernel'].n_unique()} kernels, {table['workload'].n_unique()} workloads, {seeds} seeds"
     lines = [f"{runs.height:,} runs at 1/64 ({small}): {named}.", ""]
-    shown = COLUMNS + VARIANTS
+    shown = COLUMNS + list(VARIANTS)[:2]
     lines += ["| workload | " + " | ".join(short(name) for name in shown) + " | on the front |", "|---" * (len(shown) + 2) + "|"]
     for workload in runs["workload"].unique(maintain_order=True):
         of = means(runs, workload)
@@ -201,12 +212,13 @@ def page(runs: polars.DataFrame, table: polars.DataFrame) -> str:
         lines[-1] += ": " + ", ".join(f"{row['workload']} under {short(row['kernel'])} {row['len']}" for row in most.head(8).rows(named=True))
         lines[-1] += f", and in {lost.height - 8} other cells" if lost.height > 8 else ""
     lines[-1] += "."
-    lines += ["", "Change from 7.3, mean of the paired differences with its 95 % interval over the seeds; `*`: the interval is without 0:", ""]
-    lines += ["| workload | packed: huge [points] | packed: work [thousands] | defrag_mode: huge [points] | defrag_mode: work [thousands] |"]
-    lines += ["|---|---:|---:|---:|---:|"]
-    for workload in runs["workload"].unique(maintain_order=True):
-        cells = [change(runs, workload, name, variant, per) for variant in VARIANTS for name, per in (("huge", 1), ("work", 1000))]
-        lines.append(f"| {workload} | " + " | ".join(cells) + " |")
+    for measure, name, per in (("Huge pages [points]", "huge", 1), ("Work [thousands of pages]", "work", 1000)):
+        lines += ["", f"{measure}, change from 7.3: mean of the differences of equal seeds with its 95 % interval; `*`: without 0. Workloads without a `*` are left out.", ""]
+        lines += ["| workload | " + " | ".join(VARIANTS.values()) + " |", "|---" + "|---:" * len(VARIANTS) + "|"]
+        for workload in runs["workload"].unique(maintain_order=True):
+            cells = [change(runs, workload, name, variant, per) for variant in VARIANTS]
+            if any("*" in cell for cell in cells):
+                lines.append(f"| {workload} | " + " | ".join(cells) + " |")
     return "\n".join(lines) + "\n"
 
 
