@@ -16,6 +16,7 @@ import matplotlib
 import numpy
 import polars
 from matplotlib import pyplot
+from matplotlib.ticker import NullFormatter
 
 import pageblock
 
@@ -128,11 +129,13 @@ def draw(runs: polars.DataFrame) -> None:
             low, high = bootstrap(values["huge"].to_numpy())
             axis.plot([row["work"] / 1e3] * 2, [low, high], color=color, linewidth=0.6, alpha=0.6)
             axis.plot(row["work"] / 1e3, row["huge"], mark, color=color, markersize=4, markeredgecolor="black" if row["kernel"] in best else color)
-            if row["kernel"] in best or row["kernel"] in ("linux-3.10", BASE):
+            # The legend names the variants.
+            if row["kernel"] not in VARIANTS and (row["kernel"] in best or row["kernel"] in ("linux-3.10", BASE)):
                 axis.annotate(short(row["kernel"]), (row["work"] / 1e3, row["huge"]), fontsize=5.5, xytext=(3, 2), textcoords="offset points")
         axis.set_title(workload)
         if of["work"].max():
             axis.set_xscale("log")
+            axis.xaxis.set_minor_formatter(NullFormatter())
         axis.set_ylabel("huge pages on fault [%]" if of["on_fault"][0] else "free memory in pageblocks [%]")
         axis.set_xlabel("pages reclaimed, scanned, moved [thousands]")
         axis.grid(alpha=0.2)
