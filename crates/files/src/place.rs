@@ -1,6 +1,6 @@
 //! Files that are changed in place.
 
-use std::fs::{File, OpenOptions};
+use std::fs::{self, File, OpenOptions};
 use std::io;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
@@ -14,6 +14,10 @@ use crate::target::{Target, folder_of, is_of_another, refused, resolve};
 /// # Errors
 /// If it is no regular file, or another user's in a shared folder, or cannot be opened.
 pub fn in_place(path: &Path, access: Access) -> io::Result<(File, bool)> {
+    // Before it is opened: to open a pipe that nobody reads would wait without an end.
+    if fs::metadata(path).is_ok_and(|meta| !meta.is_file()) {
+        return Err(refused("no regular file"));
+    }
     let Target::File { path, existing } = resolve(path)? else {
         return Err(refused("no regular file"));
     };

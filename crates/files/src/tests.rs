@@ -121,6 +121,7 @@ fn a_pipe_is_written_and_stays() {
     let pipe = temp.path().join("pipe");
     rustix::fs::mkfifoat(rustix::fs::CWD, &pipe, rustix::fs::Mode::RWXU).unwrap();
     can_write(&pipe).unwrap();
+    assert!(in_place(&pipe, Access::Private).is_err());
     let read = std::thread::spawn({
         let pipe = pipe.clone();
         move || fs::read(pipe).unwrap()

@@ -11,6 +11,7 @@ use super::damage::{Damage, Damaged};
 use super::frame::{Event, FileText, State};
 use super::layout::{Records, SLOT_HEADER, Shape, sequence};
 use crate::error::Error;
+use crate::proc::open_regular;
 use crate::proc::tree::Tree;
 
 /// A flight file.
@@ -68,7 +69,7 @@ impl Flight {
     /// # Errors
     /// If it cannot be read or is no flight file.
     pub fn open(path: &Path) -> Result<Self, Error> {
-        let file = File::open(path).map_err(Error::io(path))?;
+        let file = open_regular(path).map_err(Error::io(path))?;
         let shape = shape(&file, path)?;
         Ok(Self { file, path: path.to_owned(), shape })
     }

@@ -7,6 +7,7 @@ use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
 use super::frame::FileText;
+use crate::proc::open_regular;
 
 /// Read for every sample.
 const OFTEN: [&str; 6] = [
@@ -144,12 +145,13 @@ impl Sampler {
 
     fn read_once(&self, name: &str) -> FileText {
         let mut buffer = vec![0; 4096];
-        File::open(self.path(name)).and_then(|file| whole(&file, &mut buffer)).map_err(|e| why(&e))
+        let file = open_regular(&self.path(name));
+        file.and_then(|file| whole(&file, &mut buffer)).map_err(|e| why(&e))
     }
 
     fn read_open(&mut self, name: &'static str) -> FileText {
         if !self.open.contains_key(name) {
-            let file = File::open(self.path(name)).map_err(|error| why(&error))?;
+            let file = open_regular(&self.path(name)).map_err(|error| why(&error))?;
             self.open.insert(name, file);
         }
         whole(&self.open[name], &mut self.buffer).map_err(|error| why(&error))

@@ -1,7 +1,6 @@
 //! Where the files of a machine are: below `/`, in a copied tree such as a sosreport, side by side in a folder, or in memory.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs::File;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
@@ -140,6 +139,6 @@ impl Tree {
 
 fn read_plain(path: &Path) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
-    File::open(path)?.take(FILE_BYTES).read_to_end(&mut bytes)?;
+    super::open_regular(path)?.take(FILE_BYTES).read_to_end(&mut bytes)?;
     Ok(bytes)
 }

@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 
 use pageblock_doctor::checkup::{Hurts, checkup};
 use pageblock_doctor::flight::{
-    Damage, EventKind, FileText, Flight, Frame, Now, Plan, Recorder, Ring, bundle, kept, pair,
-    timeline,
+    Damage, EventKind, FileText, Flight, Frame, Now, Plan, Recorder, Ring, Sampler, bundle, kept,
+    pair, timeline,
 };
 
 const START_MS: u64 = 1_700_000_000_000;
@@ -383,4 +383,16 @@ fn a_machine_with_large_files_stays_within_the_limit() {
     assert!(recorded.bytes <= 1_010_000, "{recorded:?}");
     assert!(recorded.samples > 100 && recorded.skipped > 1000, "{recorded:?}");
     assert_eq!(moments(&machine.ring()).len() as u64, recorded.samples);
+}
+
+#[test]
+fn a_pipe_that_nobody_writes_is_refused_at_once() {
+    let machine = Machine::new();
+    let pipe = machine.root().join("proc/vmstat");
+    fs::remove_file(&pipe).unwrap();
+    rustix::fs::mkfifoat(rustix::fs::CWD, &pipe, rustix::fs::Mode::RWXU).unwrap();
+    assert!(Flight::open(&pipe).is_err());
+    let files: BTreeMap<_, _> = Sampler::new(&machine.root()).read(0).into_iter().collect();
+    assert_eq!(files["/proc/vmstat"], Err("no regular file".to_owned()));
+    assert!(files["/proc/zoneinfo"].is_ok());
 }
