@@ -21,7 +21,7 @@ impl Recording {
     /// only when it is complete. `progress` is called now and then with the bytes of the events read so far and their number.
     ///
     /// # Errors
-    /// If the recording cannot be read, the folder exists, or it cannot be written.
+    /// If the recording cannot be read or has no state at the start, the folder exists, or it cannot be written.
     pub fn write_folder(
         &self,
         dir: &Path,
@@ -29,6 +29,14 @@ impl Recording {
     ) -> Result<(), Error> {
         let failed = |e| Error::io(dir, e);
         must_be_new(dir)?;
+        if !self.start_known {
+            // A folder without a start is no recording: nothing could read it.
+            return Err(Error::Missing {
+                path: self.dir.clone(),
+                what: "state at the start, which a folder must have",
+                expected: "NAME.pbrec as the output, which needs none",
+            });
+        }
         let unfinished = NewFolder::create_new(dir, Access::Private).map_err(failed)?;
         self.write_files(&self.attachments()?, unfinished.path())?;
         self.write_events(&unfinished.path().join("events.tsv.zst"), progress)?;

@@ -23,10 +23,13 @@ fn stays(path: &Path, temp: &TempDir, expect: (u64, u64)) {
     pack(path, &out("one.pbrec"), &mut |_, _| {}).unwrap();
     assert_eq!(counted(&out("one.pbrec"), temp), expect);
     let one = Recording::open(&out("one.pbrec")).unwrap();
+    let written = one.write_folder(&out("folder"), &mut |_, _| {});
     if !one.start_known {
+        let error = written.unwrap_err().to_string();
+        assert!(error.contains("no state at the start") && !out("folder").exists(), "{error}");
         return;
     }
-    one.write_folder(&out("folder"), &mut |_, _| {}).unwrap();
+    written.unwrap();
     pack(&out("folder"), &out("two.pbrec"), &mut |_, _| {}).unwrap();
     assert_eq!(counted(&out("two.pbrec"), temp), expect);
 }
