@@ -77,10 +77,7 @@ fn answer(of: &Checkup) -> String {
     text += &match of.hurts {
         Hurts::Yes => format!("Does it hurt?  yes: {why}\n"),
         Hurts::Did => format!("Does it hurt?  it did: {why}\n"),
-        Hurts::No => {
-            "Does it hurt?  no: no request compacts memory to get a block, and huge page faults succeed\n"
-                .to_owned()
-        }
+        Hurts::No => format!("Does it hurt?  no: {why}\n"),
         Hurts::Unknown => format!("Does it hurt?  not known: {why}\n"),
     };
     for event in recent(of) {

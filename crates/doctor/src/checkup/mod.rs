@@ -66,7 +66,7 @@ pub struct Checkup {
     pub fragmented: Fragmented,
     /// Whether fragmentation hurts.
     pub hurts: Hurts,
-    /// Why it hurts.
+    /// Why it hurts, or does not.
     pub why: Vec<String>,
     /// Free memory in pages; `None` where no file tells.
     pub free: Option<u64>,
@@ -177,10 +177,29 @@ fn hurts(sample: &Sample, rates: Option<&Rates>, log: Option<&Signs>) -> (Hurts,
         return (Hurts::Did, vec![format!("the log has {failures} failures for fragmentation")]);
     }
     match rates {
-        Some(_) => (Hurts::No, Vec::new()),
+        Some(rates) => (Hurts::No, seldom(rates)),
         None if sample.vmstat.is_empty() => (Hurts::Unknown, vec!["no /proc/vmstat".to_owned()]),
         None => (Hurts::Unknown, vec!["rates need two samples (--interval, --later)".to_owned()]),
     }
+}
+
+/// Says of rates at which nothing hurts what they are: rare is not never.
+fn seldom(rates: &Rates) -> Vec<String> {
+    let per_second = |rate: f64| match rate {
+        ..0.1 => "fewer than 0.1".to_owned(),
+        _ => format!("{rate:.1}"),
+    };
+    let stalls = match rates.compact_stall {
+        0.0 => "no request compacts memory to get a block".to_owned(),
+        rate => format!("{} requests/s compact memory to get a block", per_second(rate)),
+    };
+    let asked = rates.thp_alloc + rates.thp_fallback;
+    let huge = match (asked, rates.thp_fallback) {
+        (0.0, _) => "no fault asks for a huge page".to_owned(),
+        (_, 0.0) => "huge page faults succeed".to_owned(),
+        (_, rate) => format!("{} of {asked:.1} huge page faults/s get none", per_second(rate)),
+    };
+    vec![stalls, huge]
 }
 
 /// Describes the tasks that the OOM killer killed before the samples.

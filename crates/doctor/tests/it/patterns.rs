@@ -24,6 +24,18 @@ fn a_quiet_machine_has_no_finding() {
     assert_eq!((names(&one(&machine)), one(&machine).hurts), (vec![], Hurts::Unknown));
 }
 
+#[test]
+fn what_is_rare_is_not_said_to_be_never() {
+    let machine = Machine::quiet();
+    let later = machine.later();
+    later.count("compact_stall", 4).count("thp_fault_alloc", 100).count("thp_fault_fallback", 20);
+    let checkup = two(&machine, &later);
+    assert_eq!(checkup.hurts, Hurts::No);
+    let why =
+        ["0.4 requests/s compact memory to get a block", "2.0 of 12.0 huge page faults/s get none"];
+    assert_eq!(checkup.why, why);
+}
+
 /// A real failure, edited into one of an atomic request on a machine with cache.
 fn burst_log() -> String {
     let log = fs::read_to_string(fixture("reports/4.12-order-0-used-up.txt")).unwrap();
