@@ -76,8 +76,10 @@ pub fn classify(
     };
     let is_of_low_zones = flags.highest_zone() < ZoneKind::Normal;
     let any = |verdict| checks.iter().any(|check| check.verdict == verdict);
-    let sure = match checks.iter().all(|check| check.reserve.is_some() && check.needed().is_some())
-    {
+    let is_whole = |check: &Check| {
+        check.reserve.is_some() && check.needed().is_some() && check.hidden_highatomic == 0
+    };
+    let sure = match checks.iter().all(is_whole) {
         true => Confidence::High,
         false => Confidence::Medium,
     };

@@ -32,8 +32,10 @@ pub struct Check {
     pub free: Option<u64>,
     /// What of it the request may not use: CMA, and highatomic reserves.
     pub unusable_cma: u64,
-    /// Free memory in highatomic pageblocks, which the request may not use.
+    /// Free memory in highatomic pageblocks, which the request may not use; at least so much, if the kernel prints no size.
     pub unusable_highatomic: u64,
+    /// How much more the highatomic reserve can have, where the kernel prints no size.
+    pub hidden_highatomic: u64,
     /// What the watermark asks of this request, in whole pages as the kernel reckons; `None` if it was not printed.
     pub mark: Option<u64>,
     /// What of the min watermark is a boost, which reclaim lowers again; `None` if it is not known.
@@ -163,8 +165,9 @@ impl<'p> Request<'p> {
             },
             unusable_highatomic: match self.counts_highatomic() {
                 true => 0,
-                false => zone.highatomic().unwrap_or(0),
+                false => zone.highatomic().unwrap_or_else(|| listed_highatomic(zone)),
             },
+            hidden_highatomic: self.hidden_reserve(zone),
             mark: mark(forgiven),
             boost: zone.known_boost(),
             is_boost_inferred: zone.boost.is_none() && zone.inferred_boost.is_some(),
@@ -214,7 +217,7 @@ impl<'p> Request<'p> {
             None if !self.is_unbound => Verdict::Unknown,
             _ => Verdict::Fits,
         };
-        let hidden = self.hidden_reserve(zone) / page;
+        let hidden = check.hidden_highatomic / page;
         match check.blocks {
             None if self.order == 0 => fits,
             None => Verdict::Unknown,
@@ -251,15 +254,17 @@ impl<'p> Request<'p> {
             || enough_above_each_order(as_order(self.order), free, mark, blocks)
     }
 
-    /// Returns the most kB that the highatomic reserve can have where the kernel does not print it (4.4 to 5.7, and some
-    /// later ones), and lists show that there is one: 1 % of the zone and a pageblock.
+    /// Returns the most kB that the highatomic reserve can have beyond what lists show, where the kernel does not print it
+    /// (4.4 to 5.7, and some later ones), and lists show that there is one: 1 % of the zone and a pageblock in all.
     fn hidden_reserve(&self, zone: &Zone) -> u64 {
         let is_reserved = |list: &FreeList| list.has('H');
         let is_printed = zone.highatomic().is_some();
         if is_printed || self.counts_highatomic() || !zone.lists.iter().any(is_reserved) {
             return 0;
         }
-        zone.managed.unwrap_or(0) / 100 + zone.lists.last().map_or(0, |list| list.block_kb)
+        let most =
+            zone.managed.unwrap_or(0) / 100 + zone.lists.last().map_or(0, |list| list.block_kb);
+        most.saturating_sub(listed_highatomic(zone))
     }
 
     /// Tells whether the request may use some block of a list, by its letters.
@@ -289,6 +294,12 @@ fn is_below_high(zone: &Zone, check: &Check) -> bool {
 /// Returns an order that a report prints; the largest for what no kernel has.
 fn as_order(order: u32) -> Order {
     Order::try_from(order).unwrap_or(ORDER_LIMIT).min(ORDER_LIMIT)
+}
+
+/// Returns the kB of the free blocks that lists show to be in the highatomic reserve: those of orders that have no others.
+fn listed_highatomic(zone: &Zone) -> u64 {
+    let reserved = zone.lists.iter().filter(|list| list.types.as_deref() == Some("H"));
+    reserved.map(|list| list.blocks.saturating_mul(list.block_kb)).fold(0, u64::saturating_add)
 }
 
 fn is_cma(list: &FreeList) -> bool {

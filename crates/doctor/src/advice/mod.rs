@@ -410,7 +410,7 @@ fn of_holder(holding: Option<Holding>) -> Advice {
         ),
         Some(Holding::Anonymous | Holding::File) | None => advice(
             "more memory or swap, or less load: ps -eo rss,pid,comm --sort=-rss | head, and the list of tasks of an OOM report",
-            "memory is used up, and next to nothing of it can be reclaimed",
+            "memory is used up: only more of it, or less use of it, lasts",
         ),
     }
 }
@@ -481,7 +481,11 @@ pub fn does_not_help(class: Class, order: u32, flags: Gfp) -> Vec<Advice> {
         ],
         Class::Cgroup => vec![advice("more memory in the machine", "the limit is the cgroup's")],
         Class::Shortage => {
-            vec![compact(), min_free(), drop_caches("there is next to no cache to drop")]
+            vec![
+                compact(),
+                min_free(),
+                drop_caches("the kernel drops clean cache by itself when memory is short"),
+            ]
         }
         _ => Vec::new(),
     }

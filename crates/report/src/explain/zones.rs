@@ -16,7 +16,7 @@ pub(super) fn zones(of: &Explanation) -> String {
         table.row([
             format!("node {} {}", zone.node, zone.kind.name()),
             known(zone.free),
-            (zone.unusable_cma + zone.unusable_highatomic).to_string(),
+            unusable(zone),
             left(zone),
             known(zone.blocks),
             verdict(zone).to_owned(),
@@ -24,6 +24,14 @@ pub(super) fn zones(of: &Explanation) -> String {
         ]);
     }
     table.print()
+}
+
+fn unusable(zone: &Check) -> String {
+    let least = zone.unusable_cma + zone.unusable_highatomic;
+    match zone.hidden_highatomic {
+        0 => least.to_string(),
+        hidden => format!("{least} to {}", least + hidden),
+    }
 }
 
 fn left(zone: &Check) -> String {
