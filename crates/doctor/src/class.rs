@@ -74,7 +74,10 @@ pub fn classify(
         Ok(flags) => flags,
         Err(known) => return known,
     };
-    let is_of_low_zones = flags.highest_zone() < ZoneKind::Normal;
+    // High memory is above all that the kernel of 32 bits may use for itself.
+    let has_high = report.memory.zones.iter().any(|zone| zone.kind == ZoneKind::HighMem);
+    let above = if has_high { ZoneKind::HighMem } else { ZoneKind::Normal };
+    let is_of_low_zones = flags.highest_zone() < above;
     let any = |verdict| checks.iter().any(|check| check.verdict == verdict);
     let is_whole = |check: &Check| {
         check.reserve.is_some() && check.needed().is_some() && check.hidden_highatomic == 0

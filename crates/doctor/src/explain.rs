@@ -29,7 +29,7 @@ pub struct Explanation {
     pub flags: Option<Gfp>,
     /// The zones that it may use, the highest of each node first.
     pub zones: Vec<Check>,
-    /// Who has the memory, the largest first, where it is used up.
+    /// Who has the memory, the largest first, where it is used up: what limits other requests is not how much there is.
     pub holders: Vec<Holder>,
     /// Why it failed.
     pub class: Class,
@@ -47,6 +47,8 @@ pub struct Explanation {
 
 /// Until then settings of `/etc/sysctl.d` are hardly read, in microseconds since boot.
 const BOOT_US: u64 = 20_000_000;
+/// A process with less does not fill a machine alone.
+pub const MUCH_KB: u64 = 256 << 10;
 /// The most reports of one log.
 const REPORTS: usize = 1 << 16;
 
@@ -109,7 +111,7 @@ fn explain_report(report: Report) -> Explanation {
         (None, _) => Vec::new(),
     };
     let anywhere = flags.map_or(Vec::new(), |flags| {
-        let any_zone = flags.without(Gfp::DMA | Gfp::DMA32);
+        let any_zone = flags.without(Gfp::DMA | Gfp::DMA32) | Gfp::HIGHMEM;
         Request::new(policy, order, any_zone).checks(memory, |_| true)
     });
     let is_own = |other: &Check| zones.iter().any(|z| (z.node, z.kind) == (other.node, other.kind));
@@ -118,18 +120,21 @@ fn explain_report(report: Report) -> Explanation {
     if is_lost && confidence == Confidence::High {
         confidence = Confidence::Medium;
     }
-    let holders = match class {
+    let likely = class::likely(&report, flags).filter(|_| class == Class::Unknown);
+    let holders = match likely.unwrap_or(class) {
         Class::Shortage | Class::SlowReclaim | Class::NoRequest | Class::FaultOom => {
             holders::holders(memory)
         }
-        // What limits the others is not how much the machine has.
         _ => Vec::new(),
     };
+    let largest = much(&report);
     let case = Case {
         order,
         flags: flags.unwrap_or_default(),
         version: version.as_ref(),
         holding: holders.first().map(|holder| holder.holding),
+        largest: largest.as_deref(),
+        cache: report.slab_caches.first().map(|cache| cache.name.as_str()),
         cgroup: report.cgroup.as_ref(),
         lack: report.vmalloc.map(|vmalloc| vmalloc.lack),
         is_boosted: boosted(class, &zones).is_some(),
@@ -138,10 +143,10 @@ fn explain_report(report: Report) -> Explanation {
         min_free_kb: min_free_kb(memory),
         is_high_memory_free: is_high_memory_free(memory, flags),
         has_state: !memory.zones.is_empty(),
+        is_available: memory.is_available(),
         has_request: !matches!(report.kind, Kind::State),
         has_filled: report.is_oom() && !is_mostly_boost(class, &zones),
     };
-    let likely = class::likely(&report, flags).filter(|_| class == Class::Unknown);
     let helps = match &report.notice {
         Some(notice) => advice::of_notice(&notice.about, is_at_boot(&report)),
         None => advice::helps(likely.unwrap_or(class), case),
@@ -159,6 +164,11 @@ fn explain_report(report: Report) -> Explanation {
         confidence,
         likely,
     }
+}
+
+/// Returns the process, or those of one name, that is known to have most, if that is much.
+fn much(report: &Report) -> Option<String> {
+    report.largest().filter(|(_, kb)| *kb >= MUCH_KB).map(|(task, _)| task)
 }
 
 impl Explanation {

@@ -99,13 +99,16 @@ pub fn holders(memory: &MemInfo) -> Vec<Holder> {
         (
             Holding::Uncounted,
             held.uncounted
-                .or_else(|| uncounted(memory, sum.saturating_add(held.other.unwrap_or(0)))),
+                .or_else(|| uncounted(memory, sum.saturating_add(held.other.unwrap_or(0))))
+                .or_else(|| most_unknown(memory)),
         ),
         (Holding::NeverGiven, Some(memory.zones.iter().map(never_given).sum())),
     ];
     let size: u64 = memory.zones.iter().filter_map(|zone| zone.present.or(zone.managed)).sum();
     let size =
         size.max(held.uncounted.map_or(0, |_| memory.ram_pages.unwrap_or(0) * memory.page_kb()));
+    // Counts without zones.
+    let size = if size == 0 { sum } else { size };
     let holder = |(holding, kb): (Holding, Option<u64>)| Some(Holder { holding, kb: kb? });
     let mut holders: Vec<Holder> = counted.into_iter().chain(others).filter_map(holder).collect();
     holders.retain(|holder| holder.kb > 0 && holder.kb.saturating_mul(20) >= size);
@@ -136,6 +139,21 @@ fn uncounted(memory: &MemInfo, counted: u64) -> Option<u64> {
     }
     let used: Option<Vec<u64>> = memory.zones.iter().map(used).collect();
     Some(used?.iter().sum::<u64>().saturating_sub(counted))
+}
+
+/// Returns what nobody whose counters were printed has, in kB, where that is most and the kernel's other counters were cut
+/// off.
+fn most_unknown(memory: &MemInfo) -> Option<u64> {
+    let held = memory.held;
+    let sum = |of: fn(&Zone) -> Option<u64>| memory.zones.iter().map(of).sum::<Option<u64>>();
+    let managed = sum(|zone| zone.managed)?;
+    let file = memory.zones.iter().map(|zone| zone.file).sum::<u64>();
+    // Locked memory is a part of what is unevictable.
+    let locked = held.unevictable.max(held.mlocked);
+    let others = [locked, held.slab_unreclaimable, held.slab_reclaimable, held.hugetlb];
+    let known = sum(|zone| zone.free)? + held.anonymous? + file;
+    let known = known.saturating_add(others.into_iter().flatten().sum::<u64>());
+    (known.saturating_mul(2) < managed).then(|| managed - known)
 }
 
 /// Returns the memory of a zone that was not handed to the allocator, in kB; 0 unless it is more than a quarter, because

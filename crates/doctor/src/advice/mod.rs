@@ -1,7 +1,9 @@
 //! What helps against a kind of failure, and what is often advised and does not.
 
+mod holder;
 mod notice;
 
+use pageblock::layout::ZoneKind;
 use pageblock::request::Gfp;
 use pageblock_recording::KernelVersion;
 use serde::Serialize;
@@ -12,6 +14,7 @@ use crate::holders::Holding;
 use crate::interfaces::{has_compaction, has_sysctl};
 use crate::log::{Cgroup, Lack, Purpose, Share};
 
+use self::holder::of_holder;
 pub(crate) use self::notice::of_notice;
 
 /// A piece of advice.
@@ -38,6 +41,10 @@ pub struct Case<'v> {
     pub version: Option<&'v KernelVersion>,
     /// Who has most of the memory.
     pub holding: Option<Holding>,
+    /// The process, or the number and the name of several, that has most, where that is much.
+    pub largest: Option<&'v str>,
+    /// The largest slab cache.
+    pub cache: Option<&'v str>,
     /// The cgroup at its limit.
     pub cgroup: Option<&'v Cgroup>,
     /// What `vmalloc` lacked.
@@ -54,6 +61,8 @@ pub struct Case<'v> {
     pub is_high_memory_free: bool,
     /// Whether the state of memory is in the log.
     pub has_state: bool,
+    /// Whether a good part of memory can be had without swap.
+    pub is_available: bool,
     /// Whether the request is in the log.
     pub has_request: bool,
     /// Whether memory is full by itself, the boost or not: reclaim failed again and again before the OOM killer was called,
@@ -94,8 +103,14 @@ pub fn helps(class: Class, case: Case<'_>) -> Vec<Advice> {
     let is_of_request = matches!(class, Class::Burst | Class::Fragmentation | Class::OnlyCma);
     let is_likely =
         is_of_request || matches!(class, Class::Shortage | Class::SlowReclaim | Class::ZoneMask);
-    if !case.has_state && case.has_request && is_likely {
-        all.extend(collect(Class::Unknown, &case));
+    let lacks_state = !case.has_state && case.has_request && is_likely;
+    // Who has the memory is to be found out first, where nobody is known; other requests tell what to do by themselves.
+    let collects = lacks_state
+        && matches!(class, Class::Shortage | Class::SlowReclaim)
+        && case.holding.is_none()
+        && case.largest.is_none();
+    if collects {
+        all.extend(to_collect(Class::Unknown, &case));
     }
     if case.is_at_boot && is_of_request {
         all.push(advice(
@@ -120,13 +135,21 @@ pub fn helps(class: Class, case: Case<'_>) -> Vec<Advice> {
             "fragmentation raised the watermark; kswapd lowers it again when it has reclaimed as much",
         )
     };
-    let is_filled = case.has_filled && class == Class::Shortage;
+    // Who has the memory comes before a boost that only holds it back.
+    let has_holder = !matches!(case.holding, None | Some(Holding::File));
+    let is_filled = match class {
+        Class::Shortage => case.has_filled,
+        _ => class == Class::NoRequest && has_holder,
+    };
     if is_boosted && !is_filled {
         all.push(boost());
     }
     all.extend(of_class(class, &case, &has));
     if is_boosted && is_filled {
         all.push(boost());
+    }
+    if lacks_state && !collects {
+        all.extend(to_collect(Class::Unknown, &case));
     }
     all
 }
@@ -141,6 +164,14 @@ fn of_class(class: Class, case: &Case<'_>, has: &impl Fn(&str) -> bool) -> Vec<A
             "a newer kernel (6.12 and later return the reserve sooner)",
             "the reserve is for requests that cannot wait; others get it back under pressure only",
         )],
+        Class::ZoneMask if case.purpose == Some(Purpose::DmaPool) => vec![advice(
+            "nothing, if the devices work; else coherent_pool=SIZE, and for a crash kernel more low memory (crashkernel=SIZE,low)",
+            "the pool is taken from low zones at boot, which a crash kernel may not have at all",
+        )],
+        Class::ZoneMask if case.flags.highest_zone() >= ZoneKind::Normal => vec![advice(
+            "less of the kernel's own memory: slabtop -o -s c for caches of names and inodes, and page tables of many processes",
+            "on 32 bits it must lie in low memory, however much high memory is free",
+        )],
         Class::ZoneMask => vec![advice(
             "in the driver, a larger DMA mask, or an IOMMU",
             "the request may use low zones only, which other requests fill as well",
@@ -150,7 +181,7 @@ fn of_class(class: Class, case: &Case<'_>, has: &impl Fn(&str) -> bool) -> Vec<A
             "other nodes have memory that this request may not use",
         )],
         Class::Cgroup => of_cgroup(case.cgroup),
-        Class::Shortage => vec![of_holder(case.holding)],
+        Class::Shortage => vec![of_holder(case)],
         Class::SlowReclaim => of_slow_reclaim(case),
         Class::FaultOom => vec![advice(
             "find what the page fault asked for: the limit of a memory cgroup (memory.max, memory.limit_in_bytes), or \
@@ -192,8 +223,29 @@ fn of_slow_reclaim(case: &Case<'_>) -> Vec<Advice> {
     }]
 }
 
-/// Returns what to collect where the log does not tell enough, as commands.
+/// Returns what to collect where the log does not tell enough, as commands; first what a state alone tells to do.
 fn collect(class: Class, case: &Case<'_>) -> Vec<Advice> {
+    let mut all = match (class, case.holding) {
+        (
+            Class::NoRequest,
+            Some(Holding::Anonymous | Holding::File | Holding::SlabReclaimable) | None,
+        ) if case.is_available => {
+            vec![advice(
+                "nothing for memory at that moment: look for a limit (memory.high and memory.max of the cgroup), a lock or a disk",
+                "what is available can be had at once; a state from the time of the failure would tell more",
+            )]
+        }
+        (Class::NoRequest, Some(holding)) if holding != Holding::File => vec![of_holder(case)],
+        (Class::Unknown, None) if case.largest.is_some() && !case.has_state => {
+            vec![of_holder(case)]
+        }
+        _ => Vec::new(),
+    };
+    all.extend(to_collect(class, case));
+    all
+}
+
+fn to_collect(class: Class, case: &Case<'_>) -> Vec<Advice> {
     let record = advice(
         "pageblock flight --ring /var/tmp/flight.ring --on-failure, and pageblock flight bundle after the next one",
         "the state is needed from before the failure; the kernel prints one from after it",
@@ -281,10 +333,17 @@ fn of_fragmentation(case: &Case<'_>, has: &dyn Fn(&str) -> bool) -> Vec<Advice> 
 
 /// Returns what helps where only CMA is free.
 fn of_only_cma(case: &Case<'_>) -> Vec<Advice> {
-    let mut all = vec![advice(
+    let mut all = Vec::new();
+    if case.order > 0 && case.flags.has(Gfp::DIRECT_RECLAIM) {
+        all.push(advice(
+            "echo 1 > /proc/sys/vm/compact_memory, once, and look again",
+            "what is free outside of CMA is in smaller blocks, which compaction joins where the pages between are movable",
+        ));
+    }
+    all.push(advice(
         "a smaller cma= on the kernel's command line",
         "free CMA memory serves movable requests only, and counts as free all the same",
-    )];
+    ));
     if is_single_and_cannot_wait(case.order, case.flags) {
         all.push(advice(
             case.min_free(),
@@ -360,57 +419,6 @@ fn of_vmalloc(lack: Lack, purpose: Option<Purpose>) -> Advice {
         Lack::Machine => advice(
             "look at the size: the caller asked for more than the machine has, or for nothing",
             "no setting makes such a request pass",
-        ),
-    }
-}
-
-/// Returns what helps where memory is used up, by who has most of it.
-fn of_holder(holding: Option<Holding>) -> Advice {
-    match holding {
-        Some(Holding::Mlocked) => advice(
-            "less locked memory: find it by VmLck in /proc/*/status, and limit it (ulimit -l)",
-            "neither reclaim nor swap takes locked memory",
-        ),
-        Some(Holding::Unevictable) => advice(
-            "find what reclaim may not take: ramfs, secret memory, or pages of a driver",
-            "neither reclaim nor swap takes unevictable memory",
-        ),
-        Some(Holding::SlabUnreclaimable | Holding::SlabReclaimable) => advice(
-            "slabtop -o -s c, for the cache that has it",
-            "the kernel holds the memory, so that no process of the list of tasks has it",
-        ),
-        Some(Holding::KernelStack | Holding::PageTables) => advice(
-            "fewer tasks or mappings: ps -eLf | wc -l counts tasks",
-            "the kernel holds the memory for them, and the list of tasks does not show it",
-        ),
-        Some(Holding::Shmem) => advice(
-            "less in tmpfs and shared memory: df -t tmpfs, ipcs -m",
-            "only swap takes it, and the list of tasks shows it only where it is mapped",
-        ),
-        Some(Holding::Hugetlb) => advice(
-            "fewer huge pages: sysctl vm.nr_hugepages=N; `grep Huge /proc/meminfo` says how many are free",
-            "huge pages that were set aside serve who asks for huge pages only, used or not",
-        ),
-        Some(Holding::Balloon) => advice(
-            "a smaller balloon: give the machine its memory back in the hypervisor",
-            "the hypervisor took the memory, so that no process has it",
-        ),
-        Some(Holding::Zspages) => advice(
-            "less in zram or zswap: zramctl; a limit (mem_limit of zram, max_pool_percent of zswap)",
-            "compressed swap lives in memory itself",
-        ),
-        Some(Holding::Uncounted) => advice(
-            "find who has it: VmallocUsed and Percpu in /proc/meminfo, /proc/vmallocinfo, arcstats of ZFS, buffers of GPUs \
-             (/sys/kernel/debug/dri), a balloon; page_owner=on says it page by page",
-            "pages that drivers take straight from the allocator are in no counter, and no process has them",
-        ),
-        Some(Holding::NeverGiven) => advice(
-            "look for crashkernel=, mem= and reservations in the boot messages, and for memory that is not yet online",
-            "most of the memory was never given to the allocator, so that no process has it",
-        ),
-        Some(Holding::Anonymous | Holding::File) | None => advice(
-            "more memory or swap, or less load: ps -eo rss,pid,comm --sort=-rss | head, and the list of tasks of an OOM report",
-            "memory is used up: only more of it, or less use of it, lasts",
         ),
     }
 }

@@ -12,6 +12,7 @@ pub(crate) fn of_notice(about: &About, is_at_boot: bool) -> Vec<Advice> {
         ),
         About::Compaction(_) | About::Reclaim(_) | About::Isolation(_) => waits(about),
         About::Swiotlb(_)
+        | About::NoSwiotlb
         | About::SwiotlbSize(_)
         | About::AtomicPool(_)
         | About::Cma(..)
@@ -155,6 +156,10 @@ fn of_zram(about: &About) -> Words {
 
 fn of_dma(about: &About) -> Words {
     match about {
+        About::NoSwiotlb => (
+            "swiotlb=force on the kernel's command line, without iommu=off or swiotlb=noforce; a report to the driver's authors (its DMA mask)",
+            "with memory that every device reaches, or an IOMMU, the kernel sets none aside; a mask that became too small needs them",
+        ),
         About::SwiotlbSize(_) => (
             "smaller transfers in the driver or program, an IOMMU, memory of CMA for the device (cma=), or a larger DMA mask",
             "a larger swiotlb= adds buffers, and leaves the limit of one mapping as it is",

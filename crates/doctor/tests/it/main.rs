@@ -10,4 +10,5 @@ mod marks;
 mod pasted;
 mod patterns;
 mod reports;
+mod steps;
 mod strangers;

@@ -11,7 +11,7 @@ use pageblock_doctor::group::{Group, groups};
 use pageblock_doctor::log::{Kind, Report};
 use pageblock_doctor::{Explanation, advice::Advice};
 
-use self::more::{equal, more, when};
+use self::more::{equal, held, more, when};
 use self::why::why;
 use self::zones::zones;
 
@@ -46,6 +46,12 @@ fn print_one(found: &[Explanation], group: &Group) -> String {
         Confidence::Low => "a guess",
     };
     text += &format!("{} ({confidence})\n", why(of));
+    text += &held(of);
+    let (first, others) = of.helps.split_at(of.helps.len().min(1));
+    text += &first
+        .iter()
+        .map(|step| format!("First step: {}\n  {}\n", step.what, step.why))
+        .collect::<String>();
     text += &equal(found, group);
     text += &when(of);
     text += &more(of);
@@ -61,7 +67,7 @@ fn print_one(found: &[Explanation], group: &Group) -> String {
     for missing in &of.missing {
         text += &format!("Missing: {missing}\n");
     }
-    text += &advice("Helps", &of.helps);
+    text += &advice("Helps, too", others);
     text + &advice("Often advised, and does not help", &of.does_not_help)
 }
 

@@ -5,7 +5,8 @@ use pageblock_doctor::gfp::is_optional;
 use pageblock_doctor::group::Group;
 use pageblock_doctor::holders::Holder;
 use pageblock_doctor::log::{
-    Caller, Cgroup, Kind, Lack, Purpose, Report, Share, Slab, Stamp, Victim,
+    Caller, Cgroup, Kind, Lack, Named, Process, Purpose, Report, Share, Slab, SlabCache, Stamp,
+    Victim,
 };
 use pageblock_doctor::watermark::Verdict;
 use pageblock_doctor::{Explanation, is_at_boot};
@@ -128,7 +129,7 @@ pub(super) fn more(of: &Explanation) -> String {
             .map_or(String::new(), |kb| format!("; it had {} of anonymous memory", size(kb)));
         text.push('\n');
     }
-    text + &held(of)
+    text
 }
 
 fn boost(of: &Explanation) -> String {
@@ -254,8 +255,8 @@ pub(super) fn size(kb: u64) -> String {
     if kb < 10 << 10 { format!("{kb} kB") } else { format!("{} MiB", kb >> 10) }
 }
 
-/// Returns who has the memory.
-fn held(of: &Explanation) -> String {
+/// Returns who has the memory, or what tells it where the log does not.
+pub(super) fn held(of: &Explanation) -> String {
     let report = &of.report;
     let mut text = String::new();
     if !of.holders.is_empty() {
@@ -264,20 +265,48 @@ fn held(of: &Explanation) -> String {
         text += &format!("Held by: {}\n", all.join("; "));
     }
     let page_kb = report.memory.page_kb();
-    let process = |process: &pageblock_doctor::log::Process| {
-        let kb = |pages: u64| size(pages.saturating_mul(page_kb));
+    let kb = |pages: u64| size(pages.saturating_mul(page_kb));
+    let process = |process: &Process| {
         let swap = process.swap_pages.filter(|pages| *pages > 0);
         let swap = swap.map_or(String::new(), |pages| format!(" and {} in swap", kb(pages)));
         format!("{} (process {}) {}{swap}", process.task, process.pid, kb(process.rss_pages))
     };
-    let all: Vec<String> = report.processes.iter().take(3).map(process).collect();
+    let mut all: Vec<String> = report.processes.iter().take(3).map(process).collect();
+    if let Some(Named { task, count, pages }) = &report.most_named {
+        all.push(format!(
+            "all {count} of {task} at most {} (what they share counts for each)",
+            kb(*pages)
+        ));
+    }
     if !all.is_empty() {
         text += &format!("Largest processes: {}\n", all.join("; "));
     }
-    let slab = |slab: &pageblock_doctor::log::SlabCache| format!("{} {}", slab.name, size(slab.kb));
+    let slab = |slab: &SlabCache| format!("{} {}", slab.name, size(slab.kb));
     let all: Vec<String> = report.slab_caches.iter().take(3).map(slab).collect();
     if !all.is_empty() {
         text += &format!("Largest slab caches: {}\n", all.join("; "));
     }
-    text
+    if text.is_empty() { not_printed(of).to_owned() } else { text }
+}
+
+/// Returns what tells who has the memory, where the log does not.
+fn not_printed(of: &Explanation) -> &'static str {
+    let report = &of.report;
+    let class = of.likely.unwrap_or(of.class);
+    match class {
+        Class::Fragmentation if report.order.is_some_and(|order| order > 0) => {
+            "Held by: whose pages lie between the free blocks no report says; pageblock doctor does, and page_owner=on\n"
+        }
+        Class::Cgroup if report.cgroup.as_ref().and_then(Cgroup::largest).is_none() => {
+            "Held by: not in the log; memory.stat of the cgroup and its list of tasks in the report tell it\n"
+        }
+        Class::Shortage | Class::SlowReclaim | Class::Unknown
+            if report.is_oom()
+                && report.victim.as_ref().is_none_or(|victim| victim.anon_kb.is_none()) =>
+        {
+            "Held by: not in the log; its lines from Mem-Info to the list of tasks tell it, or now /proc/meminfo and \
+             ps -eo rss,pid,comm --sort=-rss | head\n"
+        }
+        _ => "",
+    }
 }

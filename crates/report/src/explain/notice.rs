@@ -65,6 +65,7 @@ fn what(about: &About, known: Option<&str>) -> String {
         About::SwiotlbSize(bytes) => {
             format!("a mapping of {bytes} bytes is too large for the bounce buffers (swiotlb)")
         }
+        About::NoSwiotlb => "there are no bounce buffers for DMA (swiotlb)".to_owned(),
         About::GpuSpace => "a graphics driver (nvidia) has no addresses to map a buffer".to_owned(),
         About::HotAdd => "memory that the hypervisor offered was not added".to_owned(),
         About::CrashKernel => "no memory was set aside for a crash kernel".to_owned(),
@@ -163,6 +164,7 @@ pub(super) fn said(about: &About) -> String {
         About::Balloon(_) => "Memory of the guest is used up: the hypervisor wants more back than can be had.",
         About::PerCpuSize(_) => "A fault of the caller: a piece has at most 32 KiB, however much memory is free. The request failed.",
         About::SwiotlbSize(_) => "Not the number of buffers: one mapping has at most 256 KiB (128 slots), however many are free.",
+        About::NoSwiotlb => "Not their size: the kernel set none aside, and a device was to use them: its DMA mask says that it cannot reach all memory.",
         About::GpuSpace => "Addresses, not memory: the range by which the card's memory is reached (VA space, BAR1) is used up.",
         About::NobodyLeft => "Memory of the machine is used up, and every process is exempt or gone.",
         About::HotAdd => "The guest stays as large as it is; no request failed by this line.",

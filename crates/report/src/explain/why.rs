@@ -1,18 +1,16 @@
 //! Why a request failed, in a sentence.
 
-use pageblock_doctor::Explanation;
 use pageblock_doctor::class::{COSTLY_ORDER, Class, Confidence};
 use pageblock_doctor::gfp;
 use pageblock_doctor::holders::Holding;
 use pageblock_doctor::log::{Cgroup, Kind, Lack, Purpose, Share, Vmalloc, Zone};
 use pageblock_doctor::watermark::{Check, Verdict};
+use pageblock_doctor::{Explanation, MUCH_KB};
 
 use super::more::size;
 use super::notice::said;
 use super::zones::is_known;
 
-/// A process with less does not fill a machine alone.
-const MUCH_KB: u64 = 256 << 10;
 /// A process with less fills none.
 const LITTLE_KB: u64 = 32 << 10;
 
@@ -68,7 +66,9 @@ fn state(of: &Explanation) -> String {
     };
     if let Some((available, pages)) = memory.available_kb.zip(memory.ram_pages) {
         let total = pages.saturating_mul(memory.page_kb());
-        text += &format!(" Of {} {} are available.", size(total), size(available));
+        let lead = if memory.is_available() { " Nothing is short by these numbers:" } else { "" };
+        let of = if lead.is_empty() { "Of" } else { "of" };
+        text += &format!("{lead} {of} {} {} are available.", size(total), size(available));
     }
     if let Some(swap) = memory.free_swap_kb.filter(|_| memory.zones.is_empty()) {
         text += &format!(" Free swap: {}.", size(swap));
@@ -114,25 +114,14 @@ fn is_of_cache(of: &Explanation) -> bool {
     of.holders.first().is_some_and(|holder| holder.holding == Holding::File)
 }
 
-/// Returns the process that is known to have the most, with what it has in swap, if that is much.
+/// Returns the process, or those of one name, that is known to have the most, if that is much.
 fn largest(of: &Explanation) -> Option<String> {
-    let victim = of.report.victim.as_ref();
-    let victim = victim.and_then(|victim| Some((victim.anon_kb?, victim.task.as_str())));
-    let listed = of.report.processes.first();
-    let kb = |pages: u64| pages.saturating_mul(of.report.memory.page_kb());
-    let listed = listed.map(|process| (kb(process.pages()), process.task.as_str()));
-    let (kb, task) = victim.into_iter().chain(listed).max()?;
-    (kb >= MUCH_KB).then(|| format!("the largest process that is known, {task}, had {}", size(kb)))
+    let (task, kb) = of.report.largest().filter(|(_, kb)| *kb >= MUCH_KB)?;
+    Some(format!("the largest that is known, {task}, had {}", size(kb)))
 }
 
 /// Returns who has most of memory that is used up.
 fn most(of: &Explanation) -> String {
-    if let Some(kb) = of_kernel(of) {
-        return format!(
-            " Most of it, {}, is neither of processes nor page cache nor slab: the kernel, a driver or huge pages have it.",
-            size(kb)
-        );
-    }
     let holder = of.holders.first();
     let of_processes = holder.is_none_or(|holder| holder.holding == Holding::Anonymous);
     let holder = holder.map(|holder| format!("{} {}", holder.holding.name(), size(holder.kb)));
@@ -141,20 +130,6 @@ fn most(of: &Explanation) -> String {
     let known: Vec<String> =
         holder.into_iter().chain(cache).chain(largest(of).filter(|_| of_processes)).collect();
     if known.is_empty() { String::new() } else { format!(" Largest holder: {}.", known.join("; ")) }
-}
-
-/// Returns what nobody whose counters were printed has, where that is most and the kernel's other counters were cut off.
-fn of_kernel(of: &Explanation) -> Option<u64> {
-    let memory = &of.report.memory;
-    let held = memory.held;
-    let sum = |of: fn(&Zone) -> Option<u64>| memory.zones.iter().map(of).sum::<Option<u64>>();
-    let managed = sum(|zone| zone.managed)?;
-    let file = memory.zones.iter().map(|zone| zone.file).sum::<u64>();
-    let others = [held.unevictable, held.slab_unreclaimable, held.slab_reclaimable, held.hugetlb];
-    let known = sum(|zone| zone.free)? + held.anonymous? + file;
-    let known = known + others.into_iter().flatten().sum::<u64>();
-    let is_named = of.holders.iter().any(|holder| holder.holding == Holding::Uncounted);
-    (known * 2 < managed && !is_named).then(|| managed - known)
 }
 
 /// Returns whose limit was reached, and who has the memory below it.
@@ -258,8 +233,9 @@ fn without_state(of: &Explanation) -> String {
             .to_owned(),
         Some(Class::SlowReclaim) => format!(
             "Most likely memory was used up: the caller {}, and reclaim freed no page for it in time; what was free is not \
-             in the log.",
-            of.flags.map_or("may reclaim", gfp::kind)
+             in the log.{}",
+            of.flags.map_or("may reclaim", gfp::kind),
+            most(of)
         ),
         Some(Class::ZoneMask) => format!(
             "Most likely the zone: only memory up to {} will do for the request, which is little, or none; what was free is \
@@ -310,6 +286,31 @@ fn without_state(of: &Explanation) -> String {
     }
 }
 
+/// Returns what decides where a class alone would say too little: a boost, blocks that are CMA's, a cgroup's slab.
+fn by_marks(of: &Explanation) -> Option<String> {
+    let order = of.report.order.unwrap_or(0);
+    match of.class {
+        Class::Burst | Class::SlowReclaim if of.boosted().is_some() && !of.report.is_oom() => Some(
+            "Boost: fragmentation raised the watermark, and what is free is below it; by the watermark that is set the request would \
+             pass."
+                .to_owned()
+                + &most(of),
+        ),
+        Class::OnlyCma
+            if order > 0 && of.zones.iter().any(|zone| zone.verdict == Verdict::OtherBlocks) =>
+        {
+            Some(format!(
+                "Fragmentation: enough is free, but every block of order {order} or larger is CMA's, which this request may not use."
+            ))
+        }
+        Class::FaultOom if of.report.slab.as_ref().is_some_and(|slab| slab.cgroup.is_some()) => Some(
+            "Memory cgroup, most likely: a slab cache of it got no page just before a page fault failed, whatever the machine has."
+                .to_owned(),
+        ),
+        _ => None,
+    }
+}
+
 pub(super) fn why(of: &Explanation) -> String {
     if let Some(notice) = &of.report.notice {
         return said(&notice.about);
@@ -319,6 +320,9 @@ pub(super) fn why(of: &Explanation) -> String {
     }
     if of.confidence == Confidence::Low && of.zones.is_empty() {
         return without_state(of);
+    }
+    if let Some(text) = by_marks(of) {
+        return text;
     }
     let order = of.report.order.unwrap_or(0);
     let costly = match order > COSTLY_ORDER {
@@ -372,17 +376,13 @@ pub(super) fn why(of: &Explanation) -> String {
             };
             format!("The state that was printed would serve the request: memory was freed in between.{brief}")
         }
-        Class::FaultOom if of.report.slab.as_ref().is_some_and(|slab| slab.cgroup.is_some()) => {
-            "Memory cgroup, most likely: a slab cache of it got no page just before a page fault failed, whatever the machine has."
-                .to_owned()
-        }
         Class::FaultOom => "A page fault returned VM_FAULT_OOM: its own allocation failed elsewhere, and this state does \
                             not say why."
             .to_owned(),
         Class::Notice | Class::Vmalloc => String::new(),
         Class::Asked => "Nobody lacked memory: somebody asked for the kill.".to_owned(),
         Class::NoRequest if of.report.kind == Kind::State => {
-            format!("The request is not in the log: this is a state only.{}", state(of))
+            format!("{} The request is not in the log: this is a state only.", state(of)).trim().to_owned()
         }
         Class::NoRequest => "Nobody asked for memory here: this is a state, not a failure.".to_owned(),
         Class::Unknown => without_state(of),

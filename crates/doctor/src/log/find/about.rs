@@ -54,6 +54,8 @@ pub enum About {
     PerCpuSize(u64),
     /// The bounce buffers are full: bytes.
     Swiotlb(u64),
+    /// There are no bounce buffers.
+    NoSwiotlb,
     /// A mapping is larger than the bounce buffers serve: bytes.
     SwiotlbSize(u64),
     /// The pool for atomic DMA was not had: KiB.

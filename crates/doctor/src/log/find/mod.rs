@@ -25,9 +25,9 @@ use super::read::vmalloc::Vmalloc;
 use super::read::{cgroup, tasks, vmalloc};
 
 static FAILURE: LazyLock<Regex> = LazyLock::new(|| {
-    // A task's name may end with a blank; 2.4 has words of its own.
+    // A task's name may end with a blank, mail wraps the line anywhere; 2.4 has words of its own.
     pattern(
-        r"\S ?: page allocation (failure|stalls for)|^page allocation (failure)[:.] order:|^__alloc_pages: \d+-order allocation (fail)",
+        r"\S ?: page allocation (failure|stalls for)|^(?:page )?allocation (failure)[:.] order:|^__alloc_pages: \d+-order allocation (fail)",
     )
 });
 static OOM: LazyLock<Regex> =
@@ -271,7 +271,8 @@ fn is_header(text: &str) -> bool {
 /// Returns what a line begins.
 pub(crate) fn begins(text: &str) -> Option<Kind> {
     // A search for a text costs a tenth of a pattern.
-    if (text.contains("page allocation") || text.contains("-order allocation"))
+    let is_failure = [open::MARKS[0], open::MARKS[1], "-order allocation"];
+    if is_failure.iter().any(|mark| text.contains(mark))
         && let Some(found) = FAILURE.captures(text)
     {
         let stalls = found.get(1).is_some_and(|word| word.as_str() != "failure");

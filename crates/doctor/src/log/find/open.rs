@@ -44,8 +44,9 @@ static VERSION: LazyLock<Regex> =
     LazyLock::new(|| pattern(r"[Tt]ainted:? .*?\b(\d+\.\d+(?:\.\d+)?[^\s]*)(?:\s+#|\s*$)"));
 
 /// A line of a report contains at least one of these strings.
-pub(super) const MARKS: [&str; 6] = [
+pub(super) const MARKS: [&str; 7] = [
     "page allocation",
+    "allocation failure: order",
     // The killer, its constraint, and what systemd says of it.
     "oom-kill",
     "OOM",
@@ -270,6 +271,7 @@ impl Open {
             vmalloc: vmalloc.map(|vmalloc| vmalloc.on(memory.managed_kb())),
             caller,
             suppressed,
+            most_named: lists.most_named(),
             processes: lists.processes,
             slab_caches: if lists.slabs.is_empty() { caches } else { lists.slabs },
             memory,

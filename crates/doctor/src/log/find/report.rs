@@ -8,7 +8,7 @@ use crate::log::Stamp;
 use crate::log::read::cgroup::{Cgroup, Victim};
 use crate::log::read::mem_info::MemInfo;
 use crate::log::read::stack::Caller;
-use crate::log::read::tasks::{Process, SlabCache};
+use crate::log::read::tasks::{Named, Process, SlabCache};
 use crate::log::read::vmalloc::Vmalloc;
 
 /// The kind of a report.
@@ -87,6 +87,8 @@ pub struct Report {
     pub suppressed: Option<u64>,
     /// The largest processes, where they are listed.
     pub processes: Vec<Process>,
+    /// The processes of one name that have most together, where that is more than one process has.
+    pub most_named: Option<Named>,
     /// The largest slab caches, where they are listed.
     pub slab_caches: Vec<SlabCache>,
     /// The state of memory.
@@ -130,6 +132,7 @@ impl Report {
             caller: None,
             suppressed: None,
             processes: Vec::new(),
+            most_named: None,
             slab_caches: Vec::new(),
             memory: MemInfo::default(),
         }
@@ -155,6 +158,18 @@ impl Report {
             || self.version.is_some()
             || self.memory.has_counts()
             || !self.memory.zones.is_empty()
+    }
+
+    /// Returns the process, or all of one name, that is known to have most, with what it has in swap, in kB.
+    #[must_use]
+    pub fn largest(&self) -> Option<(String, u64)> {
+        let kb = |pages: u64| pages.saturating_mul(self.memory.page_kb());
+        let named = |named: &Named| (format!("{} of {}", named.count, named.task), kb(named.pages));
+        let victim =
+            self.victim.iter().filter_map(|victim| Some((victim.task.clone(), victim.anon_kb?)));
+        let first = self.processes.first().map(|first| (first.task.clone(), kb(first.pages())));
+        let all = victim.chain(first).chain(self.most_named.as_ref().map(named));
+        all.max_by_key(|(_, kb)| *kb)
     }
 
     /// Returns whether the OOM killer was invoked for the machine's memory.

@@ -137,6 +137,14 @@ pub struct MemInfo {
 }
 
 impl MemInfo {
+    /// Returns whether a good part of memory, a fifth, can be had without swap, as far as that was pasted.
+    #[must_use]
+    pub fn is_available(&self) -> bool {
+        let total = self.ram_pages.map(|pages| pages.saturating_mul(self.page_kb()));
+        let both = self.available_kb.zip(total);
+        both.is_some_and(|(available, total)| available.saturating_mul(5) >= total)
+    }
+
     /// Returns the size of a page in kB: the free lists tell it, or page cache that was printed both ways.
     #[must_use]
     pub fn page_kb(&self) -> u64 {

@@ -14,5 +14,5 @@ pub use self::held::Held;
 pub(crate) use self::mem_info::kind_name;
 pub use self::mem_info::{FreeList, MemInfo, Zone};
 pub use self::stack::{Caller, Purpose};
-pub use self::tasks::{Process, SlabCache};
+pub use self::tasks::{Named, Process, SlabCache};
 pub use self::vmalloc::{Lack, Vmalloc};

@@ -12,7 +12,8 @@ static FRAME: LazyLock<Regex> = LazyLock::new(|| {
 });
 
 /// The beginnings of the names of functions that hand a request on to the allocator, or report that it failed.
-const ALLOCATORS: [&str; 75] = [
+const ALLOCATORS: [&str; 76] = [
+    "__pfx_",
     "dump_",
     "panic",
     "show_",
@@ -90,7 +91,11 @@ const ALLOCATORS: [&str; 75] = [
     "obj_cgroup",
 ];
 /// Further ones, whole: a longer name is another function.
-const WHOLE: [&str; 18] = [
+const WHOLE: [&str; 22] = [
+    "do_page_fault",
+    "__do_page_fault",
+    "mm_fault_error",
+    "exit_to_usermode_loop",
     "rmqueue",
     "folio_alloc",
     "rcu_core",
@@ -276,7 +281,8 @@ fn frames<'l>(lines: impl Iterator<Item = &'l str>) -> Vec<Frame<'l>> {
     let mut frames: Vec<Frame<'_>> = Vec::new();
     for line in lines.into_iter().filter(|line| !has_addresses || line.contains("[<")) {
         // The line that says where the CPU was is no frame.
-        let is_place = line.contains("IP:") || line.contains("WARNING:");
+        let places = ["IP:", "WARNING:", "pc :", "lr :", "NIP [", "LR ["];
+        let is_place = places.iter().any(|place| line.contains(place));
         // A search for a text costs a tenth of a pattern.
         if !is_place && line.contains("+0x") {
             // ARM prints a function and who called it.

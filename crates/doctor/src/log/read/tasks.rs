@@ -1,5 +1,7 @@
 //! The processes and slab caches that an OOM report lists.
 
+use std::collections::BTreeMap;
+
 use serde::Serialize;
 
 /// What the lines of both lists contain, or the line above them; the rows of tasks alone have wide gaps.
@@ -28,6 +30,8 @@ const DAEMONS: [&str; 11] = [
 ];
 /// The largest that are kept of each.
 pub(super) const LARGEST: usize = 5;
+/// The names of processes that are counted: damage could make any number.
+const NAMES: usize = 1 << 12;
 /// What no process exceeds, in pages.
 const MOST_PAGES: u64 = 1 << 40;
 /// What no slab cache exceeds, in kB.
@@ -52,6 +56,17 @@ impl Process {
     pub fn pages(&self) -> u64 {
         self.rss_pages + self.swap_pages.unwrap_or(0)
     }
+}
+
+/// All processes of a name.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+pub struct Named {
+    /// The name.
+    pub task: String,
+    /// How many there are.
+    pub count: u64,
+    /// Their pages in memory and in swap together; what they share counts for each.
+    pub pages: u64,
 }
 
 /// Parts of the names of caches that the kernel frees when memory is short.
@@ -87,6 +102,8 @@ impl SlabCache {
 pub(in crate::log) struct Lists {
     pub(in crate::log) processes: Vec<Process>,
     pub(in crate::log) slabs: Vec<SlabCache>,
+    /// How many processes of a name there are, and their pages.
+    names: BTreeMap<String, (u64, u64)>,
     within: Within,
     /// How many columns stand before the name of a process.
     before_name: usize,
@@ -146,6 +163,14 @@ impl Lists {
         self.has_head || self.bare_rows >= ROWS
     }
 
+    /// Returns the processes of one name that have most together, if they have more than the largest process.
+    pub(in crate::log) fn most_named(&self) -> Option<Named> {
+        let (task, (count, pages)) = self.names.iter().max_by_key(|(_, (_, pages))| *pages)?;
+        let largest = self.processes.first().map_or(0, Process::pages);
+        let is_more = *count > 1 && *pages > largest;
+        is_more.then(|| Named { task: task.clone(), count: *count, pages: *pages })
+    }
+
     /// Returns whether all tasks are a container's.
     pub(in crate::log) fn is_of_container(&self) -> bool {
         self.rows >= ROWS && self.marked_rows == self.rows
@@ -182,7 +207,12 @@ impl Lists {
             let least = if self.has_head { 0 } else { LEAST_SWAP };
             let swap_pages =
                 self.swap.and_then(number).filter(|p| (least..=MOST_PAGES).contains(p));
-            self.processes.push(Process { pid, task: name, rss_pages, swap_pages });
+            let process = Process { pid, task: name, rss_pages, swap_pages };
+            if self.names.len() < NAMES || self.names.contains_key(&process.task) {
+                let (count, pages) = self.names.entry(process.task.clone()).or_default();
+                (*count, *pages) = (*count + 1, pages.saturating_add(process.pages()));
+            }
+            self.processes.push(process);
             self.processes.sort_by_key(|process| std::cmp::Reverse(process.pages()));
             self.processes.truncate(LARGEST);
         }

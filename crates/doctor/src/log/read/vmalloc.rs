@@ -8,8 +8,9 @@ use serde::Serialize;
 /// Such a line contains at least one of these strings.
 pub(in crate::log) const MARKS: [&str; 2] = ["vmalloc", "vmap allocation"];
 
-static PART: LazyLock<Regex> =
-    LazyLock::new(|| pattern(r"vmalloc: allocation failure,? allocated (\d+) of (\d+) bytes"));
+static PART: LazyLock<Regex> = LazyLock::new(|| {
+    pattern(r"vmalloc: allocation failure,? allocated (\d+) of(?: (\d+) bytes|\s*$)")
+});
 static WHOLE: LazyLock<Regex> = LazyLock::new(|| {
     pattern(
         r"(?:vmalloc error: size|vmalloc: allocation failure:|vmap allocation for size|vmalloc_node_range for size) (\d+)",
@@ -55,8 +56,9 @@ impl Vmalloc {
             return None;
         }
         if let Some(found) = PART.captures(text) {
-            let (had, bytes) = (found[1].parse().ok()?, found[2].parse().ok()?);
-            return Some(Self { bytes: Some(bytes), had_bytes: Some(had), lack: Lack::Pages });
+            // Mail may have wrapped the line before what was asked for.
+            let bytes = found.get(2).and_then(|bytes| bytes.as_str().parse().ok());
+            return Some(Self { bytes, had_bytes: found[1].parse().ok(), lack: Lack::Pages });
         }
         let bytes = WHOLE.captures(text)?[1].parse().ok()?;
         let order = ORDER.captures(text).and_then(|found| found[1].parse::<u32>().ok());
@@ -102,6 +104,7 @@ mod tests {
                 Some(8192),
                 Lack::Pages,
             ),
+            ("vmalloc: allocation failure, allocated 8192 of", None, Some(8192), Lack::Pages),
             ("a: vmalloc: allocation failure: 8192 bytes", Some(8192), None, Lack::Addresses),
             (
                 "a: vmalloc error: size 4096, vm_struct allocation failed, mode:0xdc0",

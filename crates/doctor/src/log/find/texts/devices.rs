@@ -11,7 +11,7 @@ const fn swiotlb(bytes: u64) -> About {
     if bytes > MOST_BOUNCED { About::SwiotlbSize(bytes) } else { About::Swiotlb(bytes) }
 }
 
-pub(super) static TEXTS: [Text; 20] = [
+pub(super) static TEXTS: [Text; 21] = [
     ("cma_alloc:", r"cma_alloc: .*alloc failed, req-size: (\d+) pages, ret: (-?\d+)", |found| {
         Some(About::Cma(number(found, 1)?, number(found, 2)?))
     }),
@@ -20,6 +20,9 @@ pub(super) static TEXTS: [Text; 20] = [
     }),
     ("Out of puff", r"Out of puff! Can't get (\d+) pages", |found| {
         Some(About::Balloon(number(found, 1)?))
+    }),
+    ("swiotlb buffer is full", r"swiotlb buffer is full.*, total 0 \(slots\)", |_| {
+        Some(About::NoSwiotlb)
     }),
     ("swiotlb buffer is full", r"swiotlb buffer is full(?: \(sz: (\d+) bytes\))?", |found| {
         Some(swiotlb(number(found, 1).unwrap_or(0)))
@@ -105,6 +108,11 @@ mod tests {
             (
                 "gpu: swiotlb buffer is full (sz: 524288 bytes), total 32768 (slots), used 4 (slots)",
                 About::SwiotlbSize(524_288),
+                None,
+            ),
+            (
+                "ehci: swiotlb buffer is full (sz: 8 bytes), total 0 (slots), used 0 (slots)",
+                About::NoSwiotlb,
                 None,
             ),
             (
