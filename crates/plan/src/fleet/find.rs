@@ -5,6 +5,8 @@ use std::fs::{self, File};
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
+use pageblock_doctor::proc::tree::Tree;
+
 use super::archive::is_archive;
 use super::{Host, Source};
 use crate::error::{Result, bail};
@@ -188,7 +190,7 @@ fn contains(bytes: &[u8], text: &[u8]) -> bool {
 /// Returns the name that a tree gives its machine.
 fn name_of(tree: &Path) -> Option<String> {
     let files = ["etc/hostname", "proc/sys/kernel/hostname", "sos_commands/host/hostname"];
-    let name = files.iter().find_map(|file| fs::read_to_string(tree.join(file)).ok())?;
+    let name = files.iter().find_map(|file| Tree::new(tree).read(file).ok())?;
     let name = name.lines().next()?.trim();
     (!name.is_empty()).then(|| name.to_owned())
 }
