@@ -318,6 +318,30 @@ fn long_runs_of_an_order_upwards_and_downwards_are_the_model() {
     }
 }
 
+/// A second pass would halve what a CPU freed in a row once more.
+#[test]
+fn the_flag_of_fairness_means_nothing_to_a_kernel_without_it() {
+    let layout = Layout {
+        geometry: Geometry::default(),
+        quarters: [0, 1, 16],
+        offset: 0,
+        hole: (0, 0, 0),
+        cma: None,
+        factor: 1,
+    };
+    let text = "linux-7.3,placement=packed,reserve=highatomic_first,pcp_empty=fails,min_free_kbytes=4,pcp_batch_scale_max=1";
+    let policy = Policy::parse(text).unwrap();
+    let alloc = |cpu, order, gfp, flags| Op::Alloc { cpu, order, gfp, node: None, flags };
+    let page = |gfp| alloc(0, 0, gfp, 0);
+    let free = || Op::Free { cpu: 1, which: 0 };
+    let fair = alloc(1, 1, 0, 10);
+    run(
+        &layout,
+        policy,
+        &[page(0), page(0), page(0), page(0), page(2), page(0), free(), free(), fair],
+    );
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
 

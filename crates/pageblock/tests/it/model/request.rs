@@ -312,7 +312,8 @@ impl Model {
                 skip = false;
                 continue;
             }
-            if flags.has(AllocFlags::FAIR) {
+            // A kernel without fairness knows no such flag.
+            if flags.has(AllocFlags::FAIR) && self.policy.fair != Fair::Off {
                 let fair_pass = self.policy.fair == Fair::FairPass;
                 let kind = self.zones[preferred].kind;
                 if fair_pass || skipped_fair {
