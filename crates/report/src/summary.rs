@@ -24,7 +24,7 @@ pub fn print(summary: &Summary) -> String {
     let mut text = heading(summary);
     for (at, policy) in summary.policies.iter().enumerate() {
         let base = if at == summary.baseline { "   (baseline)" } else { "" };
-        text += &format!("{} {policy}{base}\n", letter(at));
+        text += &format!("{} {}{base}\n", letter(at), crate::text::cell(policy));
     }
     text.push('\n');
     if summary.measures.is_empty() {
