@@ -37,6 +37,20 @@ fn processes_of_one_name_count_together() {
     begins(&one, "less memory for database");
 }
 
+/// Lines that two consoles printed, or somebody repeated, add up to more than the machine has.
+#[test]
+fn more_than_the_machine_has_is_not_counted() {
+    let state = |times: usize| {
+        let counts =
+            " active_anon:1000 inactive_anon:1000\n active_file:90000 inactive_file:90000\n";
+        KILL.to_owned() + "Mem-Info:\n" + &counts.repeat(times) + "524288 pages RAM\n"
+    };
+    let memory = |times| only(&state(times)).report.memory;
+    assert_eq!(memory(1).file_pages, Some(180_000));
+    assert_eq!((memory(3).file_pages, memory(3).held.anonymous), (None, Some(24_000)));
+    assert_eq!(memory(300).held.anonymous, None);
+}
+
 /// A state without a request tells who has the memory, or that nothing is short.
 #[test]
 fn a_state_alone_has_a_first_step() {

@@ -79,6 +79,27 @@ impl Held {
         }
     }
 
+    /// Returns it without what is more than a machine's memory, in kB: of lines that were printed twice.
+    pub(super) fn within(mut self, most: u64) -> Self {
+        for field in [
+            &mut self.anonymous,
+            &mut self.shmem,
+            &mut self.unevictable,
+            &mut self.mlocked,
+            &mut self.slab_reclaimable,
+            &mut self.slab_unreclaimable,
+            &mut self.kernel_stack,
+            &mut self.pagetables,
+            &mut self.hugetlb,
+            &mut self.balloon,
+            &mut self.zspages,
+            &mut self.other,
+        ] {
+            *field = field.filter(|&kb| kb <= most);
+        }
+        self
+    }
+
     /// Returns it with counts of pages turned into kB.
     pub(super) fn in_kb(self, page_kb: u64) -> Self {
         let kb = |pages: Option<u64>| pages.map(|pages| pages * page_kb);

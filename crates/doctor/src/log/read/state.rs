@@ -112,6 +112,10 @@ impl Parser {
         let mut info = MemInfo { zones, ..self.info };
         info.held = info.held.in_kb(info.page_kb());
         info.held.anonymous = info.held.anonymous.or(self.anonymous_kb);
+        if let Some(ram) = info.ram_pages {
+            info.held = info.held.within(ram.saturating_mul(info.page_kb()));
+            info.file_pages = info.file_pages.filter(|&pages| pages <= ram);
+        }
         if self.has_ram {
             info.free_swap_kb = info.free_swap_kb.or(Some(0));
         }
