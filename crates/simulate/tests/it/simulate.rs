@@ -32,6 +32,7 @@ fn simulate(machine: &MachineSpec, name: &str, form: Form, seed: u64) -> Run {
 fn a_run_is_a_function_of_its_seed() {
     let machine = machine(1, 256);
     let alone = simulate(&machine, "linux-4.20", Form::Madvhugepage, 3);
+    #[expect(clippy::disallowed_methods, reason = "a caller that spreads runs over cores")]
     let others = std::thread::scope(|scope| {
         let runs: Vec<_> = [3, 4, 3]
             .map(|seed| {
