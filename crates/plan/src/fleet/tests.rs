@@ -121,6 +121,21 @@ fn hosts_of_one_name_are_told_apart_and_nothing_is_an_error() {
     assert_eq!(serde_json::from_str::<Host>(&json).unwrap(), both[0]);
 }
 
+/// A copied tree may have anything in place of a file.
+#[test]
+fn a_pipe_in_place_of_a_name_is_not_waited_for() {
+    let folder = tempfile::tempdir().unwrap();
+    let tree = folder.path().join("web-7");
+    fs::create_dir_all(tree.join("etc")).unwrap();
+    fs::create_dir_all(tree.join("proc")).unwrap();
+    fs::write(tree.join("proc/buddyinfo"), "Node 0, zone   Normal 100 0 0 0 0 0 0 0 0 4 0\n")
+        .unwrap();
+    let made = std::process::Command::new("mkfifo").arg(tree.join("etc/hostname")).status();
+    assert!(made.unwrap().success());
+    let found = hosts(&[tree]).unwrap();
+    assert_eq!(found.iter().map(|host| host.name.as_str()).collect::<Vec<_>>(), ["web-7"]);
+}
+
 /// The bytes of a sosreport of a machine, and of what is not read.
 fn sosreport() -> Vec<u8> {
     let mut tar = tar::Builder::new(Vec::new());
