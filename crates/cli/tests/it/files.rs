@@ -150,8 +150,12 @@ fn a_signal_leaves_nothing_half_written() {
     let line = "  wl-26389 [000] ...2.  9386.850200: mm_page_free: pfn=0x5f order=0\n";
     fs::write(folder.path().join("capture.txt"), line.repeat(1_000_000)).expect("it is ours");
     fs::create_dir(folder.path().join("cache")).expect("a folder");
-    for (out, signal) in [("x.pbrec", Signal::INT), ("folder", Signal::TERM)] {
-        let arguments = ["recording", "convert", "capture.txt", "-o", out];
+    // A folder needs a state at the start, which a capture has not.
+    let recording = concat!(env!("CARGO_MANIFEST_DIR"), "/../../recordings/debian-6.12-640m");
+    for (of, out, signal) in
+        [("capture.txt", "x.pbrec", Signal::INT), (recording, "folder", Signal::TERM)]
+    {
+        let arguments = ["recording", "convert", of, "-o", out];
         signalled(folder.path(), "cache", &arguments, signal);
     }
     for command in ["slice", "anonymise"] {
