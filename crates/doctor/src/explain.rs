@@ -47,8 +47,6 @@ pub struct Explanation {
 
 /// Until then settings of `/etc/sysctl.d` are hardly read, in microseconds since boot.
 const BOOT_US: u64 = 20_000_000;
-/// A process with less does not fill a machine alone.
-pub const MUCH_KB: u64 = 256 << 10;
 /// The most reports of one log.
 const REPORTS: usize = 1 << 16;
 
@@ -127,7 +125,7 @@ fn explain_report(report: Report) -> Explanation {
         }
         _ => Vec::new(),
     };
-    let largest = much(&report);
+    let largest = report.largest().map(|(task, _)| task);
     let case = Case {
         order,
         flags: flags.unwrap_or_default(),
@@ -164,11 +162,6 @@ fn explain_report(report: Report) -> Explanation {
         confidence,
         likely,
     }
-}
-
-/// Returns the process, or those of one name, that is known to have most, if that is much.
-fn much(report: &Report) -> Option<String> {
-    report.largest().filter(|(_, kb)| *kb >= MUCH_KB).map(|(task, _)| task)
 }
 
 impl Explanation {

@@ -7,7 +7,7 @@ mod scan;
 mod unwrap;
 
 pub(crate) use self::find::begins;
-pub use self::find::{About, Kind, Notice, Report, Slab, Told};
+pub use self::find::{About, Kind, MUCH_KB, Notice, Report, Slab, Told};
 pub(crate) use self::read::kind_name;
 pub use self::read::{
     Caller, Cgroup, FreeList, Held, Lack, MemInfo, Named, Process, Purpose, Share, SlabCache,

@@ -1,11 +1,11 @@
 //! Why a request failed, in a sentence.
 
+use pageblock_doctor::Explanation;
 use pageblock_doctor::class::{COSTLY_ORDER, Class, Confidence};
 use pageblock_doctor::gfp;
 use pageblock_doctor::holders::Holding;
-use pageblock_doctor::log::{Cgroup, Kind, Lack, Purpose, Share, Vmalloc, Zone};
+use pageblock_doctor::log::{Cgroup, Kind, Lack, MUCH_KB, Purpose, Share, Vmalloc, Zone};
 use pageblock_doctor::watermark::{Check, Verdict};
-use pageblock_doctor::{Explanation, MUCH_KB};
 
 use super::more::size;
 use super::notice::said;
@@ -116,7 +116,7 @@ fn is_of_cache(of: &Explanation) -> bool {
 
 /// Returns the process, or those of one name, that is known to have the most, if that is much.
 fn largest(of: &Explanation) -> Option<String> {
-    let (task, kb) = of.report.largest().filter(|(_, kb)| *kb >= MUCH_KB)?;
+    let (task, kb) = of.report.largest()?;
     Some(format!("the largest that is known, {task}, had {}", size(kb)))
 }
 

@@ -16,7 +16,7 @@ use regex::Regex;
 pub use self::about::About;
 pub use self::notice::Notice;
 use self::open::{CONSTRAINT, Open};
-pub use self::report::{Kind, Report};
+pub use self::report::{Kind, MUCH_KB, Report};
 pub use self::slab::Slab;
 pub use self::words::Told;
 use super::Line;

@@ -11,6 +11,9 @@ use crate::log::read::stack::Caller;
 use crate::log::read::tasks::{Named, Process, SlabCache};
 use crate::log::read::vmalloc::Vmalloc;
 
+/// A process or a slab cache with less does not fill a machine alone.
+pub const MUCH_KB: u64 = 256 << 10;
+
 /// The kind of a report.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
 #[serde(rename_all = "snake_case")]
@@ -160,7 +163,8 @@ impl Report {
             || !self.memory.zones.is_empty()
     }
 
-    /// Returns the process, or all of one name, that is known to have most, with what it has in swap, in kB.
+    /// Returns the process, or all of one name, that is known to have most, with what it has in swap, in kB; none if that
+    /// is less than [`MUCH_KB`].
     #[must_use]
     pub fn largest(&self) -> Option<(String, u64)> {
         let kb = |pages: u64| pages.saturating_mul(self.memory.page_kb());
@@ -169,7 +173,7 @@ impl Report {
             self.victim.iter().filter_map(|victim| Some((victim.task.clone(), victim.anon_kb?)));
         let first = self.processes.first().map(|first| (first.task.clone(), kb(first.pages())));
         let all = victim.chain(first).chain(self.most_named.as_ref().map(named));
-        all.max_by_key(|(_, kb)| *kb)
+        all.max_by_key(|(_, kb)| *kb).filter(|(_, kb)| *kb >= MUCH_KB)
     }
 
     /// Returns whether the OOM killer was invoked for the machine's memory.
