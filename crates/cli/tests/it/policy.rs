@@ -32,9 +32,13 @@ fn show_has_a_line_for_every_switch() {
     assert_eq!(json["base"], "linux-6.12");
     assert_eq!(json["switches"]["nofragment"], "off");
     assert_eq!(json["switches"]["watermark_boost_factor"], 15_000);
-    for (name, value) in json["switches"].as_object().unwrap() {
+    let switches = json["switches"].as_object().unwrap();
+    assert!(switches.len() > 40, "{switches:?}");
+    for (name, value) in switches {
         let value = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
-        assert_eq!(line(name).unwrap()[1], value, "{name}");
+        let words = line(name).unwrap();
+        assert_eq!(words[1], value, "{name}");
+        assert!(words.len() > 2, "{name} is not explained: {words:?}");
     }
 }
 

@@ -1,5 +1,6 @@
 //! What helps against a kind of failure, and what is often advised and does not.
 
+mod blocks;
 mod holder;
 mod notice;
 
@@ -11,9 +12,10 @@ use serde::Serialize;
 use crate::class::{COSTLY_ORDER, Class};
 use crate::gfp::is_optional;
 use crate::holders::Holding;
-use crate::interfaces::{has_compaction, has_sysctl};
+use crate::interfaces::has_sysctl;
 use crate::log::{Cgroup, Lack, Purpose, Share};
 
+use self::blocks::{of_fragmentation, of_only_cma};
 use self::holder::of_holder;
 pub(crate) use self::notice::of_notice;
 
@@ -284,74 +286,6 @@ fn of_burst(case: &Case<'_>, has: &dyn Fn(&str) -> bool) -> Vec<Advice> {
         case.min_free(),
         "callers that cannot wait may go below the min watermark only by a part of it",
     ));
-    all
-}
-
-/// Returns what helps where memory is free, but not in blocks of this order.
-fn of_fragmentation(case: &Case<'_>, has: &dyn Fn(&str) -> bool) -> Vec<Advice> {
-    let Case { order, flags, .. } = *case;
-    if !case.has_mmu() {
-        return vec![advice(
-            "smaller programs and stacks, started early; sysctl vm.nr_trim_pages=0 keeps blocks whole",
-            "without an MMU a mapping is one block, rounded up to a power of two, and nothing can be moved or swapped",
-        )];
-    }
-    let mut all = Vec::new();
-    if !has_compaction(case.version) {
-        all.push(advice(
-            "a kernel from 2.6.35 on, or single pages in the driver that asks",
-            "this kernel cannot move pages: large blocks come back only as processes and caches go",
-        ));
-    } else if flags.has(Gfp::DIRECT_RECLAIM) {
-        all.push(advice(
-            "echo 1 > /proc/sys/vm/compact_memory, once, and look again",
-            "compaction joins free memory where the pages between are movable; if it does not help, unmovable \
-             pages hold the blocks",
-        ));
-    }
-    if has("compaction_proactiveness") {
-        all.push(advice(
-            "sysctl vm.compaction_proactiveness=40 (the default is 20)",
-            "kcompactd keeps large blocks free before somebody asks",
-        ));
-    }
-    if order > COSTLY_ORDER {
-        all.push(advice(
-            "kvmalloc, scatter-gather or CMA in the driver that asks for this order",
-            "above order 3 the kernel gives up early by design, and may fail at any time",
-        ));
-    } else if is_small_and_cannot_wait(order, flags) {
-        all.push(advice(
-            case.min_free(),
-            "a caller that cannot wait lives on what is free already; with more free, blocks of small orders are among it \
-             more often",
-        ));
-        all.push(nothing_if_rare(case.purpose));
-    }
-    all
-}
-
-/// Returns what helps where only CMA is free.
-fn of_only_cma(case: &Case<'_>) -> Vec<Advice> {
-    let mut all = Vec::new();
-    if case.order > 0 && case.flags.has(Gfp::DIRECT_RECLAIM) {
-        all.push(advice(
-            "echo 1 > /proc/sys/vm/compact_memory, once, and look again",
-            "what is free outside of CMA is in smaller blocks, which compaction joins where the pages between are movable",
-        ));
-    }
-    all.push(advice(
-        "a smaller cma= on the kernel's command line",
-        "free CMA memory serves movable requests only, and counts as free all the same",
-    ));
-    if is_single_and_cannot_wait(case.order, case.flags) {
-        all.push(advice(
-            case.min_free(),
-            "kswapd leaves CMA out of what it keeps free, so that more single pages are there for callers \
-             that cannot wait",
-        ));
-        all.push(nothing_if_rare(case.purpose));
-    }
     all
 }
 

@@ -1,6 +1,5 @@
 //! Pieces of logs as people paste them: cut in the middle, wrapped, or lines of one kind alone.
 
-use pageblock_doctor::advice::Advice;
 use pageblock_doctor::class::{Class, Confidence};
 use pageblock_doctor::explain;
 use pageblock_doctor::log::{About, Kind, Lack, Purpose, Told};
@@ -56,15 +55,20 @@ fn the_stack_tells_a_cgroups_limit_from_a_shortage_of_the_machine() {
 /// What may wait and got no single page found memory used up; a zone of devices is small.
 #[test]
 fn a_request_alone_tells_the_likeliest_class() {
-    for (line, likely) in [
-        ("order:0, mode:0x100c02(GFP_NOIO|__GFP_HIGHMEM|__GFP_HARDWALL)", Some(Class::SlowReclaim)),
-        ("order:1, mode:0xcc1(GFP_KERNEL|GFP_DMA)", Some(Class::ZoneMask)),
-        ("order:2, mode:0xcc0(GFP_KERNEL)", None),
+    for (line, likely, first) in [
+        (
+            "order:0, mode:0x100c02(GFP_NOIO|__GFP_HIGHMEM|__GFP_HARDWALL)",
+            Some(Class::SlowReclaim),
+            "journalctl -k",
+        ),
+        ("order:1, mode:0xcc1(GFP_KERNEL|GFP_DMA)", Some(Class::ZoneMask), "in the driver"),
+        ("order:2, mode:0xcc0(GFP_KERNEL)", None, "journalctl -k"),
     ] {
         let found = explain(&format!("app: page allocation failure: {line}, nodemask=(null)"));
         assert_eq!((found[0].class, found[0].likely), (Class::Unknown, likely), "{line}");
-        let collects = |advice: &Advice| advice.what.starts_with("journalctl -k");
-        assert!(found[0].helps.iter().any(collects), "{:?}", found[0].helps);
+        let helps = &found[0].helps;
+        assert!(helps[0].what.starts_with(first), "{helps:?}");
+        assert!(helps.iter().any(|advice| advice.what.starts_with("journalctl -k")), "{helps:?}");
     }
     let stall =
         |ms: u32| format!("app: page allocation stalls for {ms}ms, order:0, mode:0x24201ca\n");

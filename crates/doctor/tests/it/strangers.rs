@@ -1,6 +1,5 @@
 //! Logs as strangers paste them, made up: what each is, who asked, and the first thing that helps.
 
-use pageblock_doctor::advice::Advice;
 use pageblock_doctor::class::Class;
 use pageblock_doctor::group::groups;
 use pageblock_doctor::holders::Holding;
@@ -181,16 +180,30 @@ fn an_oom_kill_between_min_and_high_is_a_shortage() {
 /// What a request alone tells is said apart from what is known.
 #[test]
 fn a_failure_without_its_state_is_unknown_and_has_a_likely_class() {
-    for (line, likely) in [
-        ("node_exporter: page allocation failure. order:5, mode:0xd0", Some(Class::Fragmentation)),
-        ("swapper/21: page allocation failure: order:0, mode:0x20", Some(Class::Burst)),
-        ("cld: page allocation failure. order:1, mode:0x20", Some(Class::Fragmentation)),
-        ("kworker/0:1: page allocation failure: order:1, mode:0xd0", None),
+    let fragmentation = Some(Class::Fragmentation);
+    for (line, likely, first) in [
+        (
+            "node_exporter: page allocation failure. order:5, mode:0xd0",
+            fragmentation,
+            "echo 1 > /proc",
+        ),
+        (
+            "swapper/21: page allocation failure: order:0, mode:0x20",
+            Some(Class::Burst),
+            "nothing, if",
+        ),
+        (
+            "cld: page allocation failure. order:1, mode:0x20",
+            fragmentation,
+            "sysctl vm.min_free_kbytes",
+        ),
+        ("kworker/0:1: page allocation failure: order:1, mode:0xd0", None, "journalctl -k"),
     ] {
         let found = explain(line);
         assert_eq!((found[0].class, found[0].likely), (Class::Unknown, likely), "{line}");
-        let collects = |advice: &Advice| advice.what.starts_with("journalctl -k");
-        assert!(found[0].helps.iter().any(collects), "{:?}", found[0].helps);
+        let helps = &found[0].helps;
+        assert!(helps[0].what.starts_with(first), "{helps:?}");
+        assert!(helps.iter().any(|advice| advice.what.starts_with("journalctl -k")), "{helps:?}");
     }
 }
 
