@@ -18,7 +18,7 @@ const LETTERS: usize = 12;
 /// A younger file may belong to a run that is about to lock it.
 const YOUNG: Duration = Duration::from_secs(60);
 
-/// How often a folder is removed in which files are made.
+/// How often a renamed folder is removed: once more for each file that a thread was about to make when it was renamed.
 const TRIES: usize = 100;
 
 static MADE: Mutex<BTreeSet<PathBuf>> = Mutex::new(BTreeSet::new());
@@ -56,11 +56,14 @@ fn is_named(path: &Path) -> bool {
     letters.is_some_and(|l| l.len() == LETTERS && l.bytes().all(|b| b.is_ascii_alphanumeric()))
 }
 
-/// Removes a folder in which another thread may still make files: each time that one is made between, it begins again.
+/// Removes a folder in which another thread may still make files. It is renamed first: a file that is made by its path fails
+/// from then on, however fast the thread is, and only a file whose folder was found before can still come.
 fn remove_folder(path: &Path) -> io::Result<()> {
+    let aside = path.with_extension("gone");
+    fs::rename(path, &aside)?;
     let mut result = Ok(());
     for _ in 0..TRIES {
-        result = fs::remove_dir_all(path);
+        result = fs::remove_dir_all(&aside);
         match &result {
             Err(error) if error.kind() == io::ErrorKind::DirectoryNotEmpty => {}
             _ => break,
@@ -106,6 +109,7 @@ mod tests {
             while fs::read_dir(&folder).is_ok_and(|mut files| files.next().is_none()) {}
             remove_folder(&folder).expect("it is ours");
         });
-        assert!(!folder.exists());
+        let left: Vec<_> = fs::read_dir(place.path()).expect("a folder").collect();
+        assert!(left.is_empty(), "{left:?}");
     }
 }
