@@ -218,6 +218,9 @@ changes! {
         compaction { moves_folios: true, }
         pagecache { order_1_folios: true, }
     }
+    "linux-6.12" {
+        scheduler { scheduler: Scheduler::EevdfDelayed, }
+    }
     "linux-6.14" {
         mglru {
             gen_uses: GenUses::Second,

@@ -15,7 +15,7 @@ use pageblock_measure::{EventUnit, Run};
 use pageblock_vm::Vm;
 use pageblock_vm::cil;
 use pageblock_vm::config::{Config, Filesystem};
-use pageblock_vm::inode::XFS;
+use pageblock_vm::inode::{EXT4, XFS};
 
 use crate::error::Error;
 use crate::scaled;
@@ -65,6 +65,7 @@ impl Simulation<'_> {
             config.slab = self.machine.slab;
         }
         config.filesystem = Filesystem::Ext4;
+        config.file_objects = EXT4;
         if self.workload.logs() {
             config.filesystem = Filesystem::Xfs;
             let whole = cil::checkpoint_bytes(self.machine.disk.bytes, kernel.writeback.log_limit);

@@ -128,6 +128,7 @@ impl<O: Observer> Vm<'_, O> {
         }
         equal("the pages of files and mappings", mapped, found.mapped)?;
         self.check_objects()?;
+        self.check_buffer_heads()?;
         equal("inodes on a wrong list", self.misplaced_inodes(), 0)?;
         self.check_zram()
     }
@@ -297,6 +298,26 @@ impl<O: Observer> Vm<'_, O> {
             }
         }
         Ok(())
+    }
+
+    /// Checks that every buffer head in use belongs to a page of a file.
+    fn check_buffer_heads(&self) -> Result<(), Broken> {
+        let Some(cache) = self.pagecache.buffer_heads() else { return Ok(()) };
+        let mut found = 0;
+        for (pfn, head) in self.pages.entries().iter().enumerate() {
+            if head.kind() != Owner::File {
+                continue;
+            }
+            for page in &self.pages.entries()[pfn..pfn + (1 << head.order())] {
+                let Some(slab) = page.buffer_head() else { continue };
+                let on = &self.pages[slab];
+                if on.kind() != Owner::Slab || on.owner != cache {
+                    return Err(Broken::Object(self.spaces().get(head.owner).inode, slab));
+                }
+                found += 1;
+            }
+        }
+        equal("the buffer heads", self.slabs.caches()[cache as usize].objects, found)
     }
 
     /// Checks that every object of a file is in use in one of its caches.

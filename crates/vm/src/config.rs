@@ -9,8 +9,11 @@ use crate::slab::SlabAllocator;
 pub enum Filesystem {
     /// XFS.
     Xfs,
-    /// ext4, with blocks of 4 KiB and without `data=journal`.
+    /// ext4, with blocks of 4 KiB and without `data=journal`: inodes are in the page cache of its device, and each page of a
+    /// file that was written has a buffer head.
     Ext4,
+    /// FUSE over another file system, as Android has it.
+    Fuse,
 }
 
 /// The configuration of a machine, besides its allocator and its kernel.

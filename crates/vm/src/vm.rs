@@ -122,7 +122,7 @@ impl<'m, O: Observer> Vm<'m, O> {
         let cpus = (0..allocator.cpus()).map(of_cpu).collect();
         let mut slabs = Slabs::new(config.slab, cpus, nodes.len(), &kernel.memory);
         let fs = FileSystem::new(&config, &mut slabs, nodes.len());
-        let pagecache = PageCache::new(zones, &nodes, &mut slabs, kernel);
+        let pagecache = PageCache::new(zones, &nodes, &mut slabs, kernel, &config);
         slabs.create_process_caches();
         Self {
             compact: zones.iter().map(ZoneCompact::new).collect(),

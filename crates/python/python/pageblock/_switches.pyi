@@ -201,7 +201,7 @@ class Switches(TypedDict, total=False):
     khugepaged_scan_sleep_ms: int
     khugepaged_alloc_sleep_ms: int
     khugepaged_max_ptes_none: int
-    scheduler: Literal["cfs", "eevdf"]
+    scheduler: Literal["cfs", "eevdf", "eevdf_delayed"]
 
 class SwitchAttributes:
     @property
@@ -802,5 +802,5 @@ class SwitchAttributes:
     def khugepaged_max_ptes_none(self) -> int:
         """transparent_hugepage/khugepaged/max_ptes_none."""
     @property
-    def scheduler(self) -> Literal["cfs", "eevdf"]:
-        """When a task that was woken gets a CPU that others want."""
+    def scheduler(self) -> Literal["cfs", "eevdf", "eevdf_delayed"]:
+        """Which of the tasks that share a CPU runs, and how long."""

@@ -1,6 +1,7 @@
 //! The machine's own tasks: kswapd, kcompactd, khugepaged, the flusher, the periodic per-CPU tick.
 
 use pageblock_vm::buffer::first_inode;
+use pageblock_vm::config::Filesystem;
 use pageblock_vm::kswapd::{Daemon, THROTTLE_PAGES};
 use pageblock_vm::space::SpaceId;
 
@@ -12,6 +13,9 @@ use super::{MILLISECOND, SECOND};
 /// The interval at which changed inodes are written (`fs.xfs.xfssyncd_centisecs`: `xfs_log_worker` then pushes
 /// all of them).
 const LOG_EVERY: u64 = 30 * SECOND;
+
+/// The interval of the journal's commits (`JBD2_DEFAULT_MAX_COMMIT_AGE`).
+const COMMIT_EVERY: u64 = 5 * SECOND;
 
 /// The number of log buffers (`XLOG_MAX_ICLOGS`), and the size of each (`XLOG_BIG_RECORD_BSIZE`, 32 KiB).
 const LOG_BUFFERS: usize = 8;
@@ -42,7 +46,10 @@ pub fn spawn(executor: &mut Executor<'_>) {
         let log = executor.spawn("xfs-cil", Place::Near(0), log);
         executor.with(|w| w.log = Some(log));
     }
-    executor.spawn("xfsaild", Place::Near(0), xfsaild);
+    match executor.with(|w| w.vm.config().filesystem) {
+        Filesystem::Xfs => executor.spawn("xfsaild", Place::Near(0), xfsaild),
+        Filesystem::Ext4 | Filesystem::Fuse => executor.spawn("jbd2", Place::Near(0), jbd2),
+    };
     executor.spawn("vmstat", Place::Near(0), ticks);
     executor.spawn("khugepaged", Place::Near(0), huge::khugepaged);
     executor.with(|w| w.first_program = w.sched.tasks());
@@ -193,7 +200,9 @@ pub(crate) async fn write_file(ctx: &Ctx<'_>, space: SpaceId) {
     }
     // Blocks were allocated; when they are written, the file has grown.
     // Linux: the second change is committed when the write ends.
-    let inode = ctx.with(|w| w.vm.spaces().get(space).inode);
+    let Some(inode) = ctx.with(|w| w.vm.spaces().get(space).inode()) else {
+        return ctx.yield_if_ahead().await;
+    };
     for extents in [true, false] {
         if ctx.commit_inode(inode, extents).await.is_err() {
             ctx.panic_without_memory();
@@ -248,6 +257,17 @@ async fn xfsaild(ctx: Ctx<'_>) {
                 ctx.panic_without_memory();
             }
         }
+    }
+}
+
+/// Commits the running transaction at every interval.
+// Linux: the log is written beside the files; here that is part of the disk's rate.
+async fn jbd2(ctx: Ctx<'_>) {
+    loop {
+        // As with XFS's log, time is as long as the machine is large.
+        let every = ctx.with(|w| w.scale.of(COMMIT_EVERY));
+        ctx.sleep(every).await;
+        ctx.with(|w| w.vm.commit_journal());
     }
 }
 

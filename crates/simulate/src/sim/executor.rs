@@ -50,13 +50,28 @@ impl<'m> Executor<'m> {
     where
         F: Future<Output = ()> + 'm,
     {
+        let task = self.add(name, place, body);
+        self.with(|w| w.sched.start(task));
+        task
+    }
+
+    /// Adds a task that another one starts ([`Ctx::start`]).
+    pub fn add<F>(
+        &mut self,
+        name: &'static str,
+        place: Place,
+        body: impl FnOnce(Ctx<'m>) -> F,
+    ) -> TaskId
+    where
+        F: Future<Output = ()> + 'm,
+    {
         let id = self.with(|w| {
             w.watch.names.push(name);
             match place {
-                Place::Near(cpu) => w.sched.spawn(cpu, None),
+                Place::Near(cpu) => w.sched.add(cpu, None),
                 Place::Node(node) => match w.sched.first_cpu_of(node) {
-                    Some(cpu) => w.sched.spawn(cpu, Some(node)),
-                    None => w.sched.spawn(0, None),
+                    Some(cpu) => w.sched.add(cpu, Some(node)),
+                    None => w.sched.add(0, None),
                 },
             }
         });

@@ -2,6 +2,7 @@
 
 use pageblock::request::{Gfp, Request};
 use pageblock_vm::buffer::buffer_of;
+use pageblock_vm::cache::GFP_CACHE_READ;
 use pageblock_vm::inode::{InodeId, Inodes};
 use pageblock_vm::page::Owner;
 use pageblock_vm::slab::CacheId;
@@ -90,6 +91,9 @@ impl Ctx<'_> {
     /// Accesses the metadata block of an inode's cluster, which is read from the disk if it is not in memory; a
     /// `new` block is not read.
     pub async fn inode_buffer(&self, inode: InodeId, new: bool) -> Result<(), OutOfMemory> {
+        if self.with(|w| w.vm.inode_block(inode).is_some()) {
+            return self.inode_block(inode, new, new).await;
+        }
         let id = buffer_of(inode);
         let mut read = !new;
         while !self.with(|w| w.vm.use_buffer(id)) {
@@ -110,9 +114,41 @@ impl Ctx<'_> {
         Ok(())
     }
 
+    /// Accesses ext4's block of an inode, which is read from the disk if it is not in memory and not `new`; with a change, the
+    /// journal holds it then.
+    async fn inode_block(
+        &self,
+        inode: InodeId,
+        new: bool,
+        changes: bool,
+    ) -> Result<(), OutOfMemory> {
+        loop {
+            let Some((space, index)) = self.with(|w| w.vm.inode_block(inode)) else {
+                return Ok(());
+            };
+            match self.with(|w| w.vm.folio_at(space, index)) {
+                Some(page) => self.with(|w| w.vm.mark_accessed(page)),
+                None => {
+                    self.add_folio(space, index, 0, GFP_CACHE_READ).await?;
+                    if !new {
+                        self.read_disk().await;
+                    }
+                }
+            }
+            self.buffer_heads(space, index).await?;
+            // While its objects were allocated, the block may have been reclaimed.
+            if !changes || self.with(|w| w.vm.journal_inode(inode)) {
+                return Ok(());
+            }
+        }
+    }
+
     /// Commits a change of an inode to the log, with or without its list of extents.
     pub async fn commit_inode(&self, inode: InodeId, extents: bool) -> Result<(), OutOfMemory> {
         self.objects_of(inode, Inodes::missing_for_change).await?;
+        if self.with(|w| w.vm.inode_block(inode).is_some()) {
+            return self.inode_block(inode, false, true).await;
+        }
         while let Some(cache) = self.with(|w| w.vm.missing_vector(inode, extents)) {
             let object = self.object(cache, Gfp::GFP_NOFS).await?;
             let cpu = self.cpu();

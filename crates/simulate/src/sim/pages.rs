@@ -154,12 +154,25 @@ impl Ctx<'_> {
         } else {
             self.objects_of(inode, Inodes::missing_for_change).await?;
         }
+        self.buffer_heads(space, index).await?;
         *dirtied += pages;
         if *dirtied >= DIRTY_BATCH {
             self.balance_dirty(std::mem::take(dirtied)).await;
         }
         self.yield_if_ahead().await;
         Ok(pages)
+    }
+
+    /// Allocates the buffer heads of a page or folio of a file that is written.
+    pub(super) async fn buffer_heads(&self, space: SpaceId, index: u32) -> Result<(), OutOfMemory> {
+        while let Some((cache, at)) = self.with(|w| w.vm.missing_buffer(space, index)) {
+            let object = self.object(cache, Gfp::GFP_NOFS).await?;
+            self.with(|w| {
+                let cpu = w.sched.cpu_of(self.id);
+                w.vm.set_buffer(cpu, space, at, object);
+            });
+        }
+        Ok(())
     }
 
     /// Waits as long as the disk takes to write what the task dirtied, at its share of the bandwidth, if dirty

@@ -1,53 +1,23 @@
 //! CPUs and the scheduling of tasks: a task keeps its CPU if it can, else takes an idle one, and queues if
-//! there is none.
+//! there is none. Who of a queue runs is the fair class's choice.
+
+mod events;
+mod fair;
 
 use pageblock::ids::NodeId;
 use std::cmp::Reverse;
-use std::collections::{BinaryHeap, VecDeque};
 
 use pageblock_kernel::rules::scheduler::Scheduler;
 
+use super::Nanos;
 use super::cost::Cpu as Kind;
 use super::psi::{Psi, Share};
-use super::{MILLISECOND, Nanos};
+pub(crate) use events::Event;
+use events::Events;
+use fair::{Entity, Fair, Others, TICK, Virtual};
 
 /// The number of a task.
 pub(crate) type TaskId = usize;
-
-/// The time slice of a task while others wait for its CPU.
-const SLICE: Nanos = 4 * MILLISECOND;
-
-/// The time of an event and its sequence number, so that simultaneous events happen in the order in which they
-/// were queued.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-struct When(u128);
-
-impl When {
-    const NEVER: Self = Self(u128::MAX);
-
-    fn new(time: Nanos, seq: u64) -> Self {
-        Self(u128::from(time) << 64 | u128::from(seq))
-    }
-
-    fn time(self) -> Nanos {
-        (self.0 >> 64) as Nanos
-    }
-
-    fn seq(self) -> u64 {
-        self.0 as u64
-    }
-}
-
-/// Something that happens at a time.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Event {
-    /// The CPU time that a task charged has passed.
-    Resume(TaskId),
-    /// A task's wait timed out.
-    Timer(TaskId),
-    /// A write, by its number, completed.
-    Written(usize),
-}
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum State {
@@ -66,12 +36,13 @@ struct Task {
     cpu: usize,
     /// The only node on which it may run.
     node: Option<u8>,
-    /// The timer that ends its wait; 0 if there is none.
-    timer: u64,
     /// When it last began to wait.
     blocked_at: Nanos,
     /// The CPU time that it has used.
     used: Nanos,
+    /// When what it was charged for ends.
+    until: Nanos,
+    entity: Entity,
     /// Whether it waits for memory, or works because memory is short.
     stalled: bool,
 }
@@ -90,29 +61,27 @@ impl Task {
 struct Cpu {
     node: u8,
     running: Option<TaskId>,
-    queue: VecDeque<TaskId>,
-    slice_end: Nanos,
+    queue: Vec<TaskId>,
+    /// The virtual time of its queue, which never goes back (`min_vruntime`).
+    least: Virtual,
+    /// When the scheduler looks at the running task next.
+    tick: Nanos,
+    /// Whether the running task has to give way, if it is not the one to run then.
+    resched: bool,
 }
 
-/// Pending events, and which task runs on which CPU.
+/// The clock, and which task runs on which CPU.
 #[derive(Debug)]
 pub(crate) struct Sched {
     pub(crate) now: Nanos,
-    seq: u64,
-    /// Continuations of tasks on CPUs: so few that a linear search is faster than keeping them sorted.
-    resumes: Vec<(When, TaskId)>,
-    timers: BinaryHeap<Reverse<(When, TaskId)>>,
-    /// Timers whose waits already ended.
-    stale: usize,
-    /// Completions of writes, which are in order.
-    writes: VecDeque<(When, usize)>,
+    events: Events,
     cpus: Vec<Cpu>,
     /// Tasks in the run queues.
     queued: usize,
     tasks: Vec<Task>,
     kind: Kind,
     switch: Nanos,
-    scheduler: Scheduler,
+    fair: Fair,
     pub(crate) psi: Psi,
 }
 
@@ -121,22 +90,20 @@ impl Sched {
         let cpu = |&NodeId(node): &NodeId| Cpu {
             node,
             running: None,
-            queue: VecDeque::new(),
-            slice_end: 0,
+            queue: Vec::new(),
+            least: 0,
+            tick: 0,
+            resched: false,
         };
         Self {
             now: 0,
-            seq: 0,
-            resumes: Vec::new(),
-            timers: BinaryHeap::new(),
-            stale: 0,
-            writes: VecDeque::new(),
+            events: Events::default(),
             cpus: cpu_nodes.iter().map(cpu).collect(),
             queued: 0,
             tasks: Vec::new(),
             kind,
             switch: kind.costs().switch,
-            scheduler,
+            fair: Fair::new(scheduler, cpu_nodes.len()),
             psi: Psi::new(cpu_nodes.len()),
         }
     }
@@ -160,99 +127,45 @@ impl Sched {
         was
     }
 
-    fn when(&mut self, time: Nanos) -> When {
-        self.seq += 1;
-        When::new(time, self.seq)
-    }
-
     /// Takes the next event and advances the clock to it.
     pub(crate) fn next(&mut self) -> Option<Event> {
-        let timer = self.next_timer();
-        let write = self.writes.front().map_or(When::NEVER, |&(when, _)| when);
-        let resume = (0..).zip(&self.resumes).min_by_key(|(_, (when, _))| *when);
-        let (when, what) = match resume {
-            Some((at, &(when, task))) if when < timer.min(write) => {
-                self.resumes.swap_remove(at);
-                (when, Event::Resume(task))
-            }
-            _ if write < timer => {
-                let (when, write) = self.writes.pop_front()?;
-                (when, Event::Written(write))
-            }
-            _ => {
-                let Reverse((when, task)) = self.timers.pop()?;
-                (when, Event::Timer(task))
-            }
-        };
-        self.now = self.now.max(when.time());
-        Some(what)
-    }
-
-    /// Returns the expiry of the next timer whose task still waits; drops stale timers before it.
-    fn next_timer(&mut self) -> When {
-        while let Some(&Reverse((when, task))) = self.timers.peek() {
-            if self.tasks[task].timer == when.seq() {
-                return when;
-            }
-            self.timers.pop();
-            self.stale -= 1;
-        }
-        When::NEVER
-    }
-
-    /// Schedules a task to resume at a time.
-    fn resume_at(&mut self, time: Nanos, task: TaskId) {
-        let when = self.when(time);
-        self.resumes.push((when, task));
+        let (time, event) = self.events.next()?;
+        self.now = self.now.max(time);
+        Some(event)
     }
 
     /// Schedules the completion of a write, not before that of the previous write.
     pub(crate) fn written_at(&mut self, time: Nanos, write: usize) {
-        let when = self.when(time);
-        debug_assert!(self.writes.back().is_none_or(|&(last, _)| last < when));
-        self.writes.push_back((when, write));
+        self.events.written_at(time, write);
     }
 
-    /// Schedules the end of a task's wait at a time, unless it is woken first.
-    fn wait_until(&mut self, time: Nanos, task: TaskId) {
-        let when = self.when(time);
-        self.timers.push(Reverse((when, task)));
-        self.tasks[task].timer = when.seq();
-    }
-
-    /// Cancels the task's timer, if it has one. Stale timers are removed when there are too many, as each slows
-    /// down all others.
-    fn drop_timer(&mut self, task: TaskId) {
-        if std::mem::take(&mut self.tasks[task].timer) == 0 {
-            return;
-        }
-        self.stale += 1;
-        if self.stale > self.timers.len() / 2 {
-            let tasks = &self.tasks;
-            self.timers.retain(|&Reverse((when, task))| tasks[task].timer == when.seq());
-            self.stale = 0;
-        }
-    }
-
-    /// Adds a runnable task, at first near a CPU; bound to one node if `node` says so.
-    pub(crate) fn spawn(&mut self, cpu: usize, node: Option<u8>) -> TaskId {
+    /// Adds a task that is to start near a CPU; bound to one node if `node` says so.
+    pub(crate) fn add(&mut self, cpu: usize, node: Option<u8>) -> TaskId {
+        self.events.add_task();
         self.tasks.push(Task {
             state: State::Blocked,
             cpu,
             node,
-            timer: 0,
             blocked_at: 0,
             used: 0,
+            until: 0,
+            entity: Entity::default(),
             stalled: false,
         });
-        let task = self.tasks.len() - 1;
+        self.tasks.len() - 1
+    }
+
+    /// Starts a task that was added.
+    pub(crate) fn start(&mut self, task: TaskId) {
+        debug_assert_eq!((self.tasks[task].state, self.tasks[task].used), (State::Blocked, 0));
         let cpu = self.ready(task);
+        let others = self.others(cpu);
+        self.fair.place_new(&mut self.tasks[task].entity, others);
         match self.cpus[cpu].running {
             None => self.run_on(cpu, task),
             // A new task waits its turn.
             Some(_) => self.enqueue(cpu, task),
         }
-        task
     }
 
     pub(crate) fn cpu_of(&self, task: TaskId) -> usize {
@@ -273,7 +186,7 @@ impl Sched {
         self.tasks[task].state == State::Running
     }
 
-    /// Charges CPU time to the running task; it yields first if its slice is over. On one thread of a host it takes as many
+    /// Charges CPU time to the running task. On one thread of a host it takes as many
     /// times as long as CPUs are busy.
     pub(crate) fn charge(&mut self, task: TaskId, ns: Nanos) {
         let ns = match self.kind {
@@ -282,8 +195,12 @@ impl Sched {
                 ns * self.cpus.iter().filter(|cpu| cpu.running.is_some()).count() as u64
             }
         };
-        self.tasks[task].used += ns;
-        self.resume_at(self.now + ns, task);
+        let until = self.now + ns;
+        let charged = &mut self.tasks[task];
+        charged.used += ns;
+        charged.until = until;
+        charged.entity.charge(ns);
+        self.events.resume_at(until, task);
     }
 
     /// Returns the number of tasks so far.
@@ -299,7 +216,17 @@ impl Sched {
     /// Ends the charged time of the running task. Returns whether it continues now, rather than another task.
     pub(crate) fn keeps_cpu(&mut self, task: TaskId) -> bool {
         let cpu = self.tasks[task].cpu;
-        if self.cpus[cpu].queue.is_empty() || self.now < self.cpus[cpu].slice_end {
+        if self.cpus[cpu].queue.is_empty() {
+            return true;
+        }
+        if self.now >= self.cpus[cpu].tick {
+            self.tick(cpu, task);
+        }
+        if !std::mem::take(&mut self.cpus[cpu].resched) {
+            return true;
+        }
+        if self.pick(cpu) == Some(task) {
+            self.fair.picked(&mut self.tasks[task].entity);
             return true;
         }
         self.tasks[task].state = State::Ready;
@@ -308,19 +235,57 @@ impl Sched {
         false
     }
 
+    /// Looks at the running task of a CPU for which others wait.
+    fn tick(&mut self, cpu: usize, task: TaskId) {
+        self.cpus[cpu].tick = (self.now / TICK + 1) * TICK;
+        let waiting = self.cpus[cpu].queue.iter().map(|&t| self.tasks[t].entity.vruntime);
+        let (count, first) = (waiting.len() as Virtual + 1, waiting.min().unwrap_or(Virtual::MAX));
+        if self.fair.ticks(&mut self.tasks[task].entity, count, first) {
+            self.cpus[cpu].resched = true;
+        }
+    }
+
+    /// Returns the task that a CPU has to run, of the running and the waiting ones.
+    fn pick(&self, cpu: usize) -> Option<TaskId> {
+        let Cpu { running, queue, .. } = &self.cpus[cpu];
+        let all = || running.iter().chain(queue).copied();
+        let at = self.fair.pick(all().map(|task| self.tasks[task].entity))?;
+        all().nth(at)
+    }
+
+    /// Returns the virtual run time of a task now: before the end of what it was charged for, if it runs.
+    fn vruntime(&self, task: TaskId) -> Virtual {
+        let Task { entity, until, .. } = self.tasks[task];
+        entity.vruntime - until.saturating_sub(self.now) as Virtual
+    }
+
+    /// Returns what a task that comes to a CPU, or leaves it, finds there; its virtual time goes on.
+    fn others(&mut self, cpu: usize) -> Others {
+        let Cpu { running, queue, least, .. } = &self.cpus[cpu];
+        let times = || running.iter().chain(queue).map(|&task| self.vruntime(task));
+        let least = times().min().map_or(*least, |first| first.max(*least));
+        let average = fair::mean(times()).unwrap_or(least);
+        let count = times().count() as Virtual;
+        self.cpus[cpu].least = least;
+        Others { count, average, least }
+    }
+
     /// Blocks the running task, with an optional timeout.
     pub(crate) fn block(&mut self, task: TaskId, timeout: Option<Nanos>) {
         let cpu = self.tasks[task].cpu;
         debug_assert_eq!(self.tasks[task].state, State::Running);
-        let now = self.now;
+        let (now, Others { average, .. }) = (self.now, self.others(cpu));
+        self.fair.leave(&mut self.tasks[task].entity, average);
         self.change(task, |task| (task.state, task.blocked_at) = (State::Blocked, now));
         if let Some(ns) = timeout {
-            self.wait_until(self.now + ns, task);
+            self.events.wait_until(self.now + ns, task);
         }
         self.leave(cpu);
     }
 
     pub(crate) fn finish(&mut self, task: TaskId) {
+        // The queue's time goes on to that of the task.
+        self.others(self.tasks[task].cpu);
         self.change(task, |task| task.state = State::Done);
         self.leave(self.tasks[task].cpu);
     }
@@ -331,7 +296,6 @@ impl Sched {
 
     /// Handles the expiry of a task's timer.
     pub(crate) fn time_out(&mut self, task: TaskId) {
-        self.tasks[task].timer = 0;
         self.wake(task);
     }
 
@@ -340,12 +304,37 @@ impl Sched {
         if self.tasks[task].state != State::Blocked {
             return;
         }
-        self.drop_timer(task);
+        self.events.drop_timer(task);
+        let own = self.tasks[task].cpu;
         let cpu = self.ready(task);
+        let slept = self.now - self.tasks[task].blocked_at;
+        let others = self.others(cpu);
+        if cpu != own {
+            let from = self.others(own).least;
+            self.fair.place_moved(&mut self.tasks[task].entity, others, from);
+        }
+        self.fair.place_woken(&mut self.tasks[task].entity, others, slept);
         match self.cpus[cpu].running {
             None => self.run_on(cpu, task),
-            Some(_) => self.enqueue_woken(cpu, task),
+            Some(running) => {
+                self.enqueue(cpu, task);
+                self.preempt(cpu, running, task);
+            }
         }
+    }
+
+    /// Lets the running task give way if a woken one is to run before it (`check_preempt_wakeup`), at the end of what it
+    /// was charged for.
+    fn preempt(&mut self, cpu: usize, running: TaskId, woken: TaskId) {
+        let now = self.vruntime(running);
+        let resched = match self.fair.scheduler {
+            Scheduler::Cfs => self.fair.is_far_behind(&self.tasks[woken].entity, now),
+            Scheduler::Eevdf | Scheduler::EevdfDelayed => {
+                self.fair.slice_is_over(&mut self.tasks[running].entity, now)
+                    || now > self.others(cpu).average && self.pick(cpu) == Some(woken)
+            }
+        };
+        self.cpus[cpu].resched |= resched;
     }
 
     /// Makes a task ready, and returns its CPU.
@@ -358,25 +347,8 @@ impl Sched {
         cpu
     }
 
-    /// Enqueues a task that was woken. One that waited no longer than a slice has used as much as others, and waits its turn.
-    fn enqueue_woken(&mut self, cpu: usize, task: TaskId) {
-        let rested = self.now - self.tasks[task].blocked_at >= SLICE;
-        let Cpu { queue, slice_end, .. } = &mut self.cpus[cpu];
-        let at = match self.scheduler {
-            _ if !rested => queue.len(),
-            Scheduler::Cfs => {
-                // The running task goes on to the end of what it was charged for.
-                *slice_end = self.now;
-                0
-            }
-            Scheduler::Eevdf => queue.len() / 2,
-        };
-        queue.insert(at, task);
-        self.queued += 1;
-    }
-
     fn enqueue(&mut self, cpu: usize, task: TaskId) {
-        self.cpus[cpu].queue.push_back(task);
+        self.cpus[cpu].queue.push(task);
         self.queued += 1;
     }
 
@@ -410,8 +382,10 @@ impl Sched {
             });
         }
         self.cpus[cpu].running = Some(task);
-        self.cpus[cpu].slice_end = self.now + SLICE;
-        self.resume_at(self.now + self.switch, task);
+        self.cpus[cpu].tick = (self.now / TICK + 1) * TICK;
+        self.cpus[cpu].resched = false;
+        self.fair.picked(&mut self.tasks[task].entity);
+        self.events.resume_at(self.now + self.switch, task);
     }
 
     /// Picks the next task for a CPU: from its own queue, else from the longest other queue.
@@ -420,18 +394,32 @@ impl Sched {
         if self.queued == 0 {
             return;
         }
-        let next = self.cpus[cpu].queue.pop_front().or_else(|| {
-            let node = self.cpus[cpu].node;
-            let from =
-                (0..self.cpus.len()).max_by_key(|&c| (self.cpus[c].queue.len(), Reverse(c)))?;
-            let may = |t: &TaskId| self.tasks[*t].node.is_none_or(|n| n == node);
-            let at = self.cpus[from].queue.iter().position(may)?;
-            self.cpus[from].queue.remove(at)
-        });
+        let next = match self.pick(cpu) {
+            Some(task) => {
+                self.cpus[cpu].queue.retain(|&waiting| waiting != task);
+                Some(task)
+            }
+            None => self.pull(cpu),
+        };
         if let Some(task) = next {
             self.queued -= 1;
             self.run_on(cpu, task);
         }
+    }
+
+    /// Takes a task that may run on an idle CPU from the longest queue.
+    fn pull(&mut self, cpu: usize) -> Option<TaskId> {
+        let node = self.cpus[cpu].node;
+        let from = (0..self.cpus.len()).max_by_key(|&c| (self.cpus[c].queue.len(), Reverse(c)))?;
+        let may = |t: &TaskId| self.tasks[*t].node.is_none_or(|n| n == node);
+        let at = self.cpus[from].queue.iter().position(may)?;
+        let left = self.others(from);
+        let task = self.cpus[from].queue.remove(at);
+        let others = self.others(cpu);
+        let entity = &mut self.tasks[task].entity;
+        self.fair.leave(entity, left.average);
+        self.fair.place_moved(entity, others, left.least);
+        Some(task)
     }
 }
 

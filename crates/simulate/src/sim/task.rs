@@ -97,6 +97,16 @@ impl<'m> Ctx<'m> {
         self.pause(Pause::Block(timeout)).await;
     }
 
+    /// Starts a task that was added to the executor.
+    pub fn start(&self, task: TaskId) {
+        self.with(|w| w.sched.start(task));
+    }
+
+    /// Wakes a task that waits.
+    pub fn wake(&self, task: TaskId) {
+        self.with(|w| w.sched.wake(task));
+    }
+
     /// Sleeps.
     pub async fn sleep(&self, ns: Nanos) {
         self.block(Some(ns)).await;

@@ -60,7 +60,8 @@ impl Content for Pages<'_> {
         let (from, to) = (from.0 as u32, to.0 as u32);
         let page = &self.pages[from];
         // Linux: a full synchronous migration waits for the write.
-        if page.has(PageFlags::WRITEBACK) || self.inject.fails_migration() {
+        let held = page.has(PageFlags::WRITEBACK) || page.is_held();
+        if held || self.inject.fails_migration() {
             return false;
         }
         if page.kind() == Owner::Zsmalloc {

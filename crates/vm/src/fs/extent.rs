@@ -11,6 +11,7 @@ use pageblock::event::Observer;
 
 use super::inode::InodeId;
 use crate::base::list::NIL;
+use crate::config::Filesystem;
 use crate::pagecache::space::SpaceId;
 use crate::slab::{CacheId, CacheSpec};
 use crate::vm::Vm;
@@ -67,6 +68,9 @@ impl<O: Observer> Vm<'_, O> {
     /// is written to it; `None` if its list is large enough.
     #[must_use]
     pub fn missing_extents(&self, id: InodeId, more: bool) -> Option<CacheId> {
+        if self.config.filesystem != Filesystem::Xfs {
+            return None;
+        }
         let Extents { object, records, delayed } = self.fs.inodes.get(id).extents;
         let wanted = records + u32::from(more && !delayed);
         if wanted == 0 {
@@ -94,8 +98,9 @@ impl<O: Observer> Vm<'_, O> {
 
     /// Allocates the blocks of a file's delayed pages.
     pub(crate) fn allocate_extent(&mut self, space: SpaceId) {
-        let inode = self.spaces().get(space).inode;
-        self.fs.inodes.get_mut(inode).extents.delayed = false;
+        if let Some(inode) = self.spaces().get(space).inode() {
+            self.fs.inodes.get_mut(inode).extents.delayed = false;
+        }
     }
 }
 

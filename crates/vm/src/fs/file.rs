@@ -68,6 +68,7 @@ impl<O: Observer> Vm<'_, O> {
         if self.fs.inodes.get(id).users > 0 || self.spaces().get(space).writeback > 0 {
             return false;
         }
+        self.journal_inode(id);
         self.remove_space(cpu, space);
         for lifetime in [Lifetime::Dentry, Lifetime::Inode] {
             self.put_file_objects(cpu, id, lifetime);

@@ -53,6 +53,20 @@ pub const XFS: &[FileObject] = &[
     },
 ];
 
+/// The objects of a file on ext4, besides its buffer heads
+/// (docs/experiments/sources.md#files-on-ext4, measured).
+pub const EXT4: &[FileObject] = &[
+    XFS[0],
+    FileObject {
+        cache: CacheSpec { name: "ext4_inode_cache", size: 1168, reclaimable: true },
+        lifetime: Lifetime::Inode,
+    },
+    FileObject {
+        cache: CacheSpec { name: "jbd2_inode", size: 64, reclaimable: false },
+        lifetime: Lifetime::Changed,
+    },
+];
+
 /// The objects of a file on XFS if the log is not modelled: its two buffers are freed with the inode. The log holds
 /// nothing of an inode that no transaction changed (`xfs_trans_ijoin`): a file that is only read has its dentry and
 /// inode.

@@ -1,15 +1,18 @@
-//! File systems: dentries and inodes, XFS's metadata buffers, lists of extents and log, and their shrinkers.
+//! File systems: dentries and inodes, XFS's metadata buffers, lists of extents and log, ext4's blocks of inodes and journal,
+//! and the shrinkers.
 
 pub mod buffer;
 pub mod cil;
 pub mod extent;
 mod file;
 pub mod inode;
+mod inode_table;
 mod prune;
 
 use self::buffer::Buffers;
 use self::cil::Cil;
 use self::inode::{InodeId, Inodes};
+use self::inode_table::InodeTables;
 use crate::base::list::NIL;
 use crate::config::Config;
 use crate::slab::{CacheId, Slabs};
@@ -19,6 +22,7 @@ use crate::slab::{CacheId, Slabs};
 pub(crate) struct FileSystem {
     inodes: Inodes,
     buffers: Buffers,
+    tables: InodeTables,
     cil: Cil,
     /// The caches of lists of extents ([`extent::CACHES`]).
     extent_caches: Vec<CacheId>,
@@ -55,6 +59,7 @@ impl FileSystem {
         Self {
             inodes: Inodes::new(objects, nodes),
             buffers: Buffers::new(nodes),
+            tables: InodeTables::default(),
             cil: Cil::default(),
             extent_caches: extent::CACHES.iter().map(|&spec| slabs.create(spec)).collect(),
             vector_caches: vector_caches.map(|&spec| slabs.create(spec)).collect(),

@@ -104,14 +104,18 @@ pub struct Page {
     pub owner: u32,
     /// The page's index in its mapping or file; objects in use in a slab.
     pub index: u32,
-    /// Its swap slot plus one; 0 for none (`PageSwapCache`).
-    pub swap: u32,
+    /// What the page cache keeps of it (`page->private`), plus one; 0 for nothing: the swap slot of an anonymous page, the
+    /// slab of the buffer head of a file's, with [`HELD`].
+    private: u32,
     /// Flags.
     pub flags: PageFlags,
     tag: u8,
     /// The index of its zone in the allocator; [`NO_ZONE`] for a hole.
     pub zone: u8,
 }
+
+/// Set beside a buffer head that the journal holds.
+const HELD: u32 = 1 << 31;
 
 /// The frame is in no zone.
 pub const NO_ZONE: u8 = u8::MAX;
@@ -124,7 +128,7 @@ impl Page {
         links: Links::NONE,
         owner: 0,
         index: 0,
-        swap: 0,
+        private: 0,
         flags: PageFlags(0),
         tag: 0,
         zone: NO_ZONE,
@@ -169,7 +173,49 @@ impl Page {
         self.owner = owner;
         self.index = index;
         self.flags = PageFlags(0);
-        self.swap = 0;
+        self.private = 0;
+    }
+
+    /// Returns the slab of the buffer head of a file's page.
+    pub(crate) fn buffer_head(&self) -> Option<u32> {
+        (self.private & !HELD).checked_sub(1)
+    }
+
+    /// Gives a file's page a buffer head, or takes it.
+    pub(crate) fn set_buffer_head(&mut self, slab: Option<u32>) {
+        debug_assert!(slab.is_none_or(|slab| slab < HELD - 1));
+        self.private = slab.map_or(0, |slab| slab + 1);
+    }
+
+    /// Returns whether the journal holds the buffer head of a file's page, which then can neither be migrated nor freed.
+    pub(crate) fn is_held(&self) -> bool {
+        self.kind() == Owner::File && self.private & HELD != 0
+    }
+
+    /// Sets whether the journal holds the buffer head of a page.
+    pub(crate) fn set_held(&mut self, held: bool) {
+        debug_assert!(self.buffer_head().is_some(), "the journal holds a buffer head");
+        self.private = self.private & !HELD | if held { HELD } else { 0 };
+    }
+
+    /// Takes what the page cache keeps of a page, for [`set_private`](Self::set_private) on the page that takes its place.
+    pub(crate) fn take_private(&mut self) -> u32 {
+        std::mem::take(&mut self.private)
+    }
+
+    pub(crate) fn set_private(&mut self, private: u32) {
+        self.private = private;
+    }
+
+    /// Returns the swap slot of an anonymous page that has one (`PageSwapCache`).
+    pub(crate) fn swap_slot(&self) -> Option<u32> {
+        self.private.checked_sub(1).filter(|_| self.kind() == Owner::Anon)
+    }
+
+    /// Sets the swap slot of an anonymous page, or that it has none.
+    pub(crate) fn set_swap_slot(&mut self, slot: Option<u32>) {
+        debug_assert_eq!(self.kind(), Owner::Anon);
+        self.private = slot.map_or(0, |slot| slot + 1);
     }
 
     /// Leaves the block without an owner.

@@ -116,7 +116,7 @@ impl<O: Observer> Vm<'_, O> {
         shadow: Option<u32>,
     ) {
         self.pages[pfn].own(Owner::Anon, 0, space, index);
-        self.pages[pfn].swap = slot + 1;
+        self.pages[pfn].set_swap_slot(Some(slot));
         self.pagecache.spaces.set(space, index, Slot::Page(pfn));
         self.pages.note_young(pfn);
         if let Some(shadow) = shadow {
@@ -200,8 +200,12 @@ impl<O: Observer> Vm<'_, O> {
         if page.has(PageFlags::LRU) {
             self.pagecache.lru.remove(&mut self.pages, pfn);
         }
-        if page.swap > 0 && !matches!(slot, Slot::Swap(_)) {
-            self.put_swap_slot(page.swap - 1);
+        match page.swap_slot() {
+            Some(place) if !matches!(slot, Slot::Swap(_)) => self.put_swap_slot(place),
+            _ => {}
+        }
+        if page.kind() == Owner::File {
+            self.free_buffers(cpu, pfn, page.order());
         }
         for offset in 0..1 << page.order() {
             self.pagecache.spaces.set(page.owner, page.index + offset, slot);
@@ -239,7 +243,8 @@ impl<O: Observer> Vm<'_, O> {
             for index in 0..space.len() {
                 let Slot::Page(pfn) = self.pagecache.spaces.slot(id, index) else { continue };
                 let page = self.pages[pfn];
-                let busy = page.has(PageFlags::DIRTY) || page.has(PageFlags::WRITEBACK);
+                let busy =
+                    page.has(PageFlags::DIRTY) || page.has(PageFlags::WRITEBACK) || page.is_held();
                 if page.has(PageFlags::LRU) && !busy {
                     self.drop_page(cpu, pfn, Slot::Empty);
                 }

@@ -16,9 +16,10 @@ impl PageCache {
         let new = &mut pages[to];
         new.own(moved.kind(), moved.order(), moved.owner, moved.index);
         new.flags = moved.flags;
-        new.swap = moved.swap;
         self.lru.note_migrated(new);
         for offset in 0..1 << moved.order() {
+            let private = pages[from + offset].take_private();
+            pages[to + offset].set_private(private);
             self.spaces.set(moved.owner, moved.index + offset, Slot::Page(to + offset));
         }
         pages[from].disown();
@@ -35,8 +36,10 @@ impl PageCache {
         }
         for offset in 0..1u32 << block.order() {
             let part = &mut pages[pfn + offset];
+            let private = part.take_private();
             part.own(block.kind(), 0, block.owner, block.index + offset);
             part.flags = block.flags;
+            part.set_private(private);
             part.clear(PageFlags::LRU);
             if listed && rejoins {
                 self.lru.rejoin(pages, pfn + offset);

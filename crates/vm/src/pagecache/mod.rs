@@ -1,5 +1,6 @@
 //! The page cache: files and mappings, the LRU lists, refaults, and dirty pages.
 
+mod buffers;
 pub mod filemap;
 mod folio;
 pub mod lru;
@@ -18,6 +19,7 @@ use self::lru::{Lru, Lruvec};
 use self::mglru::{Generations, UsedTables};
 use self::space::{Slot, SpaceId, Spaces};
 use self::writeback::Writeback;
+use crate::config::{Config, Filesystem};
 use crate::node::Nodes;
 use crate::slab::{CacheId, CacheSpec, Slabs};
 
@@ -33,6 +35,7 @@ pub(crate) struct PageCache {
     /// Page tables through which pages were used, kept for generations.
     used_tables: UsedTables,
     index_nodes: CacheId,
+    buffer_heads: Option<CacheId>,
     writeback: Writeback,
 }
 
@@ -43,6 +46,7 @@ impl PageCache {
         nodes: &Nodes,
         slabs: &mut Slabs,
         kernel: &Kernel,
+        config: &Config,
     ) -> Self {
         let vec_of_zone = |zone: usize| match kernel.reclaim.lru {
             LruLists::Node | LruLists::Mglru => nodes.of_zone(zone) as u8,
@@ -57,6 +61,8 @@ impl PageCache {
             },
             used_tables: UsedTables::default(),
             index_nodes: slabs.create(RADIX_TREE_NODE),
+            buffer_heads: (config.filesystem == Filesystem::Ext4)
+                .then(|| slabs.create(buffers::BUFFER_HEAD)),
             writeback: Writeback::new(zones, nodes.len()),
         }
     }
@@ -64,6 +70,11 @@ impl PageCache {
     /// Returns the files and mappings.
     pub(crate) const fn spaces(&self) -> &Spaces {
         &self.spaces
+    }
+
+    /// Returns the cache of buffer heads, if pages have them.
+    pub(crate) const fn buffer_heads(&self) -> Option<CacheId> {
+        self.buffer_heads
     }
 
     /// Returns a lruvec.

@@ -114,6 +114,12 @@ impl Space {
         self.len == 0
     }
 
+    /// Returns its inode if it is a file's, not a mapping's or a device's.
+    #[must_use]
+    pub fn inode(&self) -> Option<u32> {
+        (self.inode != NIL).then_some(self.inode)
+    }
+
     /// Returns whether its process was killed by the OOM killer.
     pub(crate) const fn is_killed(&self) -> bool {
         self.killed

@@ -145,8 +145,9 @@ impl<O: Observer> Vm<'_, O> {
         let space = self.pages[pfn].owner;
         let spaces = &mut self.pagecache.spaces;
         spaces.queue_dirty(space);
-        let inode = spaces.get(space).inode;
-        self.mark_modified(inode);
+        if let Some(inode) = spaces.get(space).inode() {
+            self.mark_modified(inode);
+        }
     }
 
     /// Marks a page or folio of a file as dirty, and counts its pages. Returns whether it was clean.
@@ -287,6 +288,7 @@ impl<O: Observer> Vm<'_, O> {
         }
         let node = self.node_of(pfn);
         let pages = 1 << self.pages[pfn].order();
+        self.end_journal_hold(pfn);
         self.stat.nr_written += u64::from(pages);
         self.nodes[node].written += u64::from(pages);
         if self.pages[pfn].kind() == Owner::File {

@@ -42,13 +42,13 @@ impl<O: Observer> Vm<'_, O> {
         match self.action_for(pfn, sc) {
             Action::Free => {
                 let left = self.leave_shadow(pfn);
-                let slot = match (self.pages[pfn].swap, left) {
-                    (0, left) => left,
-                    (place, Slot::Shadow(shadow)) => {
-                        self.keep_shadow(place - 1, shadow);
-                        Slot::Swap(place - 1)
+                let slot = match (self.pages[pfn].swap_slot(), left) {
+                    (None, left) => left,
+                    (Some(place), Slot::Shadow(shadow)) => {
+                        self.keep_shadow(place, shadow);
+                        Slot::Swap(place)
                     }
-                    (place, _) => Slot::Swap(place - 1),
+                    (Some(place), _) => Slot::Swap(place),
                 };
                 self.pages.note_reclaimed(pfn, pages);
                 self.drop_page(sc.cpu, pfn, slot);
@@ -105,12 +105,15 @@ impl<O: Observer> Vm<'_, O> {
         let page = &mut self.pages[pfn];
         match page.kind() {
             Owner::Anon if referenced => Action::Activate,
-            Owner::Anon if page.swap > 0 && !page.has(PageFlags::DIRTY) => Action::Free,
+            Owner::Anon if page.swap_slot().is_some() && !page.has(PageFlags::DIRTY) => {
+                Action::Free
+            }
             Owner::Anon if sc.may_swap && free_swap >= pages => Action::Swap,
             // Without swap space the page cannot be reclaimed, and goes where it is scanned last.
             Owner::Anon => Action::Activate,
             _ if referenced && page.has(PageFlags::MAPPED) => Action::Activate,
             _ if page.has(PageFlags::DIRTY) => self.action_for_dirty(pfn, referenced, sc),
+            _ if page.is_held() => Action::Activate,
             _ => Action::Free,
         }
     }

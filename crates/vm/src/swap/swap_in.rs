@@ -54,10 +54,12 @@ impl<O: Observer> Vm<'_, O> {
         page.set(PageFlags::MAPPED);
         if write {
             page.set(PageFlags::DIRTY);
-            if page.swap > 0 && !page.has(PageFlags::WRITEBACK) {
+            if let Some(slot) = page.swap_slot()
+                && !page.has(PageFlags::WRITEBACK)
+            {
                 // The copy in swap is stale now.
-                self.swap.map.put(page.swap - 1);
-                page.swap = 0;
+                self.swap.map.put(slot);
+                page.set_swap_slot(None);
             }
         }
         faults

@@ -21,12 +21,9 @@ impl<O: Observer> Vm<'_, O> {
         }
         let mut written = 0;
         for page in pfn..pfn + (1 << order) {
-            let slot = match self.pages[page].swap {
-                0 => self.swap.map.take(),
-                slot => Some(slot - 1),
-            };
+            let slot = self.pages[page].swap_slot().or_else(|| self.swap.map.take());
             if let Some(slot) = slot {
-                self.pages[page].swap = slot + 1;
+                self.pages[page].set_swap_slot(Some(slot));
                 self.swap.map.set_owner(slot, self.pages[page].owner, self.pages[page].index);
                 self.pages[page].clear(PageFlags::DIRTY);
                 self.pages[page].set(PageFlags::WRITEBACK);
@@ -47,7 +44,8 @@ impl<O: Observer> Vm<'_, O> {
 
     /// Adds a page to the last write if its slot follows, or else to a new one.
     fn queue_swap_write(&mut self, pfn: u32, slot: u32) {
-        let follows = |last: &u32| self.pages[*last].swap == slot;
+        let follows =
+            |last: &u32| self.pages[*last].swap_slot().is_some_and(|last| last + 1 == slot);
         match self.swap.writes.last_mut() {
             Some(run) if run.len() < MAX_WRITE && run.last().is_some_and(follows) => {
                 run.push(pfn);

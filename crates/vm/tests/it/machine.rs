@@ -230,6 +230,20 @@ impl Machine<'_> {
         true
     }
 
+    /// Brings ext4's block of an inode into memory, and changes it.
+    pub(crate) fn journal(&mut self, cpu: usize, inode: InodeId) -> bool {
+        while !self.vm.journal_inode(inode) {
+            let Some((space, index)) = self.vm.inode_block(inode) else { return false };
+            if self.vm.folio_at(space, index).is_none()
+                && self.cache(cpu, space, index, false).is_none()
+                || !self.buffer_heads(cpu, space, index)
+            {
+                return false;
+            }
+        }
+        true
+    }
+
     /// Reads or writes a page of a file.
     pub(crate) fn touch(&mut self, cpu: usize, inode: InodeId, index: u32, write: bool) -> bool {
         let space = self.vm.inodes().get(inode).space;
@@ -243,25 +257,40 @@ impl Machine<'_> {
                 }
                 self.vm.delay_extent(inode);
             }
-            let gfp = if write { GFP_CACHE_WRITE } else { GFP_CACHE_READ };
-            let Some(pfn) = self.alloc(cpu, Request::new(0, gfp)) else { return false };
-            // The page counts as a driver's while the index node is allocated.
-            self.vm.own(pfn, 0, pageblock_vm::page::Owner::Driver, 0);
-            while self.vm.spaces().needs_node(space, index) {
-                let nodes = self.vm.radix_nodes();
-                let Some(object) = self.object(nodes, cpu) else {
-                    self.vm.disown(cpu, pfn);
-                    return false;
-                };
-                self.vm.set_index_node(space, index, object);
-            }
-            self.vm.add_page(space, index, pfn, 0);
-            pfn.0 as u32
+            let Some(pfn) = self.cache(cpu, space, index, write) else { return false };
+            pfn
         };
         if write {
             self.vm.dirty(pfn);
+            return self.buffer_heads(cpu, space, index);
         }
         true
+    }
+
+    fn buffer_heads(&mut self, cpu: usize, space: SpaceId, index: u32) -> bool {
+        while let Some((cache, at)) = self.vm.missing_buffer(space, index) {
+            let Some(object) = self.object(cache, cpu) else { return false };
+            self.vm.set_buffer(cpu, space, at, object);
+        }
+        true
+    }
+
+    /// Adds a page to the page cache.
+    fn cache(&mut self, cpu: usize, space: SpaceId, index: u32, write: bool) -> Option<u32> {
+        let gfp = if write { GFP_CACHE_WRITE } else { GFP_CACHE_READ };
+        let pfn = self.alloc(cpu, Request::new(0, gfp))?;
+        // The page counts as a driver's while the index node is allocated.
+        self.vm.own(pfn, 0, pageblock_vm::page::Owner::Driver, 0);
+        while self.vm.spaces().needs_node(space, index) {
+            let nodes = self.vm.radix_nodes();
+            let Some(object) = self.object(nodes, cpu) else {
+                self.vm.disown(cpu, pfn);
+                return None;
+            };
+            self.vm.set_index_node(space, index, object);
+        }
+        self.vm.add_page(space, index, pfn, 0);
+        Some(pfn.0 as u32)
     }
 
     /// Faults a page of a mapping.

@@ -1,6 +1,7 @@
 //! Random tasks on a machine that is too small, under every kind of kernel: no page is lost.
 
 use pageblock::request::{Gfp, Request};
+use pageblock_vm::config::Filesystem;
 use pageblock_vm::inject::Inject;
 use pageblock_vm::kswapd::Daemon;
 use pageblock_vm::page::Owner;
@@ -24,7 +25,7 @@ fn faults_lose_nothing() {
         for rhythm in [3, 7, 50] {
             with_machine(
                 policy,
-                |_, config| config.swap_pages = 2000,
+                |_, config| (config.swap_pages, config.filesystem) = (2000, Filesystem::Ext4),
                 1 + (seed % 2) as u8,
                 8192,
                 |machine| {
@@ -46,7 +47,10 @@ fn check(policy: &str, nodes: u8) {
     for seed in 0..6 {
         with_machine(
             policy,
-            |_, config| config.swap_pages = if seed % 3 == 0 { 4000 } else { 0 },
+            |_, config| {
+                config.swap_pages = if seed % 3 == 0 { 4000 } else { 0 };
+                config.filesystem = [Filesystem::Xfs, Filesystem::Ext4][seed as usize % 2];
+            },
             nodes,
             8192,
             |machine| swarm(machine, seed),

@@ -1,8 +1,8 @@
 //! The purpose of each mechanism, on a small machine.
 
-use pageblock::request::Request;
+use pageblock::request::{Gfp, Request};
 use pageblock_kernel::Kernel;
-use pageblock_vm::config::Config;
+use pageblock_vm::config::{Config, Filesystem};
 use pageblock_vm::inode::XFS;
 use pageblock_vm::node_reclaim::{self, NodeReclaim};
 use pageblock_vm::space::Slot;
@@ -66,6 +66,80 @@ fn dropping_page_caches_leaves_what_is_dirty_and_what_is_no_file() {
         machine.vm.check().unwrap();
         assert!(spaces.iter().all(|&space| present(machine, space) == 0));
         assert_eq!([present(machine, dirty), present(machine, mapping)], [16, 16]);
+    });
+}
+
+#[test]
+fn a_written_page_has_a_buffer_head_until_it_is_dropped() {
+    let configure = |_: &mut Kernel, config: &mut Config| config.filesystem = Filesystem::Ext4;
+    with_machine("linux-6.12", configure, 1, 16384, |machine| {
+        let heads = |machine: &Machine<'_>| {
+            let caches = machine.vm.slabs().caches();
+            caches.iter().find(|cache| cache.spec.name == "buffer_head").map(|cache| cache.objects)
+        };
+        let inodes = fill(machine, 300, 16);
+        assert_eq!(heads(machine), Some(4800));
+        assert!(machine.touch(0, inodes[0], 0, true));
+        assert_eq!(heads(machine), Some(4800), "a page that is written again has one");
+        let read = machine.vm.create_file(16);
+        assert!(machine.open(0, read));
+        assert!((0..16).all(|index| machine.touch(0, read, index, false)));
+        assert_eq!(heads(machine), Some(4800), "a page that is only read has none");
+        // Compaction moves them with their pages.
+        for inode in inodes.iter().step_by(2) {
+            machine.vm.close(*inode);
+            assert!(machine.vm.remove_file(0, *inode));
+        }
+        assert_eq!(heads(machine), Some(2400));
+        let moved = machine.vm.stat.pgmigrate_success;
+        let huge = Request::new(9, Gfp::GFP_TRANSHUGE | Gfp::RETRY_MAYFAIL);
+        let blocks: Vec<_> = std::iter::from_fn(|| machine.alloc(0, huge)).collect();
+        assert!(machine.vm.stat.pgmigrate_success > moved);
+        for &pfn in &blocks {
+            machine.vm.own(pfn, 9, pageblock_vm::page::Owner::Driver, 0);
+        }
+        machine.vm.check().unwrap();
+        machine.vm.drop_page_caches(0);
+        let left = machine.vm.nr_dirty().0;
+        assert_eq!(heads(machine), Some(left));
+    });
+}
+
+#[test]
+fn a_journaled_block_stays_where_it_is_until_it_is_written() {
+    let configure = |_: &mut Kernel, config: &mut Config| config.filesystem = Filesystem::Ext4;
+    with_machine("linux-6.12", configure, 1, 8192, |machine| {
+        let inode = machine.vm.create_file(1);
+        assert!(!machine.vm.journal_inode(inode), "its block is not in memory");
+        assert!(machine.journal(0, inode));
+        let (space, index) = machine.vm.inode_block(inode).expect("ext4");
+        let block = |machine: &Machine<'_>| machine.vm.folio_at(space, index);
+        let at = block(machine).expect("it is in memory");
+        // Whole free blocks are no targets.
+        let mapping = machine.vm.create_mapping(4000);
+        assert!((0..4000).all(|index| machine.fault(0, mapping, index)));
+        (0..4000).step_by(2).for_each(|index| machine.vm.unmap_page(0, mapping, index));
+        let fails = |machine: &mut Machine<'_>| {
+            let before = machine.vm.stat.pgmigrate_fail;
+            machine.vm.compact_memory(0);
+            machine.vm.stat.pgmigrate_fail - before
+        };
+        assert!(fails(machine) > 0);
+        machine.vm.drop_page_caches(0);
+        assert_eq!(block(machine), Some(at), "it is neither moved nor freed");
+        machine.vm.commit_journal();
+        assert_eq!(machine.vm.nr_dirty(), (1, 0));
+        machine.flush();
+        assert_eq!(machine.vm.nr_dirty(), (0, 1));
+        assert!(machine.vm.journal_inode(inode), "it changes again while it is written");
+        machine.finish_writes();
+        assert!(fails(machine) > 0);
+        machine.vm.commit_journal();
+        machine.flush();
+        machine.finish_writes();
+        assert_eq!(fails(machine), 0);
+        machine.vm.drop_page_caches(0);
+        assert_eq!(block(machine), None);
     });
 }
 

@@ -65,7 +65,7 @@ impl Swarm<'_, '_> {
         match kind {
             0 => {
                 let inode = self.machine.vm.create_file(1 + self.random.below(100) as u32);
-                if self.machine.open(cpu, inode) {
+                if self.machine.journal(cpu, inode) && self.machine.open(cpu, inode) {
                     self.files.push((inode, true));
                 }
             }
@@ -92,7 +92,10 @@ impl Swarm<'_, '_> {
             }
             8 => self.fault_huge(cpu),
             9 => self.machine.run_daemons(),
-            _ => self.machine.flush(),
+            _ => {
+                self.machine.vm.commit_journal();
+                self.machine.flush();
+            }
         }
         true
     }

@@ -1,9 +1,16 @@
 //! Who runs when, on which CPU.
 
+use super::super::MILLISECOND;
 use super::*;
 
 fn sched(cpu_nodes: &[NodeId]) -> Sched {
     Sched { switch: 0, ..Sched::new(cpu_nodes, Kind::Year2018, Scheduler::Cfs) }
+}
+
+fn spawn(sched: &mut Sched, cpu: usize, node: Option<u8>) -> TaskId {
+    let task = sched.add(cpu, node);
+    sched.start(task);
+    task
 }
 
 fn resumed(sched: &mut Sched) -> (Nanos, TaskId) {
@@ -13,53 +20,84 @@ fn resumed(sched: &mut Sched) -> (Nanos, TaskId) {
     }
 }
 
-#[test]
-fn two_tasks_share_a_cpu_by_slices() {
-    let mut sched = sched(&[NodeId(0)]);
-    let (a, b) = (sched.spawn(0, None), sched.spawn(0, None));
-    let mut ran = Vec::new();
-    while ran.len() < 6 {
-        let (_, task) = resumed(&mut sched);
-        if sched.keeps_cpu(task) {
-            ran.push(task);
-            sched.charge(task, 3 * MILLISECOND);
+/// Runs tasks that want the CPU for good, a piece of `piece` at a time, until `until`; returns who ran, with the time of each turn.
+fn turns(sched: &mut Sched, piece: Nanos, until: Nanos) -> Vec<(TaskId, Nanos)> {
+    let mut turns: Vec<(TaskId, Nanos)> = Vec::new();
+    while sched.now < until {
+        let (_, task) = resumed(sched);
+        if !sched.keeps_cpu(task) {
+            continue;
         }
+        match turns.last_mut() {
+            Some((last, ran)) if *last == task => *ran += piece,
+            _ => turns.push((task, piece)),
+        }
+        sched.charge(task, piece);
     }
-    assert_eq!(ran, [a, a, b, b, a, a]);
+    turns
 }
 
 #[test]
-fn a_woken_task_runs_at_once_or_after_half_of_those_that_wait() {
-    for (scheduler, next) in [(Scheduler::Cfs, [0, 3]), (Scheduler::Eevdf, [3, 0])] {
-        let mut sched = Sched { scheduler, ..sched(&[NodeId(0)]) };
-        let sleeper = sched.spawn(0, None);
+fn tasks_share_a_cpu_by_ticks() {
+    for scheduler in [Scheduler::Cfs, Scheduler::Eevdf, Scheduler::EevdfDelayed] {
+        let mut sched = Sched { fair: Fair::new(scheduler, 1), ..sched(&[NodeId(0)]) };
+        let tasks = [spawn(&mut sched, 0, None), spawn(&mut sched, 0, None)];
+        let turns = turns(&mut sched, MILLISECOND, 80 * MILLISECOND);
+        assert!(turns[1..turns.len() - 1].iter().all(|(_, ran)| ran % TICK == 0), "{turns:?}");
+        let ran = tasks.map(|task| sched.tasks[task].used);
+        assert!(ran[0].abs_diff(ran[1]) <= 2 * TICK, "{scheduler:?}: {ran:?}");
+    }
+}
+
+#[test]
+fn a_sleeper_is_half_a_period_ahead_with_cfs_and_queues_with_eevdf() {
+    let first = |scheduler| {
+        let mut sched = Sched { fair: Fair::new(scheduler, 1), ..sched(&[NodeId(0)]) };
+        let sleeper = spawn(&mut sched, 0, None);
         resumed(&mut sched);
         sched.block(sleeper, None);
-        let tasks: Vec<_> = (0..4).map(|_| sched.spawn(0, None)).collect();
-        assert_eq!((sleeper, tasks[2]), (0, 3));
-        resumed(&mut sched);
-        sched.charge(tasks[0], SLICE);
-        let mut ran = Vec::new();
-        while ran.len() < 3 {
-            let (_, task) = resumed(&mut sched);
-            if !sched.keeps_cpu(task) {
-                continue;
-            }
-            if task == tasks[1] {
-                // A third task waits, a fourth, and the first again.
-                sched.wake(sleeper);
-            }
-            ran.push(task);
-            sched.charge(task, SLICE);
+        for _ in 0..4 {
+            spawn(&mut sched, 0, None);
         }
-        assert_eq!(ran, [tasks[1], next[0], next[1]], "{scheduler:?}");
+        turns(&mut sched, MILLISECOND / 4, 61 * MILLISECOND);
+        sched.wake(sleeper);
+        let turns = turns(&mut sched, MILLISECOND / 4, 161 * MILLISECOND);
+        let at = turns.iter().position(|&(task, _)| task == sleeper).expect("it runs");
+        (turns[..at].iter().map(|(_, ran)| ran).sum::<Nanos>(), turns[at].1)
+    };
+    let (waited, ran) = first(Scheduler::Cfs);
+    assert_eq!(waited, 0, "it takes the CPU at the end of the piece");
+    assert!(ran > TICK, "its credit is 3 ms, and what the others are ahead: {ran}");
+    for scheduler in [Scheduler::Eevdf, Scheduler::EevdfDelayed] {
+        let (waited, ran) = first(scheduler);
+        assert!((1..=4 * TICK).contains(&waited), "who is behind the mean goes first: {waited}");
+        assert!(ran <= TICK, "a slice ends with the next tick: {ran}");
     }
+}
+
+#[test]
+fn who_sleeps_when_ahead_stays_ahead_unless_the_others_catch_up() {
+    let lag = |scheduler| {
+        let mut sched = Sched { fair: Fair::new(scheduler, 1), ..sched(&[NodeId(0)]) };
+        let (greedy, other) = (spawn(&mut sched, 0, None), spawn(&mut sched, 0, None));
+        resumed(&mut sched);
+        sched.charge(greedy, 3 * MILLISECOND);
+        resumed(&mut sched);
+        sched.block(greedy, None);
+        assert_eq!(resumed(&mut sched).1, other);
+        sched.charge(other, 60 * MILLISECOND);
+        resumed(&mut sched);
+        sched.wake(greedy);
+        sched.vruntime(greedy) - sched.vruntime(other)
+    };
+    assert!(lag(Scheduler::Eevdf) > 0);
+    assert_eq!(lag(Scheduler::EevdfDelayed), 0);
 }
 
 #[test]
 fn emulated_cpus_wait_for_each_other() {
     let mut sched = Sched { kind: Kind::Emulated, ..sched(&[NodeId(0), NodeId(0)]) };
-    let (a, b) = (sched.spawn(0, None), sched.spawn(1, None));
+    let (a, b) = (spawn(&mut sched, 0, None), spawn(&mut sched, 1, None));
     resumed(&mut sched);
     sched.charge(a, 10);
     assert_eq!(resumed(&mut sched), (0, b));
@@ -72,9 +110,9 @@ fn emulated_cpus_wait_for_each_other() {
 #[test]
 fn a_woken_task_takes_an_idle_cpu_of_its_node_first() {
     let mut sched = sched(&[NodeId(0), NodeId(0), NodeId(1)]);
-    let tasks: Vec<_> = (0..3).map(|_| sched.spawn(0, None)).collect();
+    let tasks: Vec<_> = (0..3).map(|_| spawn(&mut sched, 0, None)).collect();
     assert_eq!(tasks.iter().map(|&t| sched.cpu_of(t)).collect::<Vec<_>>(), [0, 1, 2]);
-    let bound = sched.spawn(2, Some(0));
+    let bound = spawn(&mut sched, 2, Some(0));
     assert_eq!(sched.cpu_of(bound), 0, "it waits on its own node");
     // Its CPU is idle again: the queued task runs there.
     sched.block(tasks[0], Some(5));
@@ -84,7 +122,7 @@ fn a_woken_task_takes_an_idle_cpu_of_its_node_first() {
 #[test]
 fn a_late_timer_does_not_end_the_next_wait() {
     let mut sched = sched(&[NodeId(0)]);
-    let task = sched.spawn(0, None);
+    let task = spawn(&mut sched, 0, None);
     resumed(&mut sched);
     sched.block(task, Some(10));
     sched.wake(task);
@@ -99,7 +137,7 @@ fn a_late_timer_does_not_end_the_next_wait() {
 #[test]
 fn what_is_to_happen_at_one_time_follows_in_the_order_of_asking() {
     let mut sched = Sched { switch: 10, ..sched(&[NodeId(0)]) };
-    let task = sched.spawn(0, None);
+    let task = spawn(&mut sched, 0, None);
     sched.written_at(10, 7);
     assert_eq!(resumed(&mut sched), (10, task));
     sched.block(task, Some(0));
@@ -112,13 +150,13 @@ fn what_is_to_happen_at_one_time_follows_in_the_order_of_asking() {
 #[test]
 fn timers_of_waits_that_ended_are_left_out() {
     let mut sched = sched(&[NodeId(0)]);
-    let task = sched.spawn(0, None);
+    let task = spawn(&mut sched, 0, None);
     for _ in 0..100 {
         resumed(&mut sched);
         sched.block(task, Some(1000));
         sched.wake(task);
     }
-    assert!(sched.timers.len() <= 2, "{:?}", sched.timers);
+    assert!(sched.events.timers() <= 2, "{:?}", sched.events);
     resumed(&mut sched);
     assert_eq!((sched.next(), sched.now), (None, 0));
 }

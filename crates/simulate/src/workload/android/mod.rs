@@ -21,7 +21,7 @@ use pageblock::zone::Zone;
 use pageblock_kernel::Kernel;
 use pageblock_kernel::rules::huge::ThpEnabled;
 use pageblock_measure::value::names;
-use pageblock_vm::config::Config;
+use pageblock_vm::config::{Config, Filesystem};
 use pageblock_vm::inode::InodeId;
 use pageblock_vm::lru::Lruvec;
 
@@ -70,6 +70,7 @@ impl Workload for AndroidUptime {
 
     fn configure(&self, config: &mut Config) {
         config.file_objects = sizes::FILE_OBJECTS;
+        config.filesystem = Filesystem::Fuse;
     }
 
     fn set_up(&self, kernel: &mut Kernel) {

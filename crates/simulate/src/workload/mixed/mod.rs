@@ -17,6 +17,7 @@ use crate::error::Error;
 use crate::sim::executor::{Executor, Place};
 use crate::sim::machine_file::MachineSpec;
 use crate::sim::progress::Pace;
+use crate::sim::sched::TaskId;
 use crate::sim::world::Random;
 use crate::sim::{MILLISECOND, Nanos};
 use round::Load;
@@ -172,10 +173,9 @@ impl Workload for Form {
         if !boot::run(executor, progress) {
             return stopped(executor, "boot");
         }
-        let cpus = executor.with(|w| {
+        executor.with(|w| {
             w.start_counting();
             w.dirtiers = 1;
-            w.vm.allocator().cpus()
         });
         let load = executor.with(|w| Load::new(&mut w.vm, sizes.clone(), Random::new(seed, 1)));
         let load = Rc::new(RefCell::new(Some(load)));
@@ -189,15 +189,7 @@ impl Workload for Form {
             if !executor.run(&[files], progress) {
                 return stopped(executor, &phase);
             }
-            let processes: Vec<_> = (0..sizes.processes)
-                .map(|at| {
-                    let random = Random::new(seed * 1000 + number * PROCESSES + at, 3);
-                    let pages = sizes.process_pages;
-                    executor.spawn("toucher", Place::Near(at as usize % cpus), |ctx| {
-                        round::toucher(ctx, pages, random)
-                    })
-                })
-                .collect();
+            let processes = processes(executor, &sizes, number, seed);
             if !executor.run(&processes, progress) {
                 return stopped(executor, &phase);
             }
@@ -215,4 +207,23 @@ impl Workload for Form {
         }
         Ok(Some(Outcome::default()))
     }
+}
+
+/// Adds the processes of a round, and starts the load that starts them. Returns all of them.
+fn processes(executor: &mut Executor<'_>, sizes: &Sizes, round: u64, seed: u64) -> Vec<TaskId> {
+    let cpus = executor.with(|w| w.vm.allocator().cpus());
+    let shared = Rc::new(round::Processes::default());
+    let parent = executor.add("load", Place::Near(0), |ctx| round::start(ctx, Rc::clone(&shared)));
+    let mut tasks: Vec<_> = (0..sizes.processes)
+        .map(|at| {
+            let work = (sizes.process_pages, Random::new(seed * 1000 + round * PROCESSES + at, 3));
+            executor.add("toucher", Place::Near(at as usize % cpus), |ctx| {
+                round::toucher(ctx, parent, Rc::clone(&shared), work)
+            })
+        })
+        .collect();
+    shared.tasks.replace(tasks.clone());
+    executor.with(|w| w.sched.start(parent));
+    tasks.push(parent);
+    tasks
 }

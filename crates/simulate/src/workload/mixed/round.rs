@@ -1,6 +1,6 @@
 //! What a round does: files, processes, kernel memory, bursts of huge pages.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 use std::rc::Rc;
 
@@ -14,6 +14,7 @@ use pageblock_vm::thp::Advice;
 use super::held::{Held, TABLE_PAGES, table};
 use super::{FILE_PAGES, HUGE_PAGES, PAUSE, Sizes};
 use crate::sim::SECOND;
+use crate::sim::sched::TaskId;
 use crate::sim::task::{Ctx, OutOfMemory};
 use crate::sim::world::Random;
 
@@ -159,8 +160,34 @@ async fn remove(ctx: &Ctx<'_>, file: InodeId) {
     }
 }
 
+/// The processes of a round, which the load starts one after the other.
+#[derive(Debug, Default)]
+pub(super) struct Processes {
+    pub(super) tasks: RefCell<Vec<TaskId>>,
+    /// Those that run.
+    running: Cell<usize>,
+}
+
+/// Starts processes; goes on to the next one when the last one runs its program (`posix_spawn`).
+pub(super) async fn start(ctx: Ctx<'_>, processes: Rc<Processes>) {
+    let tasks = processes.tasks.take();
+    for (at, &task) in tasks.iter().enumerate() {
+        ctx.start(task);
+        while processes.running.get() <= at {
+            ctx.block(None).await;
+        }
+    }
+}
+
 /// Runs a process that touches its memory at random, half as many times as it has pages, and ends.
-pub(super) async fn toucher(ctx: Ctx<'_>, pages: u64, mut random: Random) {
+pub(super) async fn toucher(
+    ctx: Ctx<'_>,
+    parent: TaskId,
+    processes: Rc<Processes>,
+    (pages, mut random): (u64, Random),
+) {
+    processes.running.update(|running| running + 1);
+    ctx.wake(parent);
     let Ok(process) = ctx.start_program().await else {
         return ctx.end_program("a process");
     };

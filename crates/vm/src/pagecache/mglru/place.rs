@@ -62,10 +62,10 @@ impl Generations {
 }
 
 /// Returns whether a page has to be written before it can be evicted, and no reclaim started that or waits for it.
-const fn must_be_written(page: &Page) -> bool {
+fn must_be_written(page: &Page) -> bool {
     let waits = page.has(PageFlags::RECLAIM)
         && (page.has(PageFlags::DIRTY) || page.has(PageFlags::WRITEBACK));
-    waits || (matches!(page.kind(), Owner::Anon) && page.swap == 0)
+    waits || (page.kind() == Owner::Anon && page.swap_slot().is_none())
 }
 
 #[cfg(test)]
