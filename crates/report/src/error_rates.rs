@@ -1,6 +1,8 @@
 //! How often verdicts are wrong, and what they find, as tables.
 
-use pageblock_measure::compare::error_rates::{AtSize, ErrorRates, SIZES};
+use pageblock_measure::compare::error_rates::{
+    ALLOWED, AtSize, ErrorRates, SIZES, highest_by_chance,
+};
 
 use crate::summary::number;
 use crate::table::Table;
@@ -8,24 +10,30 @@ use crate::table::Table;
 /// Prints error rates: false alarms by workload and seeds, then what is found by measure.
 #[must_use]
 pub fn print(of: &[ErrorRates]) -> String {
-    let Some(worst) = of
+    let rates: Vec<f64> = of
         .iter()
-        .flat_map(|rates| &rates.sizes)
-        .map(|size| size.false_alarms)
-        .max_by(f64::total_cmp)
+        .flat_map(|of| &of.sizes)
+        .flat_map(|size| [Some(size.false_alarms), size.of_three])
+        .flatten()
+        .collect();
+    let (Some(worst), Some(splits)) =
+        (rates.iter().copied().max_by(f64::total_cmp), of.iter().map(|of| of.splits).min())
     else {
         return "Nothing was measured.\n".to_owned();
     };
-    let mean = |of: Vec<f64>| of.iter().sum::<f64>() / of.len().max(1) as f64;
-    let all =
-        mean(of.iter().flat_map(|rates| &rates.sizes).map(|size| size.false_alarms).collect());
+    let all = rates.iter().sum::<f64>() / rates.len() as f64;
     format!(
-        "False alarms: {} % of comparisons on average, {} % at the worst; 5 % are allowed.\n\n\
+        "False alarms: {} % of comparisons on average; {} % are allowed.\n\
+         The highest of {} rates is {} %; if each were {} %, the highest would be up to {} % ({splits} splits, 95 %).\n\n\
          False alarms [%] of a kernel beside itself, and beside two copies of itself (after the stroke), by seeds\n{}\n\
          The smallest decrease [%] that is found in 80 % of comparisons, by seeds\n{}\
          spread: the standard deviation in percent of the mean. correlation: of ranks, with the same seeds under another kernel.\n",
         percent(all),
+        100.0 * ALLOWED,
+        rates.len(),
         percent(worst),
+        100.0 * ALLOWED,
+        percent(highest_by_chance(rates.len(), splits)),
         alarms(of),
         found(of),
     )

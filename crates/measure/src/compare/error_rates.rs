@@ -7,6 +7,7 @@
 use rand_pcg::Pcg64Mcg;
 use rand_pcg::rand_core::SeedableRng;
 use serde::Serialize;
+use statrs::distribution::{Binomial, DiscreteCDF};
 
 use super::verdict::{Judged, Looks, Test, judge};
 use crate::statistics::rank_sum::doubled_ranks;
@@ -18,6 +19,8 @@ use crate::statistics::stats::{self, Direction};
 pub const SIZES: [usize; 6] = sequential::LOOKS;
 /// The decreases that are tried, in percent.
 pub const CHANGES: [u32; 14] = [1, 2, 3, 5, 7, 10, 15, 20, 30, 40, 50, 65, 80, 90];
+/// The share of comparisons that may be false alarms.
+pub const ALLOWED: f64 = 0.05;
 /// The share of changes that have to be found.
 pub const POWER: f64 = 0.8;
 
@@ -79,10 +82,24 @@ pub struct ErrorRates {
     pub subject: String,
     /// The seeds of the pool.
     pub pool: usize,
+    /// The splits behind each rate of false alarms.
+    pub splits: usize,
     /// By number of seeds.
     pub sizes: Vec<AtSize>,
     /// By measure.
     pub measures: Vec<Power>,
+}
+
+/// Returns the rate that the highest of some rates of false alarms exceeds with a chance of 5 %, if each is [`ALLOWED`] and comes
+/// from this many splits.
+#[must_use]
+pub fn highest_by_chance(rates: usize, splits: usize) -> f64 {
+    let (Ok(alarms), false) = (Binomial::new(ALLOWED, splits as u64), rates == 0) else {
+        return 1.0;
+    };
+    let none_above = |most: &u64| alarms.cdf(*most).powf(rates as f64) >= 0.95;
+    let most = (0..=splits as u64).find(none_above).unwrap_or(splits as u64);
+    most as f64 / splits.max(1) as f64
 }
 
 /// Measures the error rates of verdicts on a pool.
@@ -117,6 +134,7 @@ pub fn measure(subject: String, pool: &[Pooled], splits: Splits) -> ErrorRates {
     ErrorRates {
         subject,
         pool: runs,
+        splits: splits.alarms,
         sizes: plans.iter().map(at_size).collect(),
         measures: pool.iter().enumerate().map(power).collect(),
     }
@@ -271,6 +289,15 @@ mod tests {
             assert!(size.of_three.is_none_or(|share| share <= 0.083), "{size:?}");
         }
         assert!(found.sizes.last().is_some_and(|auto| auto.auto && auto.seeds >= 5.0));
+    }
+
+    /// P(X <= 15) = 0.956 and P(X <= 14) = 0.922 for 200 trials of 5 %.
+    #[test]
+    fn the_highest_of_more_rates_is_higher_by_chance() {
+        assert_eq!(highest_by_chance(1, 200), 0.075);
+        let of_more: Vec<f64> = [1, 5, 25, 125].map(|rates| highest_by_chance(rates, 200)).into();
+        assert!(of_more.is_sorted() && of_more[2] > 0.09 && of_more[3] < 0.13, "{of_more:?}");
+        assert!(highest_by_chance(25, 2000) < 0.07);
     }
 
     #[test]
