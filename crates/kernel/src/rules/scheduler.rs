@@ -4,15 +4,15 @@ pageblock::switches! {
     /// who gets a CPU (kernel/sched/fair.c)
     scheduler: Schedule
     choice {
-        /// Which of the tasks that share a CPU runs, and how long.
+        /// Which task of a CPU's run queue runs, and for how long.
         scheduler: Scheduler {
-            /// Up to 6.5: the one that has run least; who slept is half a period ahead, and takes the CPU at once
-            /// (`check_preempt_wakeup`).
+            /// Up to 6.5: the one with the least vruntime; a sleeper is credited with half a period, and preempts
+            /// (`place_entity`, `check_preempt_wakeup`).
             Cfs = "cfs",
-            /// From 6.6 (147f3efaa241): of those behind the mean the one with the earliest deadline, to the end of its slice;
-            /// who slept is as far behind as it was.
+            /// From 6.6 (147f3efaa241): the eligible one with the earliest deadline, until its slice ends (RUN_TO_PARITY); a
+            /// sleeper keeps its lag.
             Eevdf = "eevdf",
-            /// From 6.12 (152e11f6df29): who sleeps when ahead stays until the others have caught up.
+            /// From 6.12 (152e11f6df29): a task that sleeps with negative lag stays queued until it is gone (DELAY_DEQUEUE).
             EevdfDelayed = "eevdf_delayed",
         } = Scheduler::Cfs,
     }

@@ -803,4 +803,4 @@ class SwitchAttributes:
         """transparent_hugepage/khugepaged/max_ptes_none."""
     @property
     def scheduler(self) -> Literal["cfs", "eevdf", "eevdf_delayed"]:
-        """Which of the tasks that share a CPU runs, and how long."""
+        """Which task of a CPU's run queue runs, and for how long."""

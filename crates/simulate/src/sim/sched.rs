@@ -1,5 +1,5 @@
 //! CPUs and the scheduling of tasks: a task keeps its CPU if it can, else takes an idle one, and queues if
-//! there is none. Who of a queue runs is the fair class's choice.
+//! there is none. The fair class chooses which task of a queue runs.
 
 mod events;
 mod fair;
@@ -62,11 +62,11 @@ struct Cpu {
     node: u8,
     running: Option<TaskId>,
     queue: Vec<TaskId>,
-    /// The virtual time of its queue, which never goes back (`min_vruntime`).
+    /// `min_vruntime`, which never goes back.
     least: Virtual,
-    /// When the scheduler looks at the running task next.
+    /// The next tick.
     tick: Nanos,
-    /// Whether the running task has to give way, if it is not the one to run then.
+    /// The running task is preempted unless it is picked again (`TIF_NEED_RESCHED`).
     resched: bool,
 }
 
@@ -235,7 +235,7 @@ impl Sched {
         false
     }
 
-    /// Looks at the running task of a CPU for which others wait.
+    /// Checks at a tick whether the running task of a CPU is preempted (`task_tick_fair`).
     fn tick(&mut self, cpu: usize, task: TaskId) {
         self.cpus[cpu].tick = (self.now / TICK + 1) * TICK;
         let waiting = self.cpus[cpu].queue.iter().map(|&t| self.tasks[t].entity.vruntime);
@@ -253,21 +253,19 @@ impl Sched {
         all().nth(at)
     }
 
-    /// Returns the virtual run time of a task now: before the end of what it was charged for, if it runs.
+    /// Returns the vruntime of a task now: less than at the end of what it was charged for, if it runs.
     fn vruntime(&self, task: TaskId) -> Virtual {
         let Task { entity, until, .. } = self.tasks[task];
         entity.vruntime - until.saturating_sub(self.now) as Virtual
     }
 
-    /// Returns what a task that comes to a CPU, or leaves it, finds there; its virtual time goes on.
+    /// Returns the runnable tasks of a CPU, and advances its `min_vruntime`.
     fn others(&mut self, cpu: usize) -> Others {
         let Cpu { running, queue, least, .. } = &self.cpus[cpu];
-        let times = || running.iter().chain(queue).map(|&task| self.vruntime(task));
-        let least = times().min().map_or(*least, |first| first.max(*least));
-        let average = fair::mean(times()).unwrap_or(least);
-        let count = times().count() as Virtual;
-        self.cpus[cpu].least = least;
-        Others { count, average, least }
+        let times = running.iter().chain(queue).map(|&task| self.vruntime(task));
+        let others = Others::of(times, *least);
+        self.cpus[cpu].least = others.least;
+        others
     }
 
     /// Blocks the running task, with an optional timeout.
@@ -284,7 +282,7 @@ impl Sched {
     }
 
     pub(crate) fn finish(&mut self, task: TaskId) {
-        // The queue's time goes on to that of the task.
+        // `min_vruntime` advances to the task's own.
         self.others(self.tasks[task].cpu);
         self.change(task, |task| task.state = State::Done);
         self.leave(self.tasks[task].cpu);
@@ -323,8 +321,8 @@ impl Sched {
         }
     }
 
-    /// Lets the running task give way if a woken one is to run before it (`check_preempt_wakeup`), at the end of what it
-    /// was charged for.
+    /// Preempts the running task if a woken one runs before it (`check_preempt_wakeup`), at the end of what it was
+    /// charged for.
     fn preempt(&mut self, cpu: usize, running: TaskId, woken: TaskId) {
         let now = self.vruntime(running);
         let resched = match self.fair.scheduler {

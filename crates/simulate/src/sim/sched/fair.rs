@@ -1,5 +1,4 @@
-//! Who of the tasks that share a CPU runs, and for how long: the virtual run times of kernel/sched/fair.c.
-//! All tasks weigh the same, so that virtual time is CPU time.
+//! The fair class (kernel/sched/fair.c): CFS and EEVDF. All tasks weigh the same, so that vruntime is CPU time.
 
 use pageblock_kernel::rules::scheduler::Scheduler;
 
@@ -8,16 +7,16 @@ use super::super::{MILLISECOND, Nanos};
 /// The time between two looks of the scheduler at a running task, with `CONFIG_HZ=250`.
 pub(super) const TICK: Nanos = 4 * MILLISECOND;
 
-/// A virtual run time, or a difference of two [ns].
+/// A vruntime, or a difference of two [ns].
 pub(super) type Virtual = i64;
 
-/// What a scheduler knows of a task.
+/// The scheduling entity of a task (`sched_entity`).
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Entity {
     pub(super) vruntime: Virtual,
-    /// Where its slice ends (EEVDF).
+    /// The vruntime at which its slice ends (EEVDF).
     deadline: Virtual,
-    /// How far it was behind the average when it left its queue (EEVDF).
+    /// Its lag when it was dequeued: the average less its own vruntime (EEVDF).
     lag: Virtual,
     /// The time since it was picked.
     ran: Virtual,
@@ -31,14 +30,34 @@ impl Entity {
     }
 }
 
-/// The runnable tasks of a CPU, as a task that comes or goes finds them.
+/// The runnable tasks of a CPU when a task is enqueued or dequeued.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Others {
     pub(super) count: Virtual,
-    /// The mean of their virtual run times; the queue's own if there are none.
+    /// The mean of their vruntimes (`avg_vruntime`); `min_vruntime` if there are none.
     pub(super) average: Virtual,
-    /// The queue's virtual time, which never goes back (`min_vruntime`).
+    /// `min_vruntime`.
     pub(super) least: Virtual,
+}
+
+impl Others {
+    /// Returns what tasks with these vruntimes are, and advances a `min_vruntime`.
+    pub(super) fn of(vruntimes: impl Iterator<Item = Virtual>, least: Virtual) -> Self {
+        // Differences from `min_vruntime` do not overflow.
+        let (count, sum, first) = vruntimes
+            .fold((0, 0, Virtual::MAX), |(count, sum, first), time| {
+                (count + 1, sum + (time - least), first.min(time))
+            });
+        if count == 0 {
+            return Self { count, average: least, least };
+        }
+        Self { count, average: least + mean(sum, count), least: first.max(least) }
+    }
+}
+
+/// Returns a mean, rounded down. A task is nearly always alone on its CPU.
+fn mean(sum: Virtual, count: Virtual) -> Virtual {
+    if count == 1 { sum } else { sum.div_euclid(count) }
 }
 
 /// A scheduler's rules on a machine.
@@ -54,12 +73,12 @@ impl Fair {
         Self { scheduler, factor: 1 + Virtual::from(cpus.clamp(1, 8).ilog2()) }
     }
 
-    /// The time in which each of up to eight tasks runs once (CFS).
+    /// `sysctl_sched_latency`: the period of up to eight tasks (CFS).
     fn latency(self) -> Virtual {
         6_000_000 * self.factor
     }
 
-    /// What one of some tasks runs at a time (`sched_slice`, `sysctl_sched_base_slice`).
+    /// Returns the slice of one of some tasks (`sched_slice`, `sysctl_sched_base_slice`).
     fn slice(self, count: Virtual) -> Virtual {
         let least = 750_000 * self.factor;
         match self.scheduler {
@@ -68,7 +87,8 @@ impl Fair {
         }
     }
 
-    /// Places a new task (`place_entity`): its first slice is over with CFS, half over with EEVDF.
+    /// Places a new task (`place_entity`): a slice behind with CFS (`START_DEBIT`), with half a slice with EEVDF
+    /// (`PLACE_DEADLINE_INITIAL`).
     pub(super) fn place_new(self, entity: &mut Entity, others: Others) {
         let slice = self.slice(others.count + 1);
         *entity = match self.scheduler {
@@ -89,7 +109,7 @@ impl Fair {
                 entity.vruntime = entity.vruntime.max(others.least - self.latency() / 2);
             }
             Scheduler::Eevdf => self.place_behind(entity, others, entity.lag),
-            // One that was ahead stayed in its queue until the others had caught up (`DELAY_DEQUEUE`).
+            // With negative lag it stayed queued while it slept, until the lag was gone (`DELAY_DEQUEUE`).
             Scheduler::EevdfDelayed if entity.lag < 0 => {
                 let caught_up = slept as Virtual / (others.count + 1);
                 self.place_behind(entity, others, (entity.lag + caught_up).min(0));
@@ -98,7 +118,7 @@ impl Fair {
         }
     }
 
-    /// Places a task that comes from another CPU's queue, whose virtual time is given.
+    /// Places a task that migrates from another CPU, whose `min_vruntime` is given.
     pub(super) fn place_moved(self, entity: &mut Entity, others: Others, from: Virtual) {
         match self.scheduler {
             Scheduler::Cfs => entity.vruntime += others.least - from,
@@ -108,14 +128,14 @@ impl Fair {
         }
     }
 
-    /// Places a task so that it lags as far behind the average with it as it did when it left.
+    /// Places a task with its lag: the average changes when it is enqueued (`PLACE_LAG`).
     fn place_behind(self, entity: &mut Entity, others: Others, lag: Virtual) {
         let lag = if others.count == 0 { 0 } else { lag * (others.count + 1) / others.count };
         entity.vruntime = others.average - lag;
         entity.deadline = entity.vruntime + self.slice(1);
     }
 
-    /// Notes how far a task that leaves its queue is behind (`update_entity_lag`).
+    /// Saves the lag of a task that is dequeued (`update_entity_lag`).
     pub(super) fn leave(self, entity: &mut Entity, average: Virtual) {
         let most = (2 * self.slice(1)).max(TICK as Virtual);
         entity.lag = (average - entity.vruntime).clamp(-most, most);
@@ -126,8 +146,7 @@ impl Fair {
         entity.ran = 0;
     }
 
-    /// Reports whether the running task has to give way at a tick or when another wakes, if it is not the one to
-    /// run then; its next slice begins where one ended (`update_deadline`).
+    /// Reports whether the running task's slice has ended; if so, it gets the next deadline (`update_deadline`, EEVDF).
     pub(super) fn slice_is_over(self, entity: &mut Entity, now: Virtual) -> bool {
         if self.scheduler == Scheduler::Cfs || now < entity.deadline {
             return false;
@@ -136,7 +155,7 @@ impl Fair {
         true
     }
 
-    /// Reports whether the running task has to give way at a tick (`check_preempt_tick`, `entity_tick`).
+    /// Reports whether a tick preempts the running task (`check_preempt_tick`, `entity_tick`).
     pub(super) fn ticks(self, running: &mut Entity, count: Virtual, first: Virtual) -> bool {
         match self.scheduler {
             Scheduler::Cfs => {
@@ -150,29 +169,25 @@ impl Fair {
         }
     }
 
-    /// Reports whether a woken task runs before the running one, whose virtual run time is given (CFS).
+    /// Reports whether a woken task preempts the running one, whose vruntime is given (`wakeup_preempt_entity`, CFS).
     pub(super) fn is_far_behind(self, woken: &Entity, running: Virtual) -> bool {
         running - woken.vruntime > 1_000_000 * self.factor
     }
 
-    /// Returns the place of the task to run among some (`pick_next_entity`, `pick_eevdf`).
+    /// Returns the index of the task to run (`pick_next_entity`, `pick_eevdf`).
     pub(super) fn pick(self, entities: impl Iterator<Item = Entity> + Clone) -> Option<usize> {
         match self.scheduler {
             Scheduler::Cfs => {
                 entities.enumerate().min_by_key(|(_, entity)| entity.vruntime).map(|(at, _)| at)
             }
             Scheduler::Eevdf | Scheduler::EevdfDelayed => {
-                let average = mean(entities.clone().map(|entity| entity.vruntime))?;
-                // Who has had more than others is not eligible.
+                let vruntimes = entities.clone().map(|entity| entity.vruntime);
+                let Others { average, .. } =
+                    Others::of(vruntimes, entities.clone().next()?.vruntime);
+                // A task with negative lag is not eligible (`entity_eligible`).
                 let eligible = entities.enumerate().filter(|(_, e)| e.vruntime <= average);
                 eligible.min_by_key(|(_, entity)| entity.deadline).map(|(at, _)| at)
             }
         }
     }
-}
-
-/// Returns the mean of virtual run times, rounded down; nothing of none.
-pub(super) fn mean(times: impl Iterator<Item = Virtual>) -> Option<Virtual> {
-    let (sum, count) = times.fold((0, 0), |(sum, count), time| (sum + i128::from(time), count + 1));
-    (count > 0).then(|| sum.div_euclid(count) as Virtual)
 }
