@@ -183,7 +183,7 @@ fn hurts(sample: &Sample, rates: Option<&Rates>, log: Option<&Signs>) -> (Hurts,
     }
 }
 
-/// Describes the rates at which nothing hurts: they are low, but may not be 0.
+/// Describes rates that are too low to hurt, with their values.
 fn seldom(rates: &Rates) -> Vec<String> {
     let per_second = |rate: f64| match rate {
         ..0.1 => "fewer than 0.1".to_owned(),
