@@ -15,7 +15,7 @@ use pageblock_measure::{EventUnit, Run};
 use pageblock_vm::Vm;
 use pageblock_vm::cil;
 use pageblock_vm::config::{Config, Filesystem};
-use pageblock_vm::inode::{EXT4, XFS};
+use pageblock_vm::inode::{EXT4, XFS, XFS_WITH_VECTORS};
 
 use crate::error::Error;
 use crate::scaled;
@@ -64,13 +64,15 @@ impl Simulation<'_> {
         if kernel.memory.slab_exists {
             config.slab = self.machine.slab;
         }
-        config.filesystem = Filesystem::Ext4;
-        config.file_objects = EXT4;
+        config.filesystem = self.workload.filesystem();
+        config.file_objects = match (config.filesystem, self.workload.logs()) {
+            (Filesystem::Xfs, true) => XFS,
+            (Filesystem::Xfs, false) => XFS_WITH_VECTORS,
+            (Filesystem::Ext4 | Filesystem::Fuse, _) => EXT4,
+        };
         if self.workload.logs() {
-            config.filesystem = Filesystem::Xfs;
             let whole = cil::checkpoint_bytes(self.machine.disk.bytes, kernel.writeback.log_limit);
             config.checkpoint_bytes = self.machine.scale.of(whole).max(1);
-            config.file_objects = XFS;
         }
         self.workload.configure(&mut config);
         config

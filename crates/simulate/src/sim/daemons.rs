@@ -47,9 +47,10 @@ pub fn spawn(executor: &mut Executor<'_>) {
         executor.with(|w| w.log = Some(log));
     }
     match executor.with(|w| w.vm.config().filesystem) {
-        Filesystem::Xfs => executor.spawn("xfsaild", Place::Near(0), xfsaild),
-        Filesystem::Ext4 | Filesystem::Fuse => executor.spawn("jbd2", Place::Near(0), jbd2),
-    };
+        Filesystem::Xfs => _ = executor.spawn("xfsaild", Place::Near(0), xfsaild),
+        Filesystem::Ext4 => _ = executor.spawn("jbd2", Place::Near(0), jbd2),
+        Filesystem::Fuse => {}
+    }
     executor.spawn("vmstat", Place::Near(0), ticks);
     executor.spawn("khugepaged", Place::Near(0), huge::khugepaged);
     executor.with(|w| w.first_program = w.sched.tasks());

@@ -3,6 +3,7 @@
 use pageblock::request::{Gfp, Request};
 use pageblock_vm::buffer::buffer_of;
 use pageblock_vm::cache::GFP_CACHE_READ;
+use pageblock_vm::config::Filesystem;
 use pageblock_vm::inode::{InodeId, Inodes};
 use pageblock_vm::page::Owner;
 use pageblock_vm::slab::CacheId;
@@ -91,8 +92,10 @@ impl Ctx<'_> {
     /// Accesses the metadata block of an inode's cluster, which is read from the disk if it is not in memory; a
     /// `new` block is not read.
     pub async fn inode_buffer(&self, inode: InodeId, new: bool) -> Result<(), OutOfMemory> {
-        if self.with(|w| w.vm.inode_block(inode).is_some()) {
-            return self.inode_block(inode, new, new).await;
+        match self.with(|w| w.vm.config().filesystem) {
+            Filesystem::Xfs => {}
+            Filesystem::Ext4 => return self.inode_block(inode, new, new).await,
+            Filesystem::Fuse => return Ok(()),
         }
         let id = buffer_of(inode);
         let mut read = !new;
@@ -146,8 +149,10 @@ impl Ctx<'_> {
     /// Commits a change of an inode to the log, with or without its list of extents.
     pub async fn commit_inode(&self, inode: InodeId, extents: bool) -> Result<(), OutOfMemory> {
         self.objects_of(inode, Inodes::missing_for_change).await?;
-        if self.with(|w| w.vm.inode_block(inode).is_some()) {
-            return self.inode_block(inode, false, true).await;
+        match self.with(|w| w.vm.config().filesystem) {
+            Filesystem::Xfs => {}
+            Filesystem::Ext4 => return self.inode_block(inode, false, true).await,
+            Filesystem::Fuse => return Ok(()),
         }
         while let Some(cache) = self.with(|w| w.vm.missing_vector(inode, extents)) {
             let object = self.object(cache, Gfp::GFP_NOFS).await?;

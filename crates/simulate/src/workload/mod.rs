@@ -19,7 +19,7 @@ use std::fmt::Debug;
 
 use pageblock_kernel::Kernel;
 use pageblock_measure::run::tables::Tables;
-use pageblock_vm::config::Config;
+use pageblock_vm::config::{Config, Filesystem};
 
 use crate::error::Error;
 use crate::sim::executor::Executor;
@@ -51,7 +51,12 @@ pub trait Workload: Debug + Sync {
     /// [`Error::Workload`] for a machine that it does not fit.
     fn fits(&self, machine: &MachineSpec) -> Result<(), Error>;
 
-    /// Reports whether its files are on XFS, whose log is modelled ([`pageblock_vm::cil`]).
+    /// Returns the file system of its files.
+    fn filesystem(&self) -> Filesystem {
+        Filesystem::Ext4
+    }
+
+    /// Reports whether the log of XFS is modelled ([`pageblock_vm::cil`]).
     fn logs(&self) -> bool {
         false
     }

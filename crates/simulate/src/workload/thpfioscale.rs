@@ -13,6 +13,7 @@ use pageblock::request::{Gfp, Request};
 use pageblock_kernel::Kernel;
 use pageblock_kernel::rules::huge::ThpDefrag;
 use pageblock_measure::value::names;
+use pageblock_vm::config::Filesystem;
 use pageblock_vm::inode::InodeId;
 use pageblock_vm::page::Owner;
 use pageblock_vm::space::SpaceId;
@@ -94,6 +95,10 @@ impl Workload for Form {
 
     fn fits(&self, machine: &MachineSpec) -> Result<(), Error> {
         Sizes::of(machine).map(|_| ())
+    }
+
+    fn filesystem(&self) -> Filesystem {
+        Filesystem::Xfs
     }
 
     fn logs(&self) -> bool {

@@ -36,35 +36,39 @@ pub struct FileObject {
 /// The largest number of objects of a file.
 pub const MAX_FILE_OBJECTS: usize = 5;
 
+impl FileObject {
+    /// A directory entry.
+    pub const DENTRY: Self = Self {
+        cache: CacheSpec { name: "dentry", size: 192, reclaimable: true },
+        lifetime: Lifetime::Dentry,
+    };
+
+    /// Returns an inode of a file system, with the size of its cache's objects in bytes.
+    #[must_use]
+    pub const fn inode(name: &'static str, size: u32) -> Self {
+        Self { cache: CacheSpec { name, size, reclaimable: true }, lifetime: Lifetime::Inode }
+    }
+
+    /// Returns an object in unmovable memory.
+    const fn unmovable(name: &'static str, size: u32, lifetime: Lifetime) -> Self {
+        Self { cache: CacheSpec { name, size, reclaimable: false }, lifetime }
+    }
+}
+
 /// The objects of a file on XFS without the log's, which [`cil`](super::cil) models
 /// (docs/experiments/sources.md#files-on-xfs, measured).
 pub const XFS: &[FileObject] = &[
-    FileObject {
-        cache: CacheSpec { name: "dentry", size: 192, reclaimable: true },
-        lifetime: Lifetime::Dentry,
-    },
-    FileObject {
-        cache: CacheSpec { name: "xfs_inode", size: 960, reclaimable: true },
-        lifetime: Lifetime::Inode,
-    },
-    FileObject {
-        cache: CacheSpec { name: "xfs_ili", size: 208, reclaimable: false },
-        lifetime: Lifetime::Inode,
-    },
+    FileObject::DENTRY,
+    FileObject::inode("xfs_inode", 960),
+    FileObject::unmovable("xfs_ili", 208, Lifetime::Inode),
 ];
 
 /// The objects of a file on ext4, besides its buffer heads
 /// (docs/experiments/sources.md#files-on-ext4, measured).
 pub const EXT4: &[FileObject] = &[
-    XFS[0],
-    FileObject {
-        cache: CacheSpec { name: "ext4_inode_cache", size: 1168, reclaimable: true },
-        lifetime: Lifetime::Inode,
-    },
-    FileObject {
-        cache: CacheSpec { name: "jbd2_inode", size: 64, reclaimable: false },
-        lifetime: Lifetime::Changed,
-    },
+    FileObject::DENTRY,
+    FileObject::inode("ext4_inode_cache", 1168),
+    FileObject::unmovable("jbd2_inode", 64, Lifetime::Changed),
 ];
 
 /// The objects of a file on XFS if the log is not modelled: its two buffers are freed with the inode. The log holds
@@ -78,10 +82,7 @@ pub const XFS_WITH_VECTORS: &[FileObject] = &[
     VECTOR,
 ];
 
-const VECTOR: FileObject = FileObject {
-    cache: CacheSpec { name: "kmalloc-512", size: 512, reclaimable: false },
-    lifetime: Lifetime::Changed,
-};
+const VECTOR: FileObject = FileObject::unmovable("kmalloc-512", 512, Lifetime::Changed);
 
 /// An open file (`struct file`). Measured in the run of [`cil`](super::cil): 24,477 while the jobs had 24,576 files
 /// open.

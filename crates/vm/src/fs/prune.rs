@@ -6,9 +6,8 @@ use pageblock::event::Observer;
 use pageblock_kernel::rules::shrinkers::CachedInodes;
 
 use super::inode::{Inode, InodeId, Lifetime, Unused};
-use crate::base::list::NIL;
 use crate::base::shrink::{Pressure, ShrinkControl, scan_target};
-use crate::pagecache::space::{SpaceId, SpaceKind};
+use crate::pagecache::space::SpaceId;
 use crate::vm::Vm;
 
 /// Objects that the shrinker scans in one batch (`s_shrink.batch`).
@@ -79,10 +78,7 @@ impl<O: Observer> Vm<'_, O> {
     /// Lists an unused inode when what kept it off the list is gone: its last page or index node.
     pub(crate) fn relist_inode(&mut self, space: SpaceId) {
         let space = self.spaces().get(space);
-        if space.kind != SpaceKind::File || space.inode == NIL || !space.is_shrinkable() {
-            return;
-        }
-        let id = space.inode;
+        let Some(id) = space.inode().filter(|_| space.is_shrinkable()) else { return };
         if self.fs.inodes.get(id).unused == Unused::Cached {
             self.fs.inodes.set_unused(id, Unused::Inode);
         }

@@ -204,7 +204,7 @@ impl<O: Observer> Vm<'_, O> {
             Some(place) if !matches!(slot, Slot::Swap(_)) => self.put_swap_slot(place),
             _ => {}
         }
-        if page.kind() == Owner::File {
+        if page.kind() == Owner::File && self.pagecache.buffer_heads.is_some() {
             self.free_buffers(cpu, pfn, page.order());
         }
         for offset in 0..1 << page.order() {

@@ -68,9 +68,12 @@ impl Workload for AndroidUptime {
         Sizes::of(machine).map(|_| ())
     }
 
+    fn filesystem(&self) -> Filesystem {
+        Filesystem::Fuse
+    }
+
     fn configure(&self, config: &mut Config) {
         config.file_objects = sizes::FILE_OBJECTS;
-        config.filesystem = Filesystem::Fuse;
     }
 
     fn set_up(&self, kernel: &mut Kernel) {

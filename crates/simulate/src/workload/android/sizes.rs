@@ -1,8 +1,7 @@
 //! All amounts, from docs/experiments/sources.md#apps unless noted. (K): general knowledge, unchecked. (D):
 //! derived from published figures.
 
-use pageblock_vm::inode::{FileObject, Lifetime};
-use pageblock_vm::slab::CacheSpec;
+use pageblock_vm::inode::FileObject;
 
 use crate::error::Error;
 use crate::sim::machine_file::{MachineSpec, Scale};
@@ -69,18 +68,9 @@ const FILE_LEN: u64 = 128;
 /// The slab objects of a file. Android's shared storage is a FUSE file system over ext4, so there are two
 /// inodes. Sizes are those of arm64's 3.10. (K)
 pub(super) const FILE_OBJECTS: &[FileObject] = &[
-    FileObject {
-        cache: CacheSpec { name: "dentry", size: 192, reclaimable: true },
-        lifetime: Lifetime::Dentry,
-    },
-    FileObject {
-        cache: CacheSpec { name: "fuse_inode", size: 896, reclaimable: true },
-        lifetime: Lifetime::Inode,
-    },
-    FileObject {
-        cache: CacheSpec { name: "ext4_inode_cache", size: 1088, reclaimable: true },
-        lifetime: Lifetime::Inode,
-    },
+    FileObject::DENTRY,
+    FileObject::inode("fuse_inode", 896),
+    FileObject::inode("ext4_inode_cache", 1088),
 ];
 
 /// The sizes on a machine. A smaller machine has as many apps, each smaller, and is used for a shorter time.

@@ -1,8 +1,7 @@
 //! All amounts for all forms, from docs/experiments/sources.md#apps unless noted. (K): general knowledge,
 //! unchecked.
 
-use pageblock_vm::inode::{FileObject, Lifetime};
-use pageblock_vm::slab::CacheSpec;
+use pageblock_vm::inode::FileObject;
 
 use super::super::Workload;
 use super::super::app::{Graphics, between};
@@ -140,16 +139,8 @@ pub const MEDIA_PAGES: u32 = 32;
 pub const FILE_LEN: u64 = 256;
 
 /// The slab objects of a file on ext4 or f2fs. (K)
-pub(super) const FILE_OBJECTS: &[FileObject] = &[
-    FileObject {
-        cache: CacheSpec { name: "dentry", size: 192, reclaimable: true },
-        lifetime: Lifetime::Dentry,
-    },
-    FileObject {
-        cache: CacheSpec { name: "ext4_inode_cache", size: 1112, reclaimable: true },
-        lifetime: Lifetime::Inode,
-    },
-];
+pub(super) const FILE_OBJECTS: &[FileObject] =
+    &[FileObject::DENTRY, FileObject::inode("ext4_inode_cache", 1112)];
 
 /// The sizes on a machine. A smaller machine has as many apps, each smaller, which need proportionally less
 /// time.

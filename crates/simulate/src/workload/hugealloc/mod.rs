@@ -21,8 +21,7 @@ use pageblock_kernel::Kernel;
 use pageblock_kernel::rules::huge::{ThpDefrag, ThpEnabled};
 use pageblock_measure::Counters;
 use pageblock_measure::value::names;
-use pageblock_vm::config::{Config, Filesystem};
-use pageblock_vm::inode::XFS_WITH_VECTORS;
+use pageblock_vm::config::Filesystem;
 
 use super::build::{self, Build, Job, Tree};
 use super::{Outcome, Progress, Workload, boot, check, stopped};
@@ -128,12 +127,12 @@ impl Workload for Hugealloc {
         "kernel builds, a memory cache and batches of huge pages (freelist hygiene, Mar 2024)"
     }
 
-    fn configure(&self, config: &mut Config) {
-        if self.builds != Self::SHORT.builds {
-            // As in the guests that repeated the published runs (docs/experiments/hugealloc.md). Its log is not modelled.
-            config.filesystem = Filesystem::Xfs;
-            config.file_objects = XFS_WITH_VECTORS;
+    fn filesystem(&self) -> Filesystem {
+        if self.builds == Self::SHORT.builds {
+            return Filesystem::Ext4;
         }
+        // As in the guests that repeated the published runs (docs/experiments/hugealloc.md).
+        Filesystem::Xfs
     }
 
     fn tables(&self) -> &'static str {
