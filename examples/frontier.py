@@ -222,14 +222,20 @@ def page(runs: polars.DataFrame, table: polars.DataFrame) -> str:
     small = f"{SCALE_OF_LOADS} of 640 MiB for {', '.join(LOADS)}"
     named = f"{table['kernel'].n_unique()} kernels, {table['workload'].n_unique()} workloads, {seeds} seeds"
     lines = [f"{runs.height:,} runs at 1/64 ({small}): {named}.", ""]
-    shown = COLUMNS + list(VARIANTS)[:2]
-    lines += ["| workload | " + " | ".join(short(name) for name in shown) + " | on the front |", "|---" * (len(shown) + 2) + "|"]
+    lines += ["| workload | " + " | ".join(short(name) for name in COLUMNS) + " | on the front |", "|---" * (len(COLUMNS) + 2) + "|"]
+    alike = []
     for workload in runs["workload"].unique(maintain_order=True):
         of = means(runs, workload)
         by = {row["kernel"]: row for row in of.rows(named=True)}
         kind = "" if of["on_fault"][0] else " (free)"
-        best = spans(front(of), of["kernel"].to_list())
-        lines.append(f"| {workload}{kind} | " + " | ".join(cell(by[name]) for name in shown) + f" | {best} |")
+        best = front(of)
+        if len(best) == of.height:
+            alike.append(workload)
+            continue
+        names = spans(best, of["kernel"].to_list())
+        lines.append(f"| {workload}{kind} | " + " | ".join(cell(by[name]) for name in COLUMNS) + f" | {names} |")
+    if alike:
+        lines += ["", f"Under {', '.join(alike)} every kernel is on the front."]
     lines += ["", f"{int(runs['lost'].sum())} runs did not finish"]
     if lost.height:
         most = lost.sort("len", descending=True)
