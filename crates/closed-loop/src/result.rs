@@ -20,6 +20,7 @@ impl Machine<'_> {
             fallbacks: watch.fallbacks.clone().unwrap_or_default(),
             mismatch: Some(self.mismatch.counters()),
             failed: (0..=ORDER_LIMIT).map(|order| watch.tally.failed(order)).sum(),
+            mixed: Some(self.census().mixed.total()),
             end: Some(end_state(self.vm.allocator())),
         };
         let mut run = Run::from_tally(&watch.tally);

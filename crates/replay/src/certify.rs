@@ -26,11 +26,11 @@ pub fn certify(
     }
     if lacks("mm_page_alloc_extfrag") || lacks("mm_page_alloc_zone_locked") {
         // Without these events the types of pageblocks are those of the start.
-        (recorded.mismatch, recorded.end) = (None, None);
+        (recorded.mismatch, recorded.mixed, recorded.end) = (None, None, None);
     }
     if !recording.start_known {
         // Both ends would contain the memory that no event names, and agree on it.
-        recorded.end = None;
+        (recorded.mixed, recorded.end) = (None, None);
     }
     let draws = replays.iter().map(|one| recorded.distances(one, recording.pageblock_order));
     Certificate::new(decisions, !recording.start.exact, median(draws.collect()))

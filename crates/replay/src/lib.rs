@@ -3,6 +3,7 @@
 #![forbid(unsafe_code)]
 
 pub mod call_sites;
+mod census;
 pub mod certify;
 pub mod contents;
 pub mod demand;

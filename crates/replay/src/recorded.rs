@@ -10,21 +10,26 @@ use pageblock_measure::value::mismatch::TypeMismatch;
 use pageblock_measure::{ExtfragKey, ExtfragMatrix};
 use pageblock_recording::{Record, Snapshot, What};
 
+use crate::census::Requested;
+
 /// Counts the events of a recording, beside a guided replay that knows the types of pageblocks.
 pub(crate) struct RecordedOutcome {
     extfrag: ExtfragMatrix,
     fallbacks: Course,
     mismatch: TypeMismatch,
     failed: u64,
+    requested: Requested,
 }
 
 impl RecordedOutcome {
-    pub(crate) fn new(first_t_us: u64) -> Self {
+    /// Begins to count. The allocator must be in the state before the first event.
+    pub(crate) fn new(first_t_us: u64, allocator: &Allocator<'_>) -> Self {
         Self {
             extfrag: ExtfragMatrix::new(),
             fallbacks: Course::starting(first_t_us / 1000),
             mismatch: TypeMismatch::new(),
             failed: 0,
+            requested: Requested::of(allocator),
         }
     }
 
@@ -32,11 +37,13 @@ impl RecordedOutcome {
     pub(crate) fn push(&mut self, record: &Record, allocator: &Allocator<'_>) {
         match &record.what {
             What::Alloc { pfn: Some(pfn), order, gfp, .. } => {
+                let requested = gfp.migratetype().unwrap_or(Migratetype::Unmovable);
+                self.requested.note(*pfn, *order, requested);
                 if let Some(block) = block_type(allocator, *pfn) {
-                    let requested = gfp.migratetype().unwrap_or(Migratetype::Unmovable);
                     self.mismatch.record(requested, block, *order);
                 }
             }
+            What::Free { pfn, order } => self.requested.end(*pfn, *order),
             What::Alloc { pfn: None, .. } => self.failed += 1,
             What::Extfrag(extfrag) => {
                 self.extfrag.record(extfrag);
@@ -57,6 +64,7 @@ impl RecordedOutcome {
             fallbacks: self.fallbacks,
             mismatch: Some(self.mismatch.counters()),
             failed: self.failed,
+            mixed: Some(self.requested.census_of_states(allocator).mixed.total()),
             end: recorded.or_else(|| Some(end_state(allocator))),
         }
     }

@@ -92,7 +92,7 @@ fn all() -> Vec<Measure> {
             |run| Some(run.mixed_blocks?.total() as f64),
         )
         .defined_as("mm/page_owner.c, pagetypeinfo_showmixedcount_print")
-        .graded_as(Part::Blocks),
+        .graded_as(Part::Mixed),
         measure(
             id::FREE_IN_SMALL_BLOCKS,
             "Free in too small blocks",

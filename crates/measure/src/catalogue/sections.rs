@@ -115,6 +115,9 @@ fn common(runs: &[Run], pageblock_order: Order) -> Vec<Subject> {
         Subject::new("Pageblocks at the end (blocks)", blocks())
             .in_unit(Unit::Pageblocks, "/proc/pagetypeinfo")
             .graded_as(Part::Blocks),
+        Subject::new("Mixed pageblocks at the end (blocks)", mixed())
+            .in_unit(Unit::Pageblocks, "mm/page_owner.c, pagetypeinfo_showmixedcount_print")
+            .graded_as(Part::Mixed),
         Subject::new("Unusable free space at the end (% of free pages)", unusable(runs))
             .in_unit(Unit::Percent, "mm/vmstat.c, unusable_free_index")
             .graded_as(Part::FreePages),
@@ -199,8 +202,12 @@ fn blocks() -> Vec<Measure> {
         let measure = count(("Blocks", mt.name()), NEITHER, read);
         measures.push(if mt.is_mergeable() { measure } else { measure.if_non_zero() });
     }
+    measures
+}
+
+fn mixed() -> Vec<Measure> {
     let total = |run: &Run| Some(run.mixed_blocks?.total());
-    measures.push(count(("Mixed", "total"), LOWER, total));
+    let mut measures = vec![count(("Mixed", "total"), LOWER, total)];
     for mt in Migratetype::ALL {
         let read = move |run: &Run| Some(run.mixed_blocks?[mt]);
         let measure = count(("Mixed", mt.name()), LOWER, read);

@@ -25,6 +25,9 @@ pub struct Outcome {
     pub mismatch: Option<Counters>,
     /// Requests that failed.
     pub failed: u64,
+    /// Pageblocks at the end with pages that were requested as another type; `None` if the requests or the blocks' types are
+    /// unknown.
+    pub mixed: Option<u64>,
     /// The state at the end; `None` if it is unknown.
     pub end: Option<EndState>,
 }
@@ -85,6 +88,9 @@ impl Outcome {
             distances.push(cells(Measure::MismatchTypes, &pairs(a), &pairs(b)));
         }
         distances.push(relative(Measure::Failed, (self.failed, replayed.failed)));
+        if let (Some(a), Some(b)) = (self.mixed, replayed.mixed) {
+            distances.push(relative(Measure::MixedBlocks, (a, b)));
+        }
         if let (Some(a), Some(b)) = (&self.end, &replayed.end) {
             distances.extend(shares(Measure::FreeByOrder, &a.by_order(), &b.by_order()));
             if a.types_are_known() && b.types_are_known() {

@@ -17,7 +17,7 @@ pub const DRAWS: u64 = 5;
 pub const FEW: u64 = 20;
 
 /// Changes when a kept certificate would be wrong.
-const FORMAT: u32 = 4;
+const FORMAT: u32 = 5;
 
 /// How a recording was judged: every decision, and what that and a free replay support.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
@@ -79,6 +79,8 @@ pub enum Part {
     Mismatch,
     /// Pageblocks by type at the end.
     Blocks,
+    /// Pageblocks at the end that hold pages of another type.
+    Mixed,
     /// Free pages by order at the end, and the unusable free space that follows from them.
     FreePages,
     /// Allocations that failed.
@@ -103,6 +105,8 @@ pub enum Measure {
     MismatchTypes,
     /// Requests that fail.
     Failed,
+    /// Pageblocks at the end that hold pages of another type.
+    MixedBlocks,
     /// Free pages at the end by order.
     FreeByOrder,
     /// Free pages at the end by order and type.
@@ -166,11 +170,12 @@ pub enum Support {
 
 impl Part {
     /// All parts, in the order of the table.
-    pub const ALL: [Self; 6] = [
+    pub const ALL: [Self; 7] = [
         Self::Fragmentation,
         Self::Effects,
         Self::Mismatch,
         Self::Blocks,
+        Self::Mixed,
         Self::FreePages,
         Self::Failures,
     ];
@@ -183,6 +188,7 @@ impl Part {
             Self::Effects => "fallbacks by what they do to the block",
             Self::Mismatch => "pages allocated into a block of another type",
             Self::Blocks => "pageblocks at the end",
+            Self::Mixed => "mixed pageblocks at the end",
             Self::FreePages => "free pages and unusable free space at the end",
             Self::Failures => "allocations that failed",
         }
@@ -196,6 +202,7 @@ impl Part {
             Self::Effects => &[Measure::FallbackEffects],
             Self::Mismatch => &[Measure::MismatchTotal, Measure::MismatchTypes],
             Self::Blocks => &[Measure::Blocks],
+            Self::Mixed => &[Measure::MixedBlocks],
             Self::FreePages => &[Measure::FreeByOrder],
             Self::Failures => &[Measure::Failed],
         }
@@ -249,7 +256,9 @@ impl Measure {
     #[must_use]
     pub const fn kind(self) -> Kind {
         match self {
-            Self::FallbackTotal | Self::MismatchTotal | Self::Failed => Kind::Relative,
+            Self::FallbackTotal | Self::MismatchTotal | Self::MixedBlocks | Self::Failed => {
+                Kind::Relative
+            }
             Self::FallbackTypes | Self::FallbackEffects | Self::MismatchTypes => Kind::Rows,
             Self::FallbackTime => Kind::Time,
             Self::FreeByOrder | Self::FreeByType | Self::Blocks => Kind::Shares,
@@ -267,6 +276,7 @@ impl Measure {
             Self::MismatchTotal => "pages in a block of another type",
             Self::MismatchTypes => "pages in a block of another type by types",
             Self::Failed => "failed requests",
+            Self::MixedBlocks => "mixed pageblocks at the end",
             Self::FreeByOrder => "free pages by order at the end",
             Self::FreeByType => "free pages by order and type at the end",
             Self::Blocks => "pageblocks by type at the end",

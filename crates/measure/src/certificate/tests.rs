@@ -29,7 +29,7 @@ fn outcome(steals: u64, mismatched: u64, single: u64) -> Outcome {
     blocks[Movable] = 100;
     end.blocks = Some(blocks);
     let (extfrag, mismatch, end) = (Some(extfrag), Some(mismatch), Some(end));
-    Outcome { extfrag, fallbacks, mismatch, failed: 3, end }
+    Outcome { extfrag, fallbacks, mismatch, failed: 3, mixed: Some(10), end }
 }
 
 fn certify(recorded: &Outcome, replayed: &Outcome) -> Certificate {
@@ -44,7 +44,7 @@ fn a_replay_that_is_as_recorded_supports_everything() {
     let certificate = certify(&same, &same);
     assert_eq!(certificate.grade, Grade::A);
     assert!(certificate.distances.iter().all(|d| d.permyriad == 0), "{certificate:?}");
-    assert_eq!(certificate.distances.len(), 10);
+    assert_eq!(certificate.distances.len(), 11);
 }
 
 #[test]
@@ -111,6 +111,18 @@ fn what_was_rare_is_not_tested_and_raises_no_grade() {
     let certificate = certify(&outcome(2, 500, 4000), &outcome(23, 500, 4000));
     let unsupported = Support::Unsupported { margin_permyriad: 10_500 };
     assert_eq!(certificate.support(Part::Fragmentation), unsupported);
+}
+
+#[test]
+fn mixed_pageblocks_are_a_part_of_their_own() {
+    let with = |mixed| Outcome { mixed, ..outcome(1000, 500, 4000) };
+    let support =
+        |recorded, replayed| certify(&with(recorded), &with(replayed)).support(Part::Mixed);
+    let large = Support::LargeChanges { margin_permyriad: 5000 };
+    assert_eq!(support(Some(40), Some(60)), large);
+    assert_eq!(support(Some(40), Some(19)), Support::Unsupported { margin_permyriad: 5250 });
+    assert_eq!(support(Some(10), Some(12)), Support::Rare);
+    assert_eq!(support(None, Some(12)), Support::Unknown);
 }
 
 #[test]

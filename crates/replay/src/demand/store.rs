@@ -43,7 +43,7 @@ const COLUMNS: &[(&str, ColumnType)] = &[
 ];
 
 /// Must change with the meaning of the columns.
-const FORMAT: &str = "11";
+const FORMAT: &str = "12";
 
 /// The demands of a recording in a file of columns, made once and kept.
 pub struct Demands {
@@ -96,7 +96,7 @@ impl Demands {
         let mut chunks = source.chunks()?;
         let mut event = 0;
         let mut found = Vec::new();
-        let mut recorded = RecordedOutcome::new(source.first_t_us);
+        let mut recorded = RecordedOutcome::new(source.first_t_us, guided.allocator());
         while let Some(chunk) = chunks.next_chunk()? {
             for record in chunk {
                 if window.contains(&event) {

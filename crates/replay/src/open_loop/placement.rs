@@ -6,8 +6,9 @@ use pageblock::frame::{Order, Pfn};
 use pageblock::ids::CpuId;
 use pageblock::mobility::Migratetype;
 use pageblock::zone::Zone;
-use pageblock_measure::value::blocks::{BlockCensus, BlockSummary, TypeCounts};
+use pageblock_measure::value::blocks::BlockCensus;
 
+use crate::census::Requested;
 use crate::demand::assumed_type;
 
 /// The frame in the replay for each frame of the recording, and the type with which each was requested.
@@ -16,8 +17,8 @@ pub(super) struct Placement {
     of: Vec<u32>,
     /// By frame here: the recorded frame plus one; 0 if it is free or not known.
     recorded: Vec<u32>,
-    /// By frame here: the requested type plus one; 0 if it is free.
-    requested: Vec<u8>,
+    /// By frame here.
+    requested: Requested,
     /// Pages allocated in bulk, whose recorded frames are not known.
     unknown: Vec<Pfn>,
 }
@@ -35,16 +36,14 @@ impl Placement {
         let mut placement = Self {
             of: vec![0; end],
             recorded: vec![0; end],
-            requested: vec![0; end],
+            requested: Requested::of(allocator),
             unknown: Vec::new(),
         };
         for zone in allocator.zones() {
             for pfn in zone.span().start.0..zone.span().end.0 {
                 let pfn = Pfn(pfn);
-                if let Some(FrameState::Allocated { order, movable }) = zone.state(pfn) {
-                    let block = zone.block_type(pfn).unwrap_or(Migratetype::Movable);
+                if let Some(FrameState::Allocated { order, .. }) = zone.state(pfn) {
                     placement.place(pfn, pfn, order);
-                    placement.request(pfn, order, assumed_type(movable, block));
                 }
             }
         }
@@ -77,7 +76,7 @@ impl Placement {
             let Some(other) = self.content_of(pfn) else { return };
             self.place(pfn, pfn, 0);
             self.place(other, here, 0);
-            self.requested.swap(pfn.0 as usize, here.0 as usize);
+            self.requested.swap(pfn, here);
         } else if let Some(to) = to
             && let Some(target) = self.frame_of(to).filter(|&target| is_movable(allocator, target))
         {
@@ -106,7 +105,7 @@ impl Placement {
         if let Some(content) = self.content_of(from) {
             self.place(content, to, 0);
             self.recorded[from.0 as usize] = 0;
-            self.requested[to.0 as usize] = std::mem::take(&mut self.requested[from.0 as usize]);
+            self.requested.relocate(from, to);
         }
     }
 
@@ -121,23 +120,18 @@ impl Placement {
     }
 
     pub(super) fn request(&mut self, here: Pfn, order: Order, mt: Migratetype) {
-        let start = here.0 as usize;
-        let end = (start + (1 << order)).min(self.requested.len());
-        self.requested.get_mut(start..end).unwrap_or_default().fill(mt as u8 + 1);
+        self.requested.note(here, order, mt);
     }
 
     /// Notes that a block here without a recorded frame is free again.
     pub(super) fn end_request(&mut self, here: Pfn, order: Order) {
-        self.requested[here.0 as usize..][..1 << order].fill(0);
+        self.requested.end(here, order);
     }
 
     /// Returns the type with which the page in a frame here, not known to be movable, was requested; if that is not
     /// known, the most likely one.
     pub(super) fn requested(&self, here: Pfn, block: Migratetype) -> Migratetype {
-        let known = self.requested.get(here.0 as usize).and_then(|mt| mt.checked_sub(1));
-        known
-            .and_then(|mt| Migratetype::from_index(usize::from(mt)))
-            .unwrap_or_else(|| assumed_type(false, block))
+        self.requested.get(here).unwrap_or_else(|| assumed_type(false, block))
     }
 
     /// Notes that a recorded frame is allocated that was not known to be free. Its old content stays in place.
@@ -182,14 +176,14 @@ impl Placement {
         };
         slots.fill(0);
         if whole && as_block(allocator, here, order) {
-            self.requested[here.0 as usize..][..1 << order].fill(0);
+            self.requested.end(here, order);
             self.recorded[here.0 as usize..][..1 << order].fill(0);
             return Some(Placed::Block(here));
         }
         let pages = if whole { (here.0..here.0 + (1 << order)).map(Pfn).collect() } else { pages };
         for page in &pages {
             as_block(allocator, *page, 0);
-            self.requested[page.0 as usize] = 0;
+            self.requested.end(*page, 0);
             self.recorded[page.0 as usize] = 0;
         }
         Some(Placed::Pages(pages))
@@ -197,22 +191,7 @@ impl Placement {
 
     /// Returns the pageblocks of a zone by type, and which of them are mixed.
     pub(super) fn census(&self, allocator: &Allocator<'_>) -> BlockCensus {
-        let blocks = allocator.zones().iter().flat_map(|zone| {
-            zone.pageblocks().map(move |(pfn, migratetype, _)| {
-                let mut allocated = TypeCounts::default();
-                let start = pfn.0 as usize;
-                let end = start + zone.geometry().pageblock_pages() as usize;
-                let frames = self.requested.get(start..end.min(self.requested.len()));
-                for requested in frames.unwrap_or_default() {
-                    let mt = requested.checked_sub(1).map(usize::from);
-                    if let Some(mt) = mt.and_then(Migratetype::from_index) {
-                        allocated[mt] += 1;
-                    }
-                }
-                BlockSummary { migratetype, allocated }
-            })
-        });
-        BlockCensus::of(blocks)
+        self.requested.census(allocator)
     }
 }
 

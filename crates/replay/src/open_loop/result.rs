@@ -33,6 +33,7 @@ impl Replay<'_, '_> {
             fallbacks: self.tally.fallbacks.clone().unwrap_or_default(),
             mismatch: Some(self.mismatch.counters()),
             failed: (0..=ORDER_LIMIT).map(|order| tally.failed(order)).sum(),
+            mixed: Some(self.placement.census(self.allocator).mixed.total()),
             end: Some(end_state(self.allocator)),
         }
     }
