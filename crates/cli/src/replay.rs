@@ -3,8 +3,8 @@
 use pageblock_measure::compare::common::Options;
 use pageblock_measure::compare::runs::Comparison;
 use pageblock_measure::compare::summary::Summary;
+use pageblock_plan::policy::NamedPolicy;
 use pageblock_plan::{Session, replays};
-use pageblock_replay::machine::recorded_preset;
 use pageblock_report::replay as print;
 
 use crate::plan::{ReplayPlan, RunFormat};
@@ -14,9 +14,10 @@ use crate::{Verdict, compare, interrupt, output};
 pub(crate) fn run(plan: &ReplayPlan) -> anyhow::Result<Verdict> {
     let mut session = Session::open(&plan.recording, &plan.capture, &terminal())?;
     interrupt::watch();
-    let own = recorded_preset(&session.recording);
-    let policies = replays::with_recorded(plan.policies.clone(), plan.has_baseline, own);
-    let replayed = replays::replays(&mut session, own, &policies, plan.wanted, plan.seeds)?;
+    let own = NamedPolicy::recorded(&session.recording);
+    let policies =
+        replays::with_recorded(plan.policies.clone(), plan.has_baseline, &session.recording);
+    let replayed = replays::replays(&mut session, &own, &policies, plan.wanted, plan.seeds)?;
     let runs = match replayed {
         Ok(runs) => runs,
         Err(gap) => {

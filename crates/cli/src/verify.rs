@@ -2,9 +2,9 @@
 
 use pageblock_measure::certificate::verification::{CASES_JUDGED, DRAINS};
 use pageblock_measure::{Grades, Verification};
+use pageblock_plan::policy::NamedPolicy;
 use pageblock_plan::verify::verify;
 use pageblock_plan::{Session, grade};
-use pageblock_replay::machine::recorded_preset;
 
 use crate::plan::{Format, VerifyPlan};
 use crate::progress::terminal;
@@ -13,14 +13,11 @@ use crate::{Verdict, interrupt, output};
 pub(crate) fn run(plan: &VerifyPlan) -> anyhow::Result<Verdict> {
     let mut session = Session::open(&plan.recording, &plan.capture, &terminal())?;
     interrupt::watch();
-    let own = recorded_preset(&session.recording);
-    let (name, policy) = match &plan.policy {
-        Some(named) => (named.name.as_str(), named.policy),
-        None => (own.name, own.policy),
-    };
-    let verification = verify(&session, name, &policy, plan.mismatches)?;
+    let own = NamedPolicy::recorded(&session.recording);
+    let judged = plan.policy.as_ref().unwrap_or(&own);
+    let verification = verify(&session, &judged.name, &judged.policy, plan.mismatches)?;
     let grades = match plan.graded {
-        true => grade::make(&mut session, own, &verification)?,
+        true => grade::make(&mut session, &own, &verification)?,
         false => None,
     };
     let refusal = refusal(&verification, plan).or_else(|| below(grades.as_ref(), plan));

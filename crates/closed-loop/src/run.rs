@@ -4,7 +4,7 @@ use pageblock_kernel::Kernel;
 use pageblock_recording::Recording;
 use pageblock_replay::Error;
 use pageblock_replay::demand::Demands;
-use pageblock_replay::machine::{self, recorded_preset};
+use pageblock_replay::machine::{self, recorded_kernel};
 use pageblock_replay::open_loop::{Replayed, describe, start};
 
 use crate::machine::Machine;
@@ -54,7 +54,7 @@ pub fn replay(
     let of = machine::Machine::of(recording)?;
     let policy = &kernel.allocator;
     let mut memory = of.table_memory(*policy)?;
-    let recorded = recorded_preset(recording).policy;
+    let recorded = recorded_kernel(recording).allocator;
     let allocator = start(&of, &recorded, policy, (&demands.start, seed), &mut memory)?;
     let mut machine = Machine::new(allocator, kernel, &demands.start, Pace::of(demands)?);
     let mut chunks = demands.chunks()?;

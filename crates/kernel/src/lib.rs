@@ -19,7 +19,7 @@ pub mod file;
 pub mod named;
 pub mod own;
 pub mod rules;
-mod setting;
+pub mod setting;
 pub mod switch;
 
 use pageblock::policy::{Policy, Switches, Value};

@@ -1,4 +1,6 @@
 //! Switches by the names of the files and sysctls that set them on a machine.
+//!
+//! Source: mm/vmscan.c (`enabled_show` of lru_gen, `LRU_GEN_CORE` and the two after it), mm/huge_memory.c (`enabled_show`).
 
 use std::borrow::Cow;
 
@@ -8,7 +10,9 @@ use crate::Switch;
 const SYSCTLS: &str = "/proc/sys/vm/";
 /// Where transparent huge pages are set.
 const HUGE_PAGES: &str = "/sys/kernel/mm/transparent_hugepage/";
-/// The files there whose switches have other names.
+/// Where the multi-generational LRU is set.
+const LRU_GEN: &str = "/sys/kernel/mm/lru_gen/";
+/// The files of huge pages whose switches have other names.
 const FILES: [(&str, &str); 7] = [
     ("enabled", "thp_enabled"),
     ("defrag", "thp_defrag"),
@@ -20,11 +24,16 @@ const FILES: [(&str, &str); 7] = [
 ];
 
 /// Returns the name of the switch that is a machine's setting: `vm.swappiness`, a file of `/proc/sys/vm`, or one below
-/// `/sys/kernel/mm/transparent_hugepage`. Other names are returned as they are.
+/// `/sys/kernel/mm/transparent_hugepage` or `/sys/kernel/mm/lru_gen`. Other names are returned as they are.
 pub(crate) fn switch_name(name: &str) -> Cow<'_, str> {
     let sysctl = name.strip_prefix("vm.").or_else(|| name.strip_prefix(SYSCTLS));
     if let Some(sysctl) = sysctl.filter(|sysctl| Switch::find(sysctl).is_some()) {
         return Cow::Borrowed(sysctl);
+    }
+    match name.strip_prefix(LRU_GEN) {
+        Some("enabled") => return Cow::Borrowed("lru"),
+        Some("min_ttl_ms") => return Cow::Borrowed("min_ttl_ms"),
+        _ => {}
     }
     let Some(file) = name.strip_prefix(HUGE_PAGES) else { return Cow::Borrowed(name) };
     if let Some((_, switch)) = FILES.iter().find(|(known, _)| *known == file) {
@@ -38,6 +47,30 @@ pub(crate) fn switch_name(name: &str) -> Cow<'_, str> {
     }
 }
 
+/// Returns the value of a switch that the content of its file stands for.
+fn switch_value<'v>(switch: &str, content: &'v str) -> &'v str {
+    match (switch, content) {
+        ("khugepaged_defrag", "0") => "off",
+        ("khugepaged_defrag", "1") => "on",
+        // A mask of three parts, of which one without the others is not simulated.
+        ("lru", "0" | "n" | "0x0000") => "node",
+        ("lru", "7" | "y" | "0x0007") => "mglru",
+        // The one that is chosen of several.
+        _ => content
+            .split_once('[')
+            .and_then(|(_, rest)| rest.split_once(']'))
+            .map_or(content, |of| of.0),
+    }
+}
+
+/// Returns the switch that a file of a machine sets, with the value that its content stands for; `None` if no switch is this
+/// setting.
+#[must_use]
+pub fn of_file<'c>(path: &str, content: &'c str) -> Option<(Switch, &'c str)> {
+    let switch = Switch::find(&switch_name(path))?;
+    Some((switch, switch_value(switch.name(), content.trim())))
+}
+
 /// Returns `NAME,switch=value,...` with the names of switches for those of settings; a file's 0 and 1 are off and on.
 pub(crate) fn canonical(text: &str) -> Cow<'_, str> {
     if !text.contains("vm.") && !text.contains('/') {
@@ -46,12 +79,7 @@ pub(crate) fn canonical(text: &str) -> Cow<'_, str> {
     let part = |part: &str| match part.split_once('=') {
         Some((name, value)) => {
             let switch = switch_name(name.trim());
-            let value = match (switch.as_ref(), value.trim()) {
-                ("khugepaged_defrag", "0") => "off",
-                ("khugepaged_defrag", "1") => "on",
-                _ => value,
-            };
-            format!("{switch}={value}")
+            format!("{switch}={}", switch_value(&switch, value.trim()))
         }
         None => part.to_owned(),
     };
@@ -71,6 +99,8 @@ mod tests {
             ("/sys/kernel/mm/transparent_hugepage/enabled=never", "thp_enabled=never"),
             ("/sys/kernel/mm/transparent_hugepage/defrag=defer", "thp_defrag=defer"),
             ("/sys/kernel/mm/transparent_hugepage/khugepaged/defrag=0", "khugepaged_defrag=off"),
+            ("/sys/kernel/mm/lru_gen/enabled=7", "lru=mglru"),
+            ("/sys/kernel/mm/lru_gen/min_ttl_ms=1000", "min_ttl_ms=1000"),
             (
                 "/sys/kernel/mm/transparent_hugepage/hugepages-64kB/enabled=always",
                 "hugepages_64kb=always",
@@ -89,5 +119,17 @@ mod tests {
             let error = Named::parse(&format!("linux-6.12,{wrong}")).unwrap_err().to_string();
             assert!(error.starts_with("unknown switch '"), "{error}");
         }
+    }
+
+    #[test]
+    fn files_say_what_is_set() {
+        let of = |path: &str, content| of_file(path, content).map(|(switch, v)| (switch.name(), v));
+        assert_eq!(of("/proc/sys/vm/swappiness", "10\n"), Some(("swappiness", "10")));
+        let enabled = "/sys/kernel/mm/transparent_hugepage/enabled";
+        assert_eq!(of(enabled, "always [madvise] never\n"), Some(("thp_enabled", "madvise")));
+        let lru = "/sys/kernel/mm/lru_gen/enabled";
+        assert_eq!(of(lru, "0x0007\n"), Some(("lru", "mglru")));
+        assert_eq!(of(lru, "0x0003\n"), Some(("lru", "0x0003")));
+        assert_eq!(of("/proc/sys/vm/overcommit_memory", "0"), None);
     }
 }

@@ -1,6 +1,5 @@
 //! The grades of a recording: made once by free replays under the recorded policy, and kept in the cache.
 
-use pageblock::preset::Preset;
 use pageblock_measure::certificate::{Certificate, Grade, Grades, Judgement};
 use pageblock_measure::{Error, Verification};
 use pageblock_replay::certify;
@@ -9,6 +8,7 @@ use pageblock_replay::guided::kind;
 use pageblock_replay::open_loop::Replayed;
 
 use crate::error::Result;
+use crate::policy::NamedPolicy;
 use crate::program::build;
 use crate::replays::OwnReplays;
 use crate::session::Session;
@@ -18,13 +18,13 @@ use crate::{replays, verify};
 ///
 /// # Errors
 /// If the recording cannot be read or replayed.
-pub fn decisions(session: &Session, own: &Preset) -> Result<(Verification, Option<Grades>)> {
+pub fn decisions(session: &Session, own: &NamedPolicy) -> Result<(Verification, Option<Grades>)> {
     if let Some((decisions, grades)) =
         certify::kept(&session.recording, &session.columnar, &build())
     {
         return Ok((decisions, Some(grades)));
     }
-    Ok((verify::verify(session, own.name, &own.policy, 0)?, None))
+    Ok((verify::verify(session, &own.name, &own.policy, 0)?, None))
 }
 
 /// Returns the grade of the better loop that was kept with a recording: in its file, else in the cache.
@@ -52,7 +52,7 @@ pub fn can_be_replayed(session: &Session, decisions: &Verification) -> bool {
 /// If the recording cannot be read or replayed.
 pub fn make(
     session: &mut Session,
-    own: &Preset,
+    own: &NamedPolicy,
     decisions: &Verification,
 ) -> Result<Option<Grades>> {
     if !can_be_replayed(session, decisions) {

@@ -3,8 +3,10 @@
 use std::path::Path;
 
 use pageblock::policy::Policy;
-use pageblock::preset::Preset;
 use pageblock_kernel::{Named, file, own};
+use pageblock_recording::Recording;
+use pageblock_replay::machine::recorded_preset;
+use pageblock_replay::settings::Settings;
 use pageblock_report::text::in_line;
 
 use crate::error::{Place, Result, bail};
@@ -41,14 +43,19 @@ impl NamedPolicy {
         Ok(Self::of(file::parse(&text, &name).at(|| path.display())?))
     }
 
-    /// Makes the kernel of a recording.
-    ///
-    /// # Panics
-    /// If the allocator's preset is no kernel's: both tables have the same names.
+    /// Makes the kernel of a recording, with the machine's settings.
     #[must_use]
-    pub fn recorded(preset: &Preset) -> Self {
-        let kernel = Named::parse(preset.name).expect("every preset is a kernel");
-        Self::of(kernel)
+    pub fn recorded(recording: &Recording) -> Self {
+        Self::of(Named::of_preset(recorded_preset(recording))).on(&Settings::of(recording))
+    }
+
+    /// Sets the kernel up as a recorded machine is; what the user set stays.
+    #[must_use]
+    pub fn on(mut self, settings: &Settings) -> Self {
+        let base = self.kernel.base;
+        self.kernel.kernel = self.kernel.resolve(|kernel| settings.apply(base, kernel));
+        self.policy = self.kernel.kernel.allocator;
+        self
     }
 
     /// Refuses a policy of one's own where a recording is replayed or switches are attributed.

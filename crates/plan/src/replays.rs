@@ -1,12 +1,13 @@
 //! Free replays of a recording under policies.
 
-use pageblock::preset::Preset;
 use pageblock_measure::certificate::note::{Known, Note};
 use pageblock_measure::certificate::{Certified, DRAWS, Reproduced, Taken};
 use pageblock_measure::compare::calibrate;
 use pageblock_measure::{Calibration, Loop, Run};
+use pageblock_recording::Recording;
 use pageblock_replay::demand::Demands;
 use pageblock_replay::open_loop::{self, Replayed};
+use pageblock_replay::settings::Settings;
 use pageblock_report::verify as words;
 
 use crate::error::{Result, bail};
@@ -14,19 +15,22 @@ use crate::policy::NamedPolicy;
 use crate::session::Session;
 use crate::{grade, run};
 
-/// Returns the policies to replay under, including the recorded one: the others are compared with its replay, as counts
-/// of a replay differ from the recorded ones. It stands first, or second where `has_baseline` says that the first is the
+/// Returns the policies to replay under, each set up as the recorded machine is, including the recorded one: the others are
+/// compared with its replay, as counts of a replay differ from the recorded ones. It stands first, or second where `has_baseline` says that the first is the
 /// baseline.
 #[must_use]
 pub fn with_recorded(
-    mut policies: Vec<NamedPolicy>,
+    policies: Vec<NamedPolicy>,
     has_baseline: bool,
-    recorded: &Preset,
+    recording: &Recording,
 ) -> Vec<NamedPolicy> {
-    let place = policies.iter().position(|named| is_own(named, recorded));
+    let settings = Settings::of(recording);
+    let mut policies: Vec<_> = policies.into_iter().map(|named| named.on(&settings)).collect();
+    let own = NamedPolicy::recorded(recording);
+    let place = policies.iter().position(|named| is_own(named, &own));
     let own = match place {
         Some(place) => policies.remove(place),
-        None => NamedPolicy::recorded(recorded),
+        None => own,
     };
     let at = match place {
         Some(place) if has_baseline => place,
@@ -37,8 +41,8 @@ pub fn with_recorded(
 }
 
 /// Reports whether a policy is the recorded kernel, with what surrounds its allocator.
-fn is_own(named: &NamedPolicy, recorded: &Preset) -> bool {
-    named.kernel.kernel == NamedPolicy::recorded(recorded).kernel.kernel
+fn is_own(named: &NamedPolicy, recorded: &NamedPolicy) -> bool {
+    named.kernel.kernel == recorded.kernel.kernel
 }
 
 /// Which loop to replay in.
@@ -66,7 +70,7 @@ pub struct OwnReplays {
 /// is done.
 pub fn replays(
     session: &mut Session,
-    own: &Preset,
+    own: &NamedPolicy,
     policies: &[NamedPolicy],
     wanted: Wanted,
     seeds: u64,
@@ -81,7 +85,7 @@ pub fn replays(
 /// As [`replays`].
 pub fn with_history(
     session: &mut Session,
-    own: &Preset,
+    own: &NamedPolicy,
     policies: &[NamedPolicy],
 ) -> Result<std::result::Result<Vec<Run>, String>> {
     replayed(session, own, policies, Wanted::Only(Loop::Open), Draws::WithHistory)
@@ -98,7 +102,7 @@ enum Draws {
 
 fn replayed(
     session: &mut Session,
-    own: &Preset,
+    own: &NamedPolicy,
     policies: &[NamedPolicy],
     wanted: Wanted,
     draws: Draws,
@@ -139,6 +143,11 @@ fn replayed(
     let calibration = calibrate(&demands, own, policies, &runs);
     let mut notes: Vec<Note> = fidelity.gaps.iter().cloned().map(Note::Gap).collect();
     notes.push(Known::Replayed { of: taken }.into());
+    let settings = Settings::of(&session.recording);
+    let (set, unknown) = (settings.words(), settings.unknown);
+    if !set.is_empty() || !unknown.is_empty() {
+        notes.push(Known::Settings { set, unknown }.into());
+    }
     let all = draws.seeds() as usize * policies.len();
     if runs.len() < all {
         notes.push(Known::Interrupted { done: runs.len(), wanted: all }.into());
@@ -172,7 +181,7 @@ impl Draws {
 fn all_runs(
     session: &Session,
     demands: &Demands,
-    (own, own_runs): (&Preset, Vec<Replayed>),
+    (own, own_runs): (&NamedPolicy, Vec<Replayed>),
     policies: &[NamedPolicy],
     (taken, draws): (Loop, Draws),
 ) -> Result<Vec<Run>> {
@@ -207,10 +216,13 @@ impl OwnReplays {
 ///
 /// # Errors
 /// If the recording cannot be read.
-pub fn under_own(session: &Session, demands: &Demands, own: &Preset) -> Result<Option<OwnReplays>> {
-    let named = NamedPolicy::recorded(own);
+pub fn under_own(
+    session: &Session,
+    demands: &Demands,
+    own: &NamedPolicy,
+) -> Result<Option<OwnReplays>> {
     let replays = |of| {
-        let replay = |seed| replay_one(session, demands, &named, (of, seed), false).transpose();
+        let replay = |seed| replay_one(session, demands, own, (of, seed), false).transpose();
         (0..DRAWS).map_while(replay).collect::<Result<Vec<_>>>()
     };
     let open = replays(Loop::Open)?;
@@ -273,7 +285,7 @@ fn replay_one(
 /// interrupted it, or the recording has no such events to compare.
 fn calibrate(
     demands: &Demands,
-    own: &Preset,
+    own: &NamedPolicy,
     policies: &[NamedPolicy],
     runs: &[Run],
 ) -> Option<Calibration> {
@@ -281,5 +293,5 @@ fn calibrate(
     let under_own: Vec<_> = runs.iter().filter(|run| run.policy == named.name).collect();
     let recorded = demands.recorded.extfrag.clone()?;
     let calibration = calibrate::calibrate(&recorded, &under_own)?;
-    Some(Calibration { policy: own.name.to_owned(), ..calibration })
+    Some(Calibration { policy: own.name.clone(), ..calibration })
 }

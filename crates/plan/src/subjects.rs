@@ -16,7 +16,7 @@ use pageblock_picture::page::{PageComparison, PageHolders};
 use pageblock_picture::{Kind, Subject};
 use pageblock_recording::CaptureOptions;
 use pageblock_replay::call_sites::CallSiteFinder;
-use pageblock_replay::{history, machine::recorded_preset};
+use pageblock_replay::history;
 use pageblock_report::text::in_line;
 use pageblock_report::{certificate, full, note, replay as print, verify as words};
 
@@ -218,11 +218,11 @@ fn recording(
     watch: &Arc<dyn Watch>,
 ) -> Result<String> {
     let mut session = Session::open(path, &args.capture, watch)?;
-    let own = recorded_preset(&session.recording);
-    let (fidelity, kept) = grade::decisions(&session, own)?;
+    let own = NamedPolicy::recorded(&session.recording);
+    let (fidelity, kept) = grade::decisions(&session, &own)?;
     let grades = match kept {
         Some(grades) => Some(grades),
-        None => grade::make(&mut session, own, &fidelity)?,
+        None => grade::make(&mut session, &own, &fidelity)?,
     };
     let line = words::certificate(&fidelity, grades.as_ref().map(|all| all.of(all.better())));
     let name = session.recording.name.clone();
@@ -244,17 +244,11 @@ fn recording(
     let void = session.recording.requests_only || fidelity.is_void();
     let history = if void { None } else { recorded(&session)? };
     pictured.subjects.push(Subject { history, ..subject.clone() });
-    let mut policies = Vec::new();
-    for policy in &args.policies {
-        if policy.policy != own.policy {
-            policies.push(policy.clone());
-        }
-    }
-    if policies.is_empty() && !session.recording.requests_only {
+    let policies = replays::with_recorded(args.policies.clone(), false, &session.recording);
+    if policies.len() == 1 && !session.recording.requests_only {
         return Ok(name);
     }
-    policies.insert(0, NamedPolicy::recorded(own));
-    let mut runs = match replays::with_history(&mut session, own, &policies)? {
+    let mut runs = match replays::with_history(&mut session, &own, &policies)? {
         Ok(replayed) => replayed,
         Err(gap) => bail!("{}: nothing can be replayed: {gap}", path.display()),
     };

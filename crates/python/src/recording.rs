@@ -4,12 +4,12 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use pageblock_measure::{Grades, Verification};
+use pageblock_plan::policy::NamedPolicy;
 use pageblock_plan::replays::Wanted;
 use pageblock_plan::verify::verify;
 use pageblock_plan::{Session, grade, recording, replays};
 use pageblock_recording::CaptureOptions;
 use pageblock_replay::contents;
-use pageblock_replay::machine::recorded_preset;
 use pageblock_report::{contents as print, verify as words};
 use pyo3::prelude::*;
 
@@ -132,14 +132,11 @@ impl Recording {
         let (path, capture) = (self.path.clone(), self.capture.clone());
         let (verification, grades) = work(py, move |quiet| {
             let mut session = Session::open(&path, &capture, &watcher(quiet))?;
-            let own = recorded_preset(&session.recording);
-            let (name, policy) = match &kernel {
-                Some(kernel) => (kernel.policy.name.as_str(), kernel.policy.policy),
-                None => (own.name, own.policy),
-            };
-            let verification = verify(&session, name, &policy, mismatches)?;
+            let own = NamedPolicy::recorded(&session.recording);
+            let judged = kernel.as_ref().map_or(&own, |kernel| &kernel.policy);
+            let verification = verify(&session, &judged.name, &judged.policy, mismatches)?;
             let grades = match kernel {
-                None => grade::make(&mut session, own, &verification)?,
+                None => grade::make(&mut session, &own, &verification)?,
                 Some(_) => None,
             };
             Ok((verification, grades))
@@ -175,17 +172,17 @@ impl Recording {
             .map_err(failed)?;
         let (path, capture) = (self.path.clone(), self.capture.clone());
         // The recorded kernel is replayed too, and a history is kept of one replay.
-        let own = recorded_preset(&self.session.recording);
-        let count = replays::with_recorded(policies.clone(), has_baseline, own).len();
+        let recording = &self.session.recording;
+        let count = replays::with_recorded(policies.clone(), has_baseline, recording).len();
         let total = count * if pictures { 1 } else { usize::try_from(seeds)? };
         let look = Look::begin(py, progress, total, "replay", stop)?;
         let runs = work_watched(py, &look, move |quiet| {
             let mut session = Session::open(&path, &capture, &watcher(quiet))?;
-            let own = recorded_preset(&session.recording);
-            let policies = replays::with_recorded(policies, has_baseline, own);
+            let own = NamedPolicy::recorded(&session.recording);
+            let policies = replays::with_recorded(policies, has_baseline, &session.recording);
             let replayed = match pictures {
-                true => replays::with_history(&mut session, own, &policies)?,
-                false => replays::replays(&mut session, own, &policies, Wanted::Better, seeds)?,
+                true => replays::with_history(&mut session, &own, &policies)?,
+                false => replays::replays(&mut session, &own, &policies, Wanted::Better, seeds)?,
             };
             replayed
                 .map_err(|gap| Failure::Python(asked(format!("nothing can be replayed: {gap}"))))

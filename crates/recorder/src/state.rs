@@ -20,7 +20,8 @@ const SETTINGS: [&str; 4] = ["/proc/version", "/proc/cmdline", "/proc/iomem", "/
 /// Where the kernel's configuration may stand, `*` for its release; the first that exists is kept.
 const CONFIGS: [&str; 4] =
     ["/proc/config.gz", "/boot/config-*", "/lib/modules/*/config", "/lib/modules/*/build/.config"];
-const SETTING_FOLDERS: [&str; 2] = ["/proc/sys/vm", "/sys/kernel/mm/transparent_hugepage"];
+const SETTING_FOLDERS: [&str; 3] =
+    ["/proc/sys/vm", "/sys/kernel/mm/transparent_hugepage", "/sys/kernel/mm/lru_gen"];
 /// The largest setting that is kept.
 const SETTING_BYTES: u64 = 1 << 20;
 

@@ -14,7 +14,7 @@ use crate::call_sites::{Stacks, may_have_stack, site};
 use crate::demand::assumed_type;
 use crate::error::Error;
 use crate::infer;
-use crate::machine::{Machine, recorded_preset};
+use crate::machine::{Machine, recorded_kernel};
 use crate::verify::{Pass, cpu_list_orders, find_look_ahead, guide};
 
 /// The moments, equally spaced in time, at which samples of a recording are taken.
@@ -70,7 +70,7 @@ pub fn recorded(
     columnar: &Columnar,
     progress: &mut dyn FnMut(u64, u64) -> bool,
 ) -> Result<Option<History>, Error> {
-    let policy = recorded_preset(recording).policy;
+    let policy = recorded_kernel(recording).allocator;
     let machine = Machine::of(recording)?;
     let start = infer::start(recording, columnar, cpu_list_orders(recording, &policy))?;
     let total = 2 * columnar.events;

@@ -17,6 +17,7 @@ pub mod look_ahead;
 pub mod machine;
 pub mod open_loop;
 mod recorded;
+pub mod settings;
 pub mod verify;
 pub mod watch;
 

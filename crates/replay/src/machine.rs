@@ -17,6 +17,7 @@ use pageblock_recording::{KernelVersion, PageUse, PcpInfo, Recording, Snapshot, 
 
 use crate::error::Error;
 use crate::holes;
+use crate::settings::Settings;
 
 /// Bytes per frame of the largest table of a replay: the destination of the last free.
 const TABLE_BYTES: u64 = 24;
@@ -136,9 +137,13 @@ pub fn recorded_preset(recording: &Recording) -> &'static Preset {
     preset_of(&recording.kernel)
 }
 
-/// Returns the kernel that made a recording, including the rules around the allocator.
-pub(crate) fn recorded_kernel(recording: &Recording) -> Kernel {
-    Kernel::from(recorded_preset(recording))
+/// Returns the kernel that made a recording, including the rules around the allocator, with the machine's settings.
+#[must_use]
+pub fn recorded_kernel(recording: &Recording) -> Kernel {
+    let preset = recorded_preset(recording);
+    let mut kernel = Kernel::from(preset);
+    Settings::of(recording).apply(preset, &mut kernel);
+    kernel
 }
 
 /// Returns the preset of a kernel: a distribution's own if there is one.

@@ -27,6 +27,7 @@ fn known_words(known: &Known) -> String {
     match known {
         Known::Replayed { of: Loop::Open } => OPEN_LOOP.to_owned(),
         Known::Replayed { of: Loop::Closed } => CLOSED_LOOP.to_owned(),
+        Known::Settings { set, unknown } => settings(set, unknown),
         Known::Interrupted { done, wanted } => {
             format!("Interrupted: {done} of {wanted} replays are done.")
         }
@@ -40,6 +41,20 @@ fn known_words(known: &Known) -> String {
             format!("The runs differ in their {what}: {first} and {other}.")
         }
     }
+}
+
+fn settings(set: &[String], unknown: &[String]) -> String {
+    let mut said = Vec::new();
+    if !set.is_empty() {
+        said.push(format!(
+            "The machine's settings hold under every policy that has them: {}.",
+            set.join(", ")
+        ));
+    }
+    if !unknown.is_empty() {
+        said.push(format!("Settings that are not simulated: {}.", unknown.join(", ")));
+    }
+    said.join(" ")
 }
 
 #[cfg(test)]
@@ -56,6 +71,11 @@ mod tests {
         assert_eq!((said[0].as_str(), said[1].as_str()), ("old", CLOSED_LOOP));
         assert_eq!(said[2], "the recording has no events after its start snapshot");
         assert_eq!(said[3], "Interrupted: 1 of 2 replays are done.");
+        let set = Known::Settings { set: vec!["lru=mglru".into()], unknown: Vec::new() };
+        assert_eq!(
+            words(&set.into()),
+            "The machine's settings hold under every policy that has them: lru=mglru."
+        );
         let differs =
             Known::Differs { what: "machine".into(), first: "a".into(), other: "b".into() };
         assert_eq!(words(&differs.into()), "The runs differ in their machine: a and b.");

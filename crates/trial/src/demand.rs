@@ -10,7 +10,7 @@ use pageblock_measure::Run;
 use pageblock_measure::value::names;
 use pageblock_recording::Recording;
 use pageblock_replay::demand::Demands;
-use pageblock_replay::machine::recorded_preset;
+use pageblock_replay::machine::recorded_kernel;
 use pageblock_replay::open_loop;
 use serde::Serialize;
 
@@ -110,7 +110,7 @@ pub fn demand_trials(
     demands: &Demands,
     progress: &mut dyn FnMut(&str, u64, u64) -> bool,
 ) -> Result<Option<DemandTrials>, Error> {
-    let own = &recorded_preset(recording).policy;
+    let own = &recorded_kernel(recording).allocator;
     let mut rows: Vec<DemandTrial> = Vec::new();
     let variants = variants(own).into_iter().chain(of_machine(own, recording));
     for (setting, policy, limits) in variants {

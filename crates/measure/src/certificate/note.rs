@@ -26,6 +26,13 @@ pub enum Known {
         /// What it takes from the recording.
         of: Loop,
     },
+    /// The recorded machine's settings that every policy of a replay has where it does not set them itself.
+    Settings {
+        /// Those that are no defaults of the recorded kernel, as `switch=value`.
+        set: Vec<String>,
+        /// Those that are not simulated, as `file=content`.
+        unknown: Vec<String>,
+    },
     /// Not all replays were made.
     Interrupted {
         /// Those that were.

@@ -10,7 +10,6 @@ use pageblock_measure::certificate::{Certified, Support};
 use pageblock_measure::compare::bisect::Answer;
 use pageblock_measure::value::origin::Origin;
 use pageblock_recording::CaptureOptions;
-use pageblock_replay::machine::recorded_preset;
 use pageblock_simulate::scaled;
 use pageblock_simulate::sim::machine_file::{MachineSpec, Scale};
 use pageblock_simulate::workload;
@@ -167,10 +166,10 @@ pub fn of_recording(
     let policies: Vec<NamedPolicy> =
         kernels.texts.iter().map(|text| NamedPolicy::parse(text)).collect::<Result<_>>()?;
     let mut session = Session::open(path, &CaptureOptions::default(), watch)?;
-    let own = recorded_preset(&session.recording);
+    let own = NamedPolicy::recorded(&session.recording);
     let mut replay = |of: &[NamedPolicy], seeds| -> Result<Option<Vec<Run>>> {
-        let of = replays::with_recorded(of.to_vec(), true, own);
-        match replays::replays(&mut session, own, &of, Wanted::Better, seeds)? {
+        let of = replays::with_recorded(of.to_vec(), true, &session.recording);
+        match replays::replays(&mut session, &own, &of, Wanted::Better, seeds)? {
             Ok(runs) => Ok(Some(runs).filter(|runs| runs.len() as u64 == seeds * of.len() as u64)),
             Err(gap) => bail!("{}: nothing can be replayed: {gap}", path.display()),
         }

@@ -27,7 +27,7 @@ use pageblock_recording::{
 use super::{Evidence, FREE, IN_USE, Start, free_blocks};
 use crate::error::Error;
 use crate::look_ahead::CpuListOrders;
-use crate::machine::recorded_preset;
+use crate::machine::recorded_kernel;
 
 /// The first frame of DMA32 and of Normal on x86-64: 16 MiB and 4 GiB.
 const DMA_END: u64 = 1 << 12;
@@ -119,7 +119,7 @@ pub fn complete(recording: &mut Recording, columnar: &Columnar) -> Result<(), Er
 fn unprinted_limits(recording: &mut Recording) {
     const FRACTION: &str = "proc/sys/vm/percpu_pagelist_high_fraction";
     let fixed = recording.settings.get(FRACTION).is_some_and(|text| text.trim() != "0");
-    let policy = &recorded_preset(recording).policy;
+    let policy = &recorded_kernel(recording).allocator;
     if !fixed {
         add_limits(&mut recording.start, policy);
     }
@@ -153,7 +153,7 @@ fn zones(named: &Named) -> Vec<ZoneSnapshot> {
 
 /// Returns the limits of CPU lists that the recorded kernel gives zones of this size.
 fn lists(recording: &Recording, cpus: u16) -> Vec<PcpInfo> {
-    let policy = &recorded_preset(recording).policy;
+    let policy = &recorded_kernel(recording).allocator;
     let kind = |zone: &ZoneSnapshot| ZoneKind::from_name(&zone.name).unwrap_or(ZoneKind::Normal);
     let sizes = || recording.start.zones.iter().map(|zone| (kind(zone), zone.managed));
     let lowmem = tuning::lowmem_pages(policy, sizes());

@@ -7,7 +7,7 @@ use super::{Replay, Replayed, start};
 use crate::demand::{DemandFinder, Demands};
 use crate::error::Error;
 use crate::infer;
-use crate::machine::{Machine, recorded_preset};
+use crate::machine::{Machine, recorded_kernel};
 use crate::verify::{cpu_list_orders, find_look_ahead, guide};
 
 /// Returns the demands of a recording: those in the cache folder if they were made from this columnar form,
@@ -21,7 +21,7 @@ pub fn demands(
     progress: &mut dyn FnMut(u64, u64),
 ) -> Result<Demands, Error> {
     let path = columnar.cache.with_extension("demands.pbrec");
-    let policy = recorded_preset(recording).policy;
+    let policy = recorded_kernel(recording).allocator;
     let machine = Machine::of(recording)?;
     let orders = cpu_list_orders(recording, &policy);
     let start = infer::start(recording, columnar, orders)?;
@@ -96,7 +96,7 @@ fn serve(
 ) -> Result<Option<Replayed>, Error> {
     let machine = Machine::of(recording)?;
     let mut memory = machine.table_memory(*policy)?;
-    let recorded = recorded_preset(recording).policy;
+    let recorded = recorded_kernel(recording).allocator;
     let mut allocator = start(&machine, &recorded, policy, (&demands.start, seed), &mut memory)?;
     let mut replay = Replay::new(&mut allocator);
     if let Some(columnar) = history_of {

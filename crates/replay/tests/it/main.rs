@@ -6,6 +6,7 @@ mod history;
 mod opening;
 mod proc;
 mod replay;
+mod settings;
 mod verify;
 
 use std::path::PathBuf;
