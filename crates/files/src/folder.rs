@@ -24,15 +24,21 @@ impl NewFolder {
     /// Begins a folder under a name that nothing has.
     ///
     /// # Errors
-    /// [`ErrorKind::AlreadyExists`], or if none can be made beside it.
+    /// [`ErrorKind::AlreadyExists`], [`ErrorKind::NotFound`] without a folder to be in, or if none can be made beside it.
     pub fn create_new(path: &Path, access: Access) -> io::Result<Self> {
         if fs::symlink_metadata(path).is_ok() {
             return Err(ErrorKind::AlreadyExists.into());
         }
+        let parent = folder_of(path);
+        if !parent.exists() {
+            // What the system says names a file that nobody asked for.
+            let why = format!("there is no folder {}", parent.display());
+            return Err(io::Error::new(ErrorKind::NotFound, why));
+        }
         let mut made = made::lock();
         let temporary = made::builder()
             .permissions(Permissions::from_mode(access.folder_mode()))
-            .tempdir_in(folder_of(path))?;
+            .tempdir_in(parent)?;
         made.insert(temporary.path().to_owned());
         Ok(Self { temporary: Some(temporary), target: path.to_owned() })
     }

@@ -20,8 +20,12 @@ const FEWEST: usize = 8;
 #[must_use]
 pub fn print(rows: &[Row]) -> String {
     let (good, bad): (Vec<&Row>, Vec<&Row>) = rows.iter().partition(|row| row.error.is_none());
-    let mut text =
-        format!("{} hosts: {} examined", grouped(rows.len() as u64), grouped(good.len() as u64));
+    let mut text = format!(
+        "{} host{}: {} examined",
+        grouped(rows.len() as u64),
+        if rows.len() == 1 { "" } else { "s" },
+        grouped(good.len() as u64)
+    );
     if !bad.is_empty() {
         text += &format!(", {} cannot be read", grouped(bad.len() as u64));
     }

@@ -51,4 +51,11 @@ fn the_recording_of_the_demo_is_extracted_once() {
     prints(&arguments);
     assert!(prints(&format!("recording info {}", folder.display())).contains("6.12.94"));
     refuses(&arguments, &format!("error: {}: ", folder.display()));
+    let nowhere = folder.join("none/x");
+    let why = format!(
+        "error: {}: there is no folder {}",
+        nowhere.display(),
+        folder.join("none").display()
+    );
+    refuses(&format!("demo --extract {}", nowhere.display()), &why);
 }
