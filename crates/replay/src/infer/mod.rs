@@ -300,6 +300,7 @@ impl Evidence {
         holes::forget(&mut snapshot, self.pageblock_order);
         let read = self.go_back(&mut snapshot, since);
         let guessed = self.guess_types(&snapshot);
+        self.give_each_block_one_type(&snapshot);
         let mut inferred = self.order_lists(&mut snapshot);
         let known = self.fill_cpu_lists(&mut snapshot);
         inferred.extend(snapshot.pcp.iter().map(|page| page.pfn));
@@ -368,6 +369,17 @@ impl Evidence {
             }
         }
         guessed
+    }
+
+    /// Gives all pageblocks of a free block the type of its first one: it is on one list. A claim takes the first page, so what
+    /// events tell of the others first is the type that the claim gave them.
+    fn give_each_block_one_type(&mut self, snapshot: &Snapshot) {
+        for block in snapshot.free.iter().filter(|block| block.order > self.pageblock_order) {
+            let first = self.block(block.pfn);
+            let pageblocks = 1 << (block.order - self.pageblock_order);
+            let mt = self.types[first];
+            self.types[first..][..pageblocks].fill(mt);
+        }
     }
 
     fn type_of(&self, pfn: Pfn) -> Migratetype {

@@ -128,3 +128,32 @@ fn a_pageblock_has_the_type_of_the_request_that_takes_a_page_freed_on_the_same_c
     // How it came to this CPU is not known.
     assert_eq!(type_after(&[], 1), None);
 }
+
+/// A claim retypes all pageblocks of the block that it finds; what is taken of the second one later tells its new type.
+#[test]
+fn a_block_of_several_pageblocks_was_on_one_list() {
+    let mut evidence = evidence(0);
+    evidence.pageblock_order = 2;
+    evidence.types = vec![None; 5];
+    let claim = pageblock::event::Extfrag {
+        pfn: Pfn(8),
+        alloc_order: 0,
+        fallback_order: 3,
+        alloc_migratetype: Unmovable,
+        fallback_migratetype: Movable,
+        change_ownership: true,
+    };
+    evidence.push(1, 0, 1, &What::Extfrag(claim));
+    for pfn in [4, 12].map(Pfn) {
+        let taken = What::ZoneLocked { pfn, order: 0, mt: Unmovable, refill: true };
+        evidence.push(2, 0, 1, &taken);
+    }
+    let mut snapshot = snapshot(&[(4, 2), (8, 3)]);
+    evidence.guess_types(&snapshot);
+    evidence.give_each_block_one_type(&snapshot);
+    evidence.order_lists(&mut snapshot);
+    let types = [Movable, Unmovable, Movable, Movable, Movable].map(Some);
+    assert_eq!(evidence.types, types);
+    let lists: Vec<_> = snapshot.free.iter().map(|block| (block.pfn.0, block.mt)).collect();
+    assert_eq!(lists, [(8, Some(Movable)), (4, Some(Unmovable))]);
+}
