@@ -3,7 +3,7 @@
 use pageblock::policy::Value;
 use pageblock::preset::Preset;
 use pageblock_kernel::{Kernel, Switch, setting};
-use pageblock_recording::Recording;
+use pageblock_recording::{Recording, Snapshot};
 
 use crate::machine::recorded_preset;
 
@@ -15,6 +15,8 @@ const LRU: &str = "sys/kernel/mm/lru_gen/enabled";
 const IN_THE_STATE: &str = "min_free_kbytes";
 /// The version that brought the multi-generational LRU (ac35a4902374).
 const SINCE_GENERATIONS: (u32, u32) = (6, 1);
+/// Fewer refilled pages tell nothing.
+const FEW: u64 = 20;
 /// The version from which on Debian's kernels use it unless told otherwise (`CONFIG_LRU_GEN_ENABLED`).
 const DEBIAN_USES_GENERATIONS: (u32, u32) = (6, 12);
 
@@ -27,7 +29,7 @@ pub struct Settings {
 }
 
 impl Settings {
-    /// Finds the settings of a recording. One that does not say which LRU lists were used has those of its distribution.
+    /// Finds the settings of a recording. Where none says which LRU lists were used, its counters do, or else its distribution.
     #[must_use]
     pub fn of(recording: &Recording) -> Self {
         let preset = recorded_preset(recording);
@@ -40,8 +42,10 @@ impl Settings {
             };
             settings.set(&default, switch, value, path);
         }
-        let uses = preset.name.starts_with("debian-") && version(preset) >= DEBIAN_USES_GENERATIONS;
-        if uses && !recording.settings.contains_key(LRU) {
+        let by_default =
+            preset.name.starts_with("debian-") && version(preset) >= DEBIAN_USES_GENERATIONS;
+        let uses = counted_generations(recording).unwrap_or(by_default);
+        if uses && version(preset) >= SINCE_GENERATIONS && !recording.settings.contains_key(LRU) {
             let (switch, value) =
                 setting::of_file(&format!("/{LRU}"), "7").expect("a switch is the LRU");
             settings.set(&default, switch, value, LRU);
@@ -80,6 +84,19 @@ impl Settings {
             }
         }
     }
+}
+
+/// Tells by counters whether generations were evicted: `pgrefill` then counts pages that eviction sorts, of which none is
+/// deactivated, and otherwise those that `shrink_active_list` takes, of which nearly all are (`sort_folio`, mm/vmscan.c). `None`
+/// where too few are counted.
+fn counted_generations(recording: &Recording) -> Option<bool> {
+    let of = |snapshot: &Snapshot, name| snapshot.vmstat.as_ref()?.0.get(name).copied();
+    let grown = |name| {
+        let end = of(recording.end.as_ref()?, name)?;
+        end.checked_sub(of(&recording.start, name)?)
+    };
+    let (refilled, deactivated) = (grown("pgrefill")?, grown("pgdeactivate")?);
+    (refilled >= FEW).then_some(2 * deactivated < refilled)
 }
 
 /// Returns the mainline version that a preset is based on.

@@ -49,3 +49,19 @@ fn what_is_not_simulated_is_named() {
     assert_eq!(settings.unknown, ["/sys/kernel/mm/lru_gen/enabled=0x0003"]);
     assert!(settings.words().is_empty());
 }
+
+#[test]
+fn counters_tell_which_lru_lists_were_used() {
+    let mut recording = shipped("settings-counters").recording;
+    let mut uses_generations = |refilled, deactivated| {
+        let mut end = recording.start.clone();
+        let counters = &mut end.vmstat.as_mut().unwrap().0;
+        *counters.entry("pgrefill".to_owned()).or_default() += refilled;
+        *counters.entry("pgdeactivate".to_owned()).or_default() += deactivated;
+        recording.end = Some(end);
+        recorded_kernel(&recording).reclaim.lru == LruLists::Mglru
+    };
+    assert!(uses_generations(1000, 0) && !uses_generations(1000, 990));
+    // Too few to tell: Debian's default.
+    assert!(uses_generations(10, 10));
+}
