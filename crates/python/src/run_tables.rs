@@ -133,6 +133,7 @@ pub(crate) fn summaries(of: &[((String, String), Summary)]) -> PyResult<Table> {
         .text("verdict", cells().map(|cell| Some(verdict(cell.verdict))))
         .text("supported", measures().map(|measure| measure.support.map(Support::word)))
         .floats("margin", measures().map(|measure| margin(measure.support?)))
+        .floats("least_ratio", cells().map(|cell| cell.least_ratio))
         .text("grade", each().map(|(_, of, ..)| Some(format!("{:?}", grade(of)?))))
         .table()
 }

@@ -97,6 +97,20 @@ fn grade(letter: Grade, parts: &BTreeMap<Part, Support>) -> String {
     format!("grade {letter:?}, {means}")
 }
 
+/// Why no change of a what-if is marked.
+pub const NOT_SHOWN: &str = "what-ifs of such a change were not shown to be right (docs/fidelity.md#what-ifs-across-kernels-and-settings)";
+
+/// Returns what a recording and a what-if support of a measure together.
+#[must_use]
+pub fn supports_what_if(support: Option<Support>, least_ratio: Option<f64>) -> String {
+    match (support, least_ratio) {
+        (None, _) => "not graded".to_owned(),
+        (Some(support), _) if !support.is_supported() => supports(support),
+        (Some(_), None) => "nothing: its what-ifs were not right".to_owned(),
+        (Some(support), Some(least)) => format!("{}, beyond x{least:.2}", supports(support)),
+    }
+}
+
 fn taken(of: Taken) -> String {
     let (name, rival) = (of.taken.name(), of.taken.other().name());
     let Some(grade) = of.other else {
@@ -251,6 +265,16 @@ mod tests {
         let text = "r under linux-6.18: not judged: the recording has no events after its start snapshot; the open loop is \
             taken: the recording has no other";
         assert_eq!(say(void), text);
+    }
+
+    #[test]
+    fn a_what_if_has_the_error_of_what_ifs_too() {
+        let supported = Support::Supported { margin_permyriad: 900 };
+        let said = |support, least| supports_what_if(support, least);
+        assert_eq!(said(None, Some(2.0)), "not graded");
+        assert_eq!(said(Some(Support::Rare), None), supports(Support::Rare));
+        assert_eq!(said(Some(supported), None), "nothing: its what-ifs were not right");
+        assert_eq!(said(Some(supported), Some(1.5)), "changes above 9.00 %, beyond x1.50");
     }
 
     /// Versions before saved the sentence itself.

@@ -3,6 +3,7 @@
 //!
 //! A change that a what-if shows is larger than the replay's own error, or it says nothing.
 
+pub mod across;
 pub mod contents;
 mod course;
 mod grades;

@@ -112,6 +112,15 @@ impl Reproduced {
 }
 
 impl Certified {
+    /// Returns the loop that was taken; `None` if that was not kept.
+    #[must_use]
+    pub fn taken(&self) -> Option<Loop> {
+        match self {
+            Self::Reproduced(reproduced) => Some(reproduced.taken?.taken),
+            Self::Sentence(_) => None,
+        }
+    }
+
     /// Returns what the recording supports of a part; `None` if that was not kept.
     #[must_use]
     pub fn support(&self, part: Part) -> Option<Support> {

@@ -8,7 +8,8 @@ use serde::{Deserialize, Serialize};
 use statrs::distribution::{ContinuousCDF, Normal, StudentsT};
 
 use super::verdict::LEVEL;
-use crate::certificate::{Certified, Support};
+use crate::certificate::Certified;
+use crate::certificate::across::Limit;
 use crate::statistics::{multiple, rank_sum, stats};
 
 /// A set of switches that are changed together, mostly one, and the kernels that tell what it does. Kernels are numbers; 0 is the
@@ -106,15 +107,15 @@ pub struct Drawn {
 }
 
 /// Attributes the difference of a measure between two kernels. `same_as` names for each kernel the one that has the same events
-/// (itself where none has), `drawn` has what was drawn of each kernel that stands for itself, and `support` what a recording
-/// supports of the measure where these are replays.
+/// (itself where none has), `drawn` has what was drawn of each kernel that stands for itself, and `limit` what a difference
+/// exceeds where these are replays.
 #[must_use]
 pub fn attribute(
     measure: &str,
     steps: &[Step],
     same_as: &[usize],
     drawn: &[Drawn],
-    support: Option<Support>,
+    limit: Option<Limit>,
 ) -> Bisection {
     debug_assert!(!steps.is_empty() && same_as.len() == drawn.len());
     let last = steps.last().map_or(0, |step| step.kernel);
@@ -141,8 +142,9 @@ pub fn attribute(
         })
         .collect();
     let base = stats::amean(&of(0).values);
-    let decides =
-        |effect: &Effect, p: f64| p <= LEVEL && is_supported(effect.difference, base, support);
+    let decides = |effect: &Effect, p: f64| {
+        p <= LEVEL && limit.is_none_or(|limit| limit.is_exceeded(effect.difference / base))
+    };
     let tested: Vec<usize> = (0..found.len()).filter(|&at| found[at].added.p.is_some()).collect();
     let p: Vec<f64> = tested.iter().filter_map(|&at| found[at].added.p).collect();
     for (&at, p) in tested.iter().zip(multiple::holm(&p)) {
@@ -159,17 +161,6 @@ pub fn attribute(
     let is_decided = whole.p.is_some_and(|p| decides(&whole, p));
     let means = (base, stats::amean(&of(last).values));
     Bisection { measure: measure.to_owned(), means, whole, is_decided, steps: found }
-}
-
-/// Reports whether a replay may conclude a difference: it is larger than the replay's own error.
-fn is_supported(difference: f64, base: f64, support: Option<Support>) -> bool {
-    match support {
-        None => true,
-        Some(
-            Support::Supported { margin_permyriad } | Support::LargeChanges { margin_permyriad },
-        ) => difference.abs() * 10_000.0 > margin_permyriad as f64 * base.abs(),
-        Some(_) => false,
-    }
 }
 
 impl Effect {
@@ -210,6 +201,7 @@ impl Effect {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::certificate::Support;
 
     fn step(change: &str, kernel: usize, alone: usize, without: usize) -> Step {
         let (change, since) = (change.to_owned(), Some("linux-6.10".to_owned()));
@@ -246,14 +238,14 @@ mod tests {
     #[test]
     fn chance_decides_nothing_and_a_replay_has_its_limit() {
         let steps = [step("a", 1, 1, 0)];
-        let one = |values: &[Drawn], support| {
-            attribute("pages", &steps, &[0, 1], values, support).is_decided
-        };
+        let one =
+            |values: &[Drawn], limit| attribute("pages", &steps, &[0, 1], values, limit).is_decided;
         assert!(!one(&[around(100.0), around(100.5)], None));
         let values = [around(100.0), around(80.0)];
-        let margin = |margin_permyriad| Some(Support::Supported { margin_permyriad });
+        let limit = |support| Some(Limit { support: Some(support), least_ratio: Some(1.01) });
+        let margin = |margin_permyriad| limit(Support::Supported { margin_permyriad });
         assert!(one(&values, None) && one(&values, margin(1900)) && !one(&values, margin(2100)));
-        assert!(!one(&values, Some(Support::Rare)));
+        assert!(!one(&values, limit(Support::Rare)));
         // One draw of each.
         assert!(!one(&[drawn(vec![100.0]), drawn(vec![1.0])], None));
         // Livelocks, whose counts end early.

@@ -7,6 +7,7 @@ use super::ended;
 use super::placement::{self, Placement};
 use super::verdict::{self, Judged, LEVEL, Looks, Stopped, Test};
 use crate::catalogue::{Measure, deciding, primary};
+use crate::certificate::across::{Limit, WhatIf};
 use crate::certificate::note::Note;
 use crate::certificate::{Certified, Support};
 use crate::run::Run;
@@ -98,6 +99,10 @@ pub struct SummaryCell {
     pub level: Option<f64>,
     /// What the change is.
     pub verdict: Judged,
+    /// In a replay, the ratio that a change exceeds in either direction to be marked; `None` where what-ifs of the measure were not
+    /// shown to be right.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub least_ratio: Option<f64>,
     /// Where the real runs lie among the simulations, if the one is compared with the other.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub placement: Option<Placement>,
@@ -219,8 +224,11 @@ impl SummaryRow {
     ) -> Self {
         let of_runs = || policies.iter().flatten().find_map(|run| run.certificate.as_ref());
         let certificate = options.certificate.as_ref().or_else(of_runs);
-        let graded = |part| certificate.and_then(|of| of.support(part));
         let base = options.baseline;
+        let limit = |at: usize| {
+            let [base, policy] = [base, at].map(|at| policies[at][0].policy.as_str());
+            Limit::of(WhatIf::between(base, policy), certificate, measure)
+        };
         let comparable = |at: usize| measure.comparable(policies[base][0], policies[at][0]);
         let placed = |at: usize, new: &[f64]| {
             let origins = [base, at].map(|at| policies[at][0].origin);
@@ -242,6 +250,7 @@ impl SummaryRow {
                 p: None,
                 level: None,
                 verdict: Judged::Open,
+                least_ratio: (at != base).then(|| limit(at).least_ratio).flatten(),
                 placement: comparable(at).then(|| placed(at, new)).flatten(),
             }
         };
@@ -252,7 +261,7 @@ impl SummaryRow {
             name: measure.full_label(),
             primary,
             direction: measure.direction,
-            support: measure.part.and_then(graded),
+            support: limit(base).support,
             units_differ: !(0..policies.len()).all(comparable),
             cells: values.iter().enumerate().map(cell).collect(),
         }
@@ -322,10 +331,11 @@ impl Judge<'_> {
             cell.take(&found.change);
             cell.level = Some(found.level);
             let replayed = self.policies[at][0].origin == Origin::Replayed;
-            if replayed {
-                cell.verdict = within_support(found.verdict, cell.change, support);
-            } else {
-                cell.verdict = found.verdict;
+            cell.verdict = found.verdict;
+            let is_one = matches!(found.verdict, Judged::Better | Judged::Worse);
+            let limit = Limit { support, least_ratio: cell.least_ratio };
+            if replayed && is_one && !limit.is_exceeded(cell.change.unwrap_or(f64::INFINITY)) {
+                cell.verdict = Judged::Undecided;
             }
         }
         for row in rows {
@@ -351,24 +361,10 @@ impl Judge<'_> {
     }
 }
 
-/// Returns what a change of a replay is, which has to be larger than the replay's own error under the recorded kernel. What
-/// nothing tests decides nothing.
-fn within_support(verdict: Judged, change: Option<f64>, support: Option<Support>) -> Judged {
-    let margin = match support {
-        Some(
-            Support::Supported { margin_permyriad } | Support::LargeChanges { margin_permyriad },
-        ) => margin_permyriad as f64,
-        Some(_) | None => f64::INFINITY,
-    };
-    let is_one = matches!(verdict, Judged::Better | Judged::Worse);
-    let large = change.is_none_or(|change| change.abs() * 10_000.0 > margin);
-    if is_one && !large { Judged::Undecided } else { verdict }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::certificate::{Part, Reproduced};
+    use crate::certificate::{Loop, Part, Reproduced, Taken};
     use crate::value::names;
     use deciding::id;
 
@@ -475,18 +471,24 @@ mod tests {
             all
         };
         let base = [1000, 1001, 1002, 1003, 1004, 1005, 1006, 1007];
-        let less = base.map(|pages| pages * 9 / 10);
-        let verdict = |margin_permyriad, deterministic| {
+        let less = |by: u64| base.map(|pages| pages / by);
+        let verdict = |margin_permyriad, [from, to]: [&str; 2], by, deterministic| {
             let parts = [(Part::Mismatch, Support::Supported { margin_permyriad })].into();
-            let reproduced = Reproduced { parts, ..Reproduced::default() };
+            let taken = Taken { taken: Loop::Closed, as_asked: false, grade: None, other: None };
+            let reproduced = Reproduced { parts, taken: Some(taken), ..Reproduced::default() };
             let certificate = Some(Certified::Reproduced(Box::new(reproduced)));
             let options = Options { certificate, ..Options::default() };
-            let runs = [replays("a", &base, deterministic), replays("b", &less, deterministic)];
+            let runs = [replays(from, &base, deterministic), replays(to, &less(by), deterministic)];
             cell(&summary(&runs, &options), id::MISMATCHED_PAGES).verdict
         };
-        assert_eq!(verdict(900, false), Judged::Better);
-        assert_eq!(verdict(1100, false), Judged::Undecided);
+        let settings = ["a", "a,watermark_boost_factor=0"];
+        assert_eq!(verdict(900, settings, 10, false), Judged::Better);
+        // Within the replay's own error, and within that of what-ifs.
+        assert_eq!(verdict(9500, settings, 10, false), Judged::Undecided);
+        assert_eq!(verdict(900, settings, 6, false), Judged::Undecided);
+        // No what-if of another kernel was right enough.
+        assert_eq!(verdict(900, ["a", "b"], 10, false), Judged::Undecided);
         // The same values under every seed are one draw, which decides nothing.
-        assert_eq!(verdict(900, true), Judged::Open);
+        assert_eq!(verdict(900, settings, 10, true), Judged::Open);
     }
 }

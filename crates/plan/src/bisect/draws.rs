@@ -6,7 +6,8 @@ use std::sync::Arc;
 use pageblock_kernel::Named;
 use pageblock_measure::Run;
 use pageblock_measure::catalogue::{Measure, deciding, primary};
-use pageblock_measure::certificate::{Certified, Support};
+use pageblock_measure::certificate::Certified;
+use pageblock_measure::certificate::across::{Limit, WhatIf};
 use pageblock_measure::compare::bisect::Answer;
 use pageblock_measure::value::origin::Origin;
 use pageblock_recording::CaptureOptions;
@@ -248,14 +249,13 @@ fn answered(
 ) -> Answer {
     let certificate: Option<Certified> = runs.iter().find_map(|(_, run)| run.certificate.clone());
     let replayed = runs[0].1.origin == Origin::Replayed;
-    let support = |measure: &Measure| {
-        let support = certificate.as_ref().and_then(|of| of.support(measure.part?));
-        // What nothing tests supports nothing.
-        replayed.then(|| support.unwrap_or(Support::Unknown))
-    };
+    let last = kernels.steps.last().map_or(0, |step| step.kernel);
+    let what = WhatIf::between(&kernels.texts[0], &kernels.texts[last]);
+    let limit =
+        |measure: &Measure| replayed.then(|| Limit::of(what, certificate.as_ref(), measure));
     let measured: Vec<Measured> = measures
         .iter()
-        .map(|measure| Measured { name: measure.full_label(), support: support(measure) })
+        .map(|measure| Measured { name: measure.full_label(), limit: limit(measure) })
         .collect();
     let mut draws = draws(runs, measures);
     let mut each = seeds;

@@ -11,7 +11,7 @@ pub use kernels::Kernels;
 
 use pageblock_kernel::{Kernel, Named, preset};
 use pageblock_measure::catalogue::{Measure, deciding};
-use pageblock_measure::certificate::Support;
+use pageblock_measure::certificate::across::Limit;
 use pageblock_measure::compare::bisect::{Answer, Bisection, Drawn, attribute};
 use pageblock_measure::value::event_unit::EventUnit;
 use serde::{Deserialize, Serialize};
@@ -44,8 +44,8 @@ pub struct Draw {
 pub struct Measured {
     /// Its name, with the unit.
     pub name: String,
-    /// What a recording supports of it; `None` in a simulation.
-    pub support: Option<Support>,
+    /// What a difference of it exceeds in replays of a recording; `None` in a simulation.
+    pub limit: Option<Limit>,
 }
 
 /// Attributes what was drawn: `runs` were made for it, and `each` says how many draws of a kernel there are, and what one is
@@ -146,8 +146,8 @@ fn bisections(
         if drawn.iter().flat_map(|of| &of.values).all(|&value| value == 0.0) {
             return None;
         }
-        let Measured { name, support } = &measured[at];
-        Some(attribute(name, &kernels.steps, same_as, &drawn, *support))
+        let Measured { name, limit } = &measured[at];
+        Some(attribute(name, &kernels.steps, same_as, &drawn, *limit))
     };
     (0..measured.len()).filter_map(of).collect()
 }
