@@ -116,6 +116,7 @@ impl<W: Write> Runs<'_, W> {
     /// Writes the run that ends before a frame.
     fn end(&mut self, end: u64) -> std::io::Result<()> {
         let Some((state, mut start)) = self.run.take() else { return Ok(()) };
+        debug_assert!(start < end, "a run of {state:?} ends at {end} before it begins at {start}");
         match state {
             HOLE => Ok(()),
             FREE => {
@@ -123,6 +124,7 @@ impl<W: Write> Runs<'_, W> {
                 while start < end {
                     let fits = (end - start).ilog2();
                     let order = start.trailing_zeros().min(fits).min(MAX_ORDER);
+                    debug_assert!(start + (1 << order) <= end, "a free block beyond its run");
                     writeln!(self.out, "free {node} {zone} {order} -1 {start}")?;
                     start += 1 << order;
                 }

@@ -92,6 +92,7 @@ impl Recording {
                 progress(file.events(), to - from);
             }
         }
+        debug_assert_eq!(file.events(), to - from, "the part lacks events");
         file.finish(&of_part(&columnar.losses, from, to))?;
         Ok(Written { first: from, events: to - from, start, end })
     }

@@ -70,6 +70,7 @@ impl LossFinder {
     /// Takes the next event; `lost` is the number of events known to be lost so far. A loss is noticed no later
     /// than with the next event on the same CPU.
     pub(crate) fn push(&mut self, record: &Record, lost: u64, by_cpu: impl Fn() -> LostByCpu) {
+        debug_assert!(lost >= self.lost, "{lost} events lost after {}", self.lost);
         if lost != self.lost {
             self.lost = lost;
             if self.first_event.is_none() {
@@ -94,6 +95,11 @@ impl LossFinder {
     /// Returns the losses, after the last event. `unplaced` has further losses, not in `by_cpu`, whose
     /// positions the file does not say: any event may follow them.
     pub(crate) fn finish(self, by_cpu: LostByCpu, unplaced: &LostByCpu) -> Losses {
+        debug_assert_eq!(
+            self.cpus.iter().map(|&(events, _)| events).sum::<u64>(),
+            self.events,
+            "an event is of no CPU, or of two"
+        );
         let at_the_end = by_cpu.values().sum::<u64>() != self.lost;
         let mut first_event = self.first_event.or_else(|| at_the_end.then(|| self.gap(&by_cpu)));
         let mut losses = by_cpu;

@@ -213,6 +213,7 @@ impl Poll {
 
     /// Adds the page's vote to the points `from` to `to` if the snapshot has it in one of the states.
     fn agree(&mut self, page: u64, from: u64, to: u64, states: States) {
+        debug_assert!(from <= to, "a page votes for a point twice");
         if self.state.of(page).and(states).is_empty() {
             return;
         }
@@ -247,6 +248,7 @@ impl Poll {
                 best = (agreeing, point);
             }
         }
+        debug_assert!(best.0 as usize <= touched.len(), "more votes than voters");
         let event = opened + 1 + best.1;
         Window { event, markers, votes: best.0 as u64, voters: touched.len() as u64 }
     }

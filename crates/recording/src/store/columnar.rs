@@ -142,6 +142,7 @@ impl Writer {
     /// If the file cannot be written or renamed.
     pub fn finish(self, losses: &Losses) -> Result<(), Error> {
         let windows = self.finder.finish();
+        debug_assert_eq!(windows.events, self.events, "events lie beside the snapshots' windows");
         let mut footer = self.footer;
         footer.insert("events".to_owned(), windows.events.to_string());
         footer.insert("losses".to_owned(), losses.text());
@@ -341,9 +342,11 @@ impl BatchDecoder {
             return Ok(false);
         }
         let rows = self.row..(self.row + CHUNK_ROWS).min(batch.len());
+        let events = rows.len();
         self.row = rows.end;
         self.chunk.clear();
         decode(batch, rows, &self.codes, &mut self.gfp, &mut self.chunk)?;
+        debug_assert_eq!(self.chunk.len(), events, "each row is an event");
         Ok(true)
     }
 

@@ -46,6 +46,10 @@ impl Faults {
                 self.last
             }
         };
+        debug_assert!(
+            task.missing.iter().any(|&(of, _)| of == fault),
+            "fault {fault} fails again after its single pages"
+        );
         task.fault = Some((fault, gfp));
         Some(fault)
     }

@@ -323,7 +323,6 @@ impl<'f> DemandFinder<'f> {
 
     /// Adds the free of a block, or of one block of a batch. `timed` has the time and CPU.
     fn free(&mut self, timed: Timed, pid: u32, pfn: Pfn, order: Order, destination: Destination) {
-        let cpu = timed.cpu;
         let task = self.tasks.entry(pid).or_default();
         task.draining = None;
         task.freed = Some(0);
@@ -352,14 +351,18 @@ impl<'f> DemandFinder<'f> {
             Destination::Listed if !self.orders.has(order) => {
                 self.queue.push(free(pfn, order, false));
             }
-            Destination::Listed => {
-                self.reported.insert(cpu, (free(pfn, order, false), pfn));
-            }
+            Destination::Listed => self.report(free(pfn, order, false), pfn),
             Destination::Joined(joined) => {
                 let head = pfn.align_down(joined);
-                self.reported.insert(cpu, (free(head, joined, false), head));
+                self.report(free(head, joined, false), head);
             }
         }
+    }
+
+    /// Holds the free of a block back until its CPU's next event.
+    fn report(&mut self, free: Timed, pfn: Pfn) {
+        let lost = self.reported.insert(free.cpu, (free, pfn));
+        debug_assert_eq!(lost, None, "a block never reached its list");
     }
 
     fn hold(&mut self, pfn: Pfn, cpu: u16) {

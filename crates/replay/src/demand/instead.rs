@@ -35,7 +35,9 @@ impl Instead {
 
     /// Notes the huge page that a fault got, and the time in milliseconds.
     pub fn hold(&mut self, fault: u32, block: Pfn, now: u32) {
-        self.held.insert(fault, Held { block, since: now, pages: 0, used: false });
+        let held = Held { block, since: now, pages: 0, used: false };
+        let lost = self.held.insert(fault, held).map(|held| held.block);
+        debug_assert_eq!(lost, None, "fault {fault} has a huge page already");
     }
 
     /// Returns whether a fault has its huge page. Nothing else is requested for it then.
@@ -58,7 +60,9 @@ impl Instead {
     }
 
     fn drop(&mut self, fault: u32) -> Option<Pfn> {
-        self.held.remove(&fault).map(|held| held.block)
+        let held = self.held.remove(&fault)?;
+        debug_assert_eq!(held.pages, 0, "recorded pages would lose their huge page");
+        Some(held.block)
     }
 
     /// Follows the move of a recorded page. Returns whether a huge page stands for it. The new frame may be
@@ -81,6 +85,7 @@ impl Instead {
         for &(at, fault) in &faults {
             self.of.remove(&at);
             if let Some(held) = self.held.get_mut(&fault) {
+                debug_assert!(held.pages > 0, "the huge page of fault {fault} stands for nothing");
                 held.pages = held.pages.saturating_sub(1);
                 if held.pages == 0 {
                     gone.push(held.block);

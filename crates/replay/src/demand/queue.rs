@@ -58,6 +58,7 @@ impl Queue {
 
     fn slot(&mut self, place: Place) -> Option<&mut Slot> {
         let at = usize::try_from(place.0.checked_sub(self.first)?).ok()?;
+        debug_assert!(at < self.slots.len(), "{place:?} was not reserved");
         self.slots.get_mut(at)
     }
 

@@ -147,6 +147,7 @@ impl Guided<'_, '_> {
         if to != Some(mt) && policy.pcp_type == PcpType::Reread && mt != Migratetype::Isolate {
             self.tally.imposed(imposed::TYPE, zone.impose_reserve(pfn, mt));
         }
+        debug_assert!(taken.is_err() || running.drain.left() > 0, "a drain that ended goes on");
         self.tally.imposed(imposed::CPU_LIST_TAKE, taken);
         self.tally.imposed(imposed::ZONE_FREE, zone.impose_free(pfn, order, Some(mt)));
         running.drain.gave(order);

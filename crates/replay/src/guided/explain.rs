@@ -86,8 +86,10 @@ impl Guided<'_, '_> {
             {
                 let mt = zone.block_type(pfn).unwrap_or(Migratetype::Movable);
                 let put = cache.impose_put(zone, pfn, order, mt, ListEnd::Head);
+                if put.is_ok() {
+                    self.set_holder(pfn, Some(owner));
+                }
                 self.tally.imposed(imposed::CPU_LIST_PUT, put);
-                self.set_holder(pfn, Some(owner));
             }
         }
         true

@@ -270,6 +270,7 @@ impl<'a, 'm> Guided<'a, 'm> {
     fn set_holder(&mut self, pfn: Pfn, cpu: Option<usize>) {
         debug_assert!(cpu.is_none_or(|cpu| cpu < self.cpus.len()), "no list of such a CPU");
         if let Some(slot) = self.lists.holder.get_mut(pfn.0 as usize) {
+            debug_assert!(cpu.is_none() || *slot == 0, "{pfn} is on a CPU list already");
             *slot = cpu.map_or(0, |c| c as u16 + 1);
         }
     }

@@ -136,6 +136,11 @@ impl Guided<'_, '_> {
             return;
         }
         let Some(refill) = &mut self.cpus[cpu].refill else { return };
+        debug_assert_eq!(
+            (refill.zone, refill.order, refill.mt),
+            (at, order, mt),
+            "a refill gets a block of another list"
+        );
         refill.got += 1;
         let zone = &self.allocator.zones()[at];
         refill.dry = zone.next_of_list(order, mt).is_none()
@@ -192,6 +197,7 @@ impl Guided<'_, '_> {
         }
         let exact = got == want || (got < want && dry);
         if let Some(first) = first {
+            debug_assert_eq!(got, 1, "the first block would lie behind later ones");
             self.append(cpu, at, first, order, mt);
         }
         let compared = Comparison { exact, shape: exact, explained: false };
