@@ -29,6 +29,7 @@ pub(crate) trait Extents<'m, P: PolicySource>: RangeWorker<'m, P> {
         let mut taken = 0;
         let done = self.take_blocks(count, request, extents, &mut taken, observer);
         if let Err(error) = done {
+            // All or nothing: the caller could not tell which extents it has.
             for &range in &extents[..taken] {
                 self.free_range(range, observer)?;
             }

@@ -75,6 +75,7 @@ impl<'m, Z: Access<'m, P>, P: PolicySource> Local<'_, 'm, Z, P> {
             Fair::LocalNode => true,
             Fair::Off | Fair::FairPass | Fair::SpentFlag => return Ok(()),
         };
+        // The request can use no zone, so none has a batch to spend.
         let Some(preferred) = self.preferred_zone(&attempt) else { return Ok(()) };
         let snapshots = self.machine.snapshots;
         for at in self.machine.zonelist(&attempt) {

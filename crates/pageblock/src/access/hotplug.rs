@@ -37,6 +37,7 @@ pub(crate) fn take_away<'m, P: PolicySource>(
     let span = worker.with_zone(at, |zone| zone.span());
     let whole = (range.start.is_aligned(order) || range.start == span.start)
         && (range.end.is_aligned(order) || range.end == span.end);
+    // An isolated pageblock is isolated as a whole, so a part of it cannot leave.
     if !whole {
         return Err(ContigError::Misaligned(range));
     }

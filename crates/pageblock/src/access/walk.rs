@@ -186,15 +186,18 @@ impl<'m, Z: Access<'m, P>, P: PolicySource> Local<'_, 'm, Z, P> {
         if high_first {
             self.with(at, |zone, _| zone.mark_below_high());
         }
+        // A request that ignores watermarks was tested against the high one only to mark the zone.
         let Some(mark) = flags.watermark() else { return true };
         let check = Check { order, mark, highest, flags, gfp };
         if high_first && check.holds(self.stat(at)) {
             return true;
         }
+        // Without node reclaim the caller tries the next zone at once.
         if self.machine.policy.zone_reclaim_mode == 0 {
             return false;
         }
         match observer.node_reclaim(self.machine.snapshots[at.index()].node, order) {
+            // A node that was not scanned, or where nothing was found, has no more free pages than before.
             NodeReclaim::NoScan | NodeReclaim::Full => false,
             NodeReclaim::Some => self
                 .with(at, |zone, _| zone.watermark_ok(order, zone.watermark(mark), highest, flags)),
@@ -251,6 +254,7 @@ impl<'m, Z: Access<'m, P>, P: PolicySource> Local<'_, 'm, Z, P> {
         let Attempt { order, mt, .. } = *attempt;
         let cache = self.caches.zones[at.index()].flushed();
         cache.note_alloc();
+        // The zone's lock is taken only for a refill.
         if !cache.is_empty(list) {
             if let Some(i) = cache.pop(&self.machine.snapshots[at.index()].map, list, order) {
                 self.zones.refresh_mask(self.machine, at);

@@ -84,6 +84,7 @@ impl<P: PolicySource> CpuZone<'_, P> {
     fn adopt(&mut self, tuning: CacheTuning) {
         if self.tuned != tuning.times {
             self.tuned = tuning.times;
+            // The page freed last counts under the limits that it was freed under.
             let cache = self.flushed();
             cache.set_weight_order(tuning.weight_order);
             cache.set_limits(tuning.limits);

@@ -92,6 +92,7 @@ impl<'m, P: PolicySource> CpuCaches<'m, P> {
     ) -> Option<Pfn> {
         let (zone, list, mt) = self.serving(request, observer)?;
         let CpuZone { cache, map, .. } = zone;
+        // The page freed last is the head: it reaches the stack before older blocks do.
         cache.flush_last_freed(map);
         if !cache.warm(map, list, request.order) {
             return None;
@@ -323,6 +324,7 @@ impl<P: PolicySource> CpuZone<'_, P> {
         if !is_of(word, mt) {
             return KIND == CELLS && empties(word) && self.leave_block(pfn, order, word, observer);
         }
+        // A pageblock in one state holds no smaller block: the full path reports the mistake.
         if KIND == CELLS && !is_mixed(word) {
             return false;
         }

@@ -250,6 +250,7 @@ impl CpuList {
         step: Index,
         owned: impl Fn(Index) -> bool,
     ) -> Option<(Index, u32)> {
+        // The stack is short: its blocks are taken one by one.
         if self.chain.is_empty() {
             return None;
         }

@@ -164,6 +164,7 @@ impl<'m, P: PolicySource> ZoneSnapshot<'m, P> {
         let kept = zone.kept();
         let headroom = if serves { zone.headroom(kept) } else { Headroom::NONE };
         let most_reserved = zone.lowmem_reserve().iter().max().copied().unwrap_or(0);
+        // The largest reserve decides: above it, no highest zone's mask changes while pages move.
         zone.set_mask_inputs(if serves { headroom.steady_above(most_reserved) } else { 0 }, kept);
         let shortage =
             if serves && self.refuses_silently(zone) { zone.shortage() } else { Shortage::NONE };

@@ -248,7 +248,6 @@ impl Poll {
                 best = (agreeing, point);
             }
         }
-        debug_assert!(best.0 as usize <= touched.len(), "more votes than voters");
         let event = opened + 1 + best.1;
         Window { event, markers, votes: best.0 as u64, voters: touched.len() as u64 }
     }

@@ -51,9 +51,11 @@ impl Guided<'_, '_> {
         if list.is_some() {
             cache.impose_alloc();
         }
+        // It was compared and marked when the zone yielded it.
         if self.was_in_flight(pfn) {
             return;
         }
+        // Asked before the lists: a promised block is on none any more.
         if let Some(Promise { to, explained, .. }) = self.was_promised(pfn) {
             let kept = match to {
                 Task::Is(task) => task == pid,
@@ -104,6 +106,7 @@ impl Guided<'_, '_> {
         list: Option<ListIndex>,
         arrived: bool,
     ) {
+        // Taken first: they would count as blocks that the kernel skipped.
         let untraced = self.take_untraced(cpu, at, pfn, ListEnd::Head);
         let Some((zone, cache)) = self.allocator.zone_and_cache(ZoneIndex::new(at), CpuId(cpu))
         else {
@@ -129,6 +132,7 @@ impl Guided<'_, '_> {
         if !exact && shape {
             self.note_skipped(cpu, at, next, ListEnd::Tail);
         }
+        // Frees since do not account for all blocks before it: interrupted tasks have taken as many from the head.
         if exact && ahead > pushed {
             for _ in 0..ahead {
                 self.promise(cpu, at, list.unwrap_or_default(), Task::Not(pid), true);
@@ -164,11 +168,13 @@ impl Guided<'_, '_> {
             let taken = cache.impose_take(zone, next);
             let failed = taken.is_err();
             self.tally.imposed(imposed::CPU_LIST_TAKE, taken);
+            // The list would yield the same page again.
             if failed {
                 return any;
             }
             any = true;
             self.lists.holder[next.0 as usize] = 0;
+            // With the probes the bulk request is a demand of its own.
             if !self.look_ahead.has_isolation() {
                 self.event.inferred.push(Inferred::LeftList { pfn: next, cpu: owner, mt });
             }
@@ -211,11 +217,13 @@ impl Guided<'_, '_> {
             if zone.kind() > highest || node.is_some_and(|node| zone.node() != node) {
                 continue;
             }
+            // The mark stays: a walk does not test the high watermark of a marked zone again.
             if !zone.below_high() {
                 let high = zone.watermark(Watermark::High);
                 let ok = zone.watermark_ok(request.order, high, highest, AllocFlags(0));
                 zone.impose_below_high(!ok);
             }
+            // The walk ended here: the lower zones were not tested.
             if served == Some(at) {
                 return;
             }
@@ -280,6 +288,7 @@ impl Guided<'_, '_> {
     /// Takes the pages that the bulk allocator took: from the head of a list, without events. It leaves a single
     /// page to the ordinary allocator, which reports it.
     pub(super) fn bulk(&mut self, cpu: usize, pid: u32, pages: u32) {
+        // Blocks promised to this task, and those that its refill took from the list, are pages of this request.
         let promised = self.cpus[cpu].promised.len();
         self.cpus[cpu].promised.retain(|p| p.to != Task::Is(pid));
         let promised = promised - self.cpus[cpu].promised.len();
@@ -307,6 +316,7 @@ impl Guided<'_, '_> {
             };
             let Some(list) = cache.list_index(0, mt) else { continue };
             let low = zone.watermark(Watermark::Low) + u64::from(pages);
+            // The pages of the whole request are added to the mark once (`alloc_pages_bulk`).
             if !zone.watermark_ok(0, low, highest, AllocFlags(0)) {
                 continue;
             }
@@ -321,6 +331,7 @@ impl Guided<'_, '_> {
                 }
                 taken += 1;
             }
+            // One zone serves the whole request.
             if taken > 0 {
                 return;
             }

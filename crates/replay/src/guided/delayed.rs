@@ -33,6 +33,7 @@ impl Guided<'_, '_> {
                 any = true;
             }
         }
+        // What leaves a list has arrived there.
         self.tasks.just_freed.retain(|just_freed| !overlaps(just_freed));
         any
     }

@@ -158,6 +158,7 @@ impl Guided<'_, '_> {
         if shape && !exact {
             self.note_skipped(owner, at, next, ListEnd::Head);
         }
+        // Closed after this block was compared: an explanation may move blocks of the same lists.
         if let Some(other) = other {
             self.close(other);
         }
@@ -190,6 +191,7 @@ impl Guided<'_, '_> {
             self.lists.holder[pfn.0 as usize] = 0;
             self.cpus[owner].promised.push(Promise { pfn, to: Task::Any, explained: true });
             next.took = true;
+            // The block was not drained, so its list is still the one to yield the next.
             running.drain.restart();
         }
     }
@@ -217,6 +219,7 @@ impl Guided<'_, '_> {
 
     pub(super) fn close(&mut self, draining: Draining) {
         let Draining { got, owner, zone: at, drain, .. } = draining;
+        // Only a free decides how much to drain: other drains empty the lists.
         let Some(want) = draining.want else { return };
         // Most frees: nothing to explain.
         if want == 0 && got == 0 {
@@ -230,11 +233,13 @@ impl Guided<'_, '_> {
         // Blocks are drained whole, so the pages may exceed what the model asked for.
         let over = drain.left() == 0 || cache.count() == 0;
         let exact = want > 0 && over && !draining.exceeded;
+        // The kernel tests the mark after it has drained, and only then.
         if got > 0 {
             zone.leave_below_high();
         }
         let (reclaim, below) = (zone.reclaim_active(), zone.below_high());
         if exact && self.lists.limit_seen.is_some_and(|(cpu, zone, _)| (cpu, zone) == (owner, at)) {
+            // A drain of exactly this number confirms the limit that was learned last.
             self.lists.limit_seen = None;
         }
         self.seen.not_drained += u64::from(want > 0 && got == 0);

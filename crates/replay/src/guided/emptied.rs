@@ -31,6 +31,7 @@ impl Guided<'_, '_> {
         mt: Migratetype,
         found: Option<Order>,
     ) {
+        // With the probes every block that leaves the lists has an event.
         if self.look_ahead.has_isolation() {
             return;
         }

@@ -81,6 +81,7 @@ impl Guided<'_, '_> {
             self.extfrag_loose(cpu, pid, at, x);
             return;
         }
+        // The block left the zone with the event before: only the claim is left to compare.
         if let Some((predicted, exact)) = self.cpus[cpu].claim.take() {
             return self.compare_claim(at, x, predicted, exact);
         }
@@ -127,12 +128,14 @@ impl Guided<'_, '_> {
             // The kernel could not claim anything that the model would have claimed.
             zone.impose_failed_claims(mt, zone.claims_to_try(order, mt, flags));
         }
+        // The model has the block elsewhere.
         if zone.impose_fallback(order, mt, actual, &mut ()).is_err() {
             self.take(at, x.pfn, order, mt);
         }
         if let Some(refill) = &mut self.cpus[cpu].refill
             && self.allocator.policy().fallback_pick == FallbackPick::ClaimThenSteal
         {
+            // The lists that had no block get none while the refill holds the lock, so the kernel keeps its mode.
             refill.mode = if whole { Mode::Normal } else { Mode::Steal };
         }
         self.received(cpu, at, x.pfn, order, mt, refill);
@@ -140,6 +143,7 @@ impl Guided<'_, '_> {
 
     /// Compares the report of a claim whose block was taken before it.
     fn compare_claim(&mut self, at: usize, x: &Extfrag, predicted: Option<Fallback>, exact: bool) {
+        // The kernel would have claimed this block too if it had been first on its list.
         if let Some(f) = predicted.filter(|f| f.outcome == Outcome::Claim && !exact) {
             self.was_not_first(at, f);
         }

@@ -124,6 +124,7 @@ impl Guided<'_, '_> {
         };
         let mt = zone.block_type(pfn).unwrap_or(Migratetype::Movable);
         let list = cache.list_index(order, mt).filter(|_| mt != Migratetype::Isolate);
+        // The zone gets it at once; its task may have been interrupted before it put it there.
         let Some(list) = list.filter(|_| destination != Destination::Direct) else {
             self.tally.imposed(imposed::ZONE_FREE, zone.impose_free(pfn, order, None));
             self.tasks.just_freed.push(Delayed {

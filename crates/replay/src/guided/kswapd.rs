@@ -17,6 +17,7 @@ impl Guided<'_, '_> {
         };
         let cpu = usize::from(cpu);
         let last = std::mem::replace(&mut self.cpus[cpu].second, second);
+        // Before the CPU's first event it is not known when its limits decayed last.
         if last == 0 || last >= second {
             return;
         }
@@ -26,6 +27,7 @@ impl Guided<'_, '_> {
             else {
                 continue;
             };
+            // Each decay takes an eighth: after 64 of them a limit is as low as it gets.
             for _ in last..second.min(last + 64) {
                 let _ = cache.decay(&policy);
             }
@@ -83,7 +85,9 @@ impl Guided<'_, '_> {
             _ => return,
         };
         let node = other.number("nid").and_then(|nid| u8::try_from(nid).ok());
+        // `woken` has a bit for each of 64 nodes.
         let Some(node) = node.filter(|&node| node < 64) else { return };
+        // A run whose end was not recorded ends with the next one.
         self.end_kswapd(node);
         self.allocator.set_kswapd_running(NodeId(node), running);
         let bit = 1 << node;

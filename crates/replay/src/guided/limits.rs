@@ -98,6 +98,7 @@ impl Limits {
         let part = now / (PERIOD_US / PARTS as u64);
         let Some(was) = self.parts.get_mut(cpu) else { return };
         let last = std::mem::replace(was, part);
+        // As for known times: what passed before the first event is not known.
         if last == 0 || last >= part {
             return;
         }
@@ -135,6 +136,7 @@ impl Limits {
                 continue;
             }
             self.wrong[guess] += 1;
+            // The list follows the best guess, and was given its new limit already.
             if guess != best {
                 // The limit is just beyond the observed size.
                 let seen = if drained { count } else { (*high).max(count + limits.batch.max(1)) };

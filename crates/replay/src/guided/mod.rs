@@ -146,6 +146,7 @@ impl<'a, 'm> Guided<'a, 'm> {
         self.event.now = event;
         self.prepare_state(event, cpu, record);
         self.decide(event, cpu, record);
+        // Only frees after the CPU's last allocation can lie before a block that was taken and is reported later.
         if takes_from_zone(record) || matches!(record.what, What::Alloc { .. }) {
             self.cpus[cpu].pushed = 0;
         }
@@ -176,6 +177,7 @@ impl<'a, 'm> Guided<'a, 'm> {
         if !matches!(record.what, What::Drain { .. }) {
             self.close_drain(cpu, Some(record.pid));
         }
+        // The task runs again: it has reported what it took, and what it freed has arrived.
         self.tasks.may_have_taken.retain(|taken| taken.pid != record.pid);
         self.tasks.just_freed.retain(|just_freed| just_freed.pid != record.pid);
         for &taken in self.look_ahead.taken_before(event) {

@@ -51,6 +51,8 @@ impl Guided<'_, '_> {
         mt: Migratetype,
     ) -> Option<Refill> {
         let running = self.cpus[cpu].refill;
+        // Blocks beyond the wanted number still belong to the refill of their task, whose count is then wrong.
+        // Of the bulk allocator they are another refill.
         if let Some(refill) = running
             && (refill.zone, refill.order, refill.mt) == (at, order, mt)
             && (refill.got < refill.want || (refill.pid == pid && !self.event.for_bulk))
@@ -62,6 +64,7 @@ impl Guided<'_, '_> {
         let policy = *self.allocator.policy();
         let (zone, cache) = self.allocator.zone_and_cache(ZoneIndex::new(at), CpuId(cpu))?;
         let list = cache.list_index(order, mt)?;
+        // No request has such a type, so no list is refilled with it.
         if (mt as usize) >= MIGRATE_PCPTYPES {
             return None;
         }
@@ -145,6 +148,7 @@ impl Guided<'_, '_> {
         let zone = &self.allocator.zones()[at];
         refill.dry = zone.next_of_list(order, mt).is_none()
             && zone.find_fallback(order, mt, refill.flags, Mode::Normal).found.is_none();
+        // A request that bypasses the list gets it, unless another block follows.
         if refill.got == 1 {
             refill.first = Some(pfn);
             return;
@@ -190,6 +194,7 @@ impl Guided<'_, '_> {
         let at_once = next_alloc.is_some() && next_alloc == first;
         let past_list = unseen > 0 || (!dry && (at_once || by != pid));
         if got <= 1 && want > 1 && past_list {
+            // Without the list's lock the kernel tuned nothing.
             before.restore(cache);
             self.counts.bypassed += 1;
             self.cpus[cpu].in_flight.extend(first);

@@ -155,6 +155,7 @@ impl Guided<'_, '_> {
         let number = |key| other.number(key).and_then(|n| u64::try_from(n).ok()).unwrap_or(0);
         let (scanned, taken) = (number("nr_scanned"), number("nr_taken"));
         let pageblock_order = self.allocator.geometry().pageblock_order;
+        // Compaction without an order makes no fast search (`fast_isolate_freepages`).
         if run.order == 0 {
             return;
         }
@@ -174,6 +175,7 @@ impl Guided<'_, '_> {
         };
         let near = (scan_limit(run.fails) / 2).max(1);
         let far = 1 << (pageblock_order - 1);
+        // The number of failures before, which halves the limit, is inferred: other numbers are tried after it.
         let mut limits = if whole { vec![far, near] } else { vec![near, far] };
         limits.extend((0..6).map(|fails| (scan_limit(fails) / 2).max(1)));
         let first = run.search_order.min(run.order - 1);
@@ -224,6 +226,7 @@ impl Guided<'_, '_> {
         lists: &Lists,
         taken: u64,
     ) {
+        // A search takes a single block, smaller than the wanted one.
         if !taken.is_power_of_two() || taken.ilog2() >= u32::from(wanted.order) {
             return;
         }

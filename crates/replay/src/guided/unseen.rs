@@ -82,6 +82,7 @@ impl Guided<'_, '_> {
     fn scanned_for_free(&mut self, event: u64, pid: u32, other: &Other) {
         let taken = other.number("nr_taken").unwrap_or(0);
         let Some((start, end)) = range(other) else { return };
+        // The lists did not change.
         if taken <= 0 {
             return;
         }

@@ -51,6 +51,7 @@ impl Guided<'_, '_> {
         };
         let slow = AllocFlags::KSWAPD.with(AllocFlags::WMARK_MIN);
         let passes = [first, first.without(AllocFlags::NOFRAGMENT), slow];
+        // A task in the slow path is past the first two passes.
         let known = if self.tasks.in_slow_path.contains(&wanted.pid) { 2 } else { 0 };
         for flags in passes.into_iter().skip(known) {
             for &zone in &zones {
@@ -80,6 +81,7 @@ impl Guided<'_, '_> {
 
     /// Follows the attempts of a request that a CPU list of the zone `at` served.
     pub(super) fn walk_before_alloc(&mut self, at: usize, wanted: TaskRequest) {
+        // No zone is tried before the highest.
         if at + 1 == self.allocator.zones().len() {
             return;
         }
@@ -131,6 +133,7 @@ impl Guided<'_, '_> {
         else {
             return;
         };
+        // An order without a list has none to refill.
         if cache.list_index(order, mt).is_some() {
             cache.impose_alloc();
             let below_high = zone.below_high();

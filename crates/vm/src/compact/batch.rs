@@ -26,6 +26,7 @@ impl Compactor {
     ) -> bool {
         let (before, pageblock) = (self.migrate_pfn, allocator.geometry().pageblock_order);
         let block_of = |pfn: u64| Pfn(pfn).align_down(pageblock).0;
+        // A rescan was ordered because of a failure, and keeps taking the rest.
         if !self.rescans {
             self.takes_rest = self.rules.take_rest
                 && self.last_migrated.is_some_and(|last| block_of(last) == block_of(before));
@@ -58,6 +59,7 @@ impl Compactor {
         if self.scanned.failed > 0 && !gives_up {
             self.after_failure(pageblock);
         }
+        // The pageblock is not done: nothing of it merges yet.
         if !self.rescans {
             self.merge_left(allocator, cpu, before, observer);
         }
@@ -80,6 +82,7 @@ impl Compactor {
         while let Some((from, order)) = self.batch.pop().or_else(|| parts.pop_front()) {
             let from = Pfn(from.into());
             let Some(to) = self.target(allocator, state, content, order, left) else {
+                // Its pages fit where the block does not; they come after the rest of the batch (`split_folios`).
                 if order > 0 && split(allocator, content, from, order) {
                     parts.extend((0..pages(order)).map(|n| (from.plus(n).0 as u32, 0)));
                     continue;
@@ -210,6 +213,7 @@ impl Compactor {
             }
         }
         debug_assert!(self.targets.is_empty(), "targets are still held");
+        // The targets are free again, so the next compaction finds them where this one did.
         if let Some(highest) = highest
             && self.rules.free_scanner_goes_back
         {

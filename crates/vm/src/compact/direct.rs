@@ -111,6 +111,7 @@ impl DirectCompact {
         let Some(compactor) = &mut self.compactor else { return self.next_zone(vm) };
         match vm.step_compactor(compactor, cpu, self.fs) {
             ZoneStep::More => CompactStep::More,
+            // The slow path gets the block without another attempt, so the attempt's counts are made here.
             ZoneStep::Captured(pfn) => {
                 let order = self.goal.order.unwrap_or(0);
                 vm.compact[compactor.goal().zone].serve(order);
@@ -163,6 +164,7 @@ impl DirectCompact {
         };
         let order = self.goal.order.unwrap_or(0);
         let deferral = &mut vm.compact[zone].deferral;
+        // The highest priority tries every zone, so that a request is not given up for a deferral.
         if vm.kernel.compaction.deferral == Deferral::EachZone
             && self.priority != CompactPriority::SyncFull
             && deferral.is_deferred(order)
@@ -239,6 +241,7 @@ impl<O: Observer> Vm<'_, O> {
             self.stalls.note_compacted(order);
         }
         let Compacted { priority, preferred } = compacted;
+        // Failures of zones were counted when each ended.
         if self.kernel.compaction.deferral != Deferral::PreferredZone {
             if let Some(zone) = zone_of_page {
                 self.compact[zone].serve(order);

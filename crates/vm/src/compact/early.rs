@@ -118,6 +118,7 @@ impl Compactor {
         for _ in 0..CLUSTER {
             let start = self.migrate_pfn;
             let end = Pfn(start + 1).align_up(pageblock).0;
+            // The scanners have met.
             if end > self.free_pfn {
                 self.migrate_pfn = end;
                 return;
@@ -174,6 +175,7 @@ impl Compactor {
             let _ = zone.set_skip(block, true);
         }
         self.found_content |= old && skips_type;
+        // The next compaction starts no later than the first pageblock with content.
         if self.found_content {
             return;
         }

@@ -88,6 +88,7 @@ impl Compactor {
         };
         let (taken, highest) = self.search_lists(zone, order, range, at_end);
         let mut around = taken.map(|(pfn, _)| pfn);
+        // Only a first search moves the scanner: later it is where the walk came to.
         if taken.is_none() && at_end {
             around = self.start_from(zone, highest, range.min);
         }
@@ -120,6 +121,7 @@ impl Compactor {
         self.searches.order = first;
         let mut highest = None;
         for at in (0..order).map(|n| (first + order - n) % order) {
+            // An empty list costs no part of the limit.
             if zone.nr_free(at) == 0 {
                 continue;
             }
@@ -134,6 +136,7 @@ impl Compactor {
                 // Too few pages are free.
                 break;
             }
+            // A list that used up its limit is long: the others are searched less.
             if found.scanned >= limit {
                 limit = (limit / 2).max(1);
             }
@@ -150,6 +153,7 @@ impl Compactor {
             self.free_pfn = block;
             return Some(block);
         }
+        // Only a task that waits for a block saves the walk of the upper half.
         self.goal.direct?;
         self.free_pfn = min;
         (!self.rules.middle_must_fit || self.may_fill(zone, Pfn(min))).then_some(min)
@@ -203,6 +207,7 @@ impl Compactor {
         wanted: usize,
     ) {
         let async_direct = self.goal.direct.is_some() && self.goal.mode == Mode::Async;
+        // A task that may not wait leaves it at the block that it found.
         if self.targets.pages() >= wanted || async_direct {
             return;
         }
@@ -244,6 +249,7 @@ impl Compactor {
         let limit = self.searches.limit(self.rules.fast_search_limit);
         let mut scanned = 0;
         for order in (PAGE_ALLOC_COSTLY_ORDER..order).rev() {
+            // The limit is for all lists together.
             if scanned >= limit {
                 break;
             }

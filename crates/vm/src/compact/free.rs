@@ -30,6 +30,7 @@ impl Compactor {
             self.isolate_free_blocks(allocator, state, content);
             return;
         }
+        // A search without a target leaves the range to the walk.
         if !self.search_free(allocator, state, content, wanted) {
             self.walk_free(allocator, state, content, wanted);
         }
@@ -124,6 +125,7 @@ impl Compactor {
             && order.is_some_and(|order| order >= pageblock);
         match zone.block_type(block) {
             Some(Movable | Cma) => true,
+            // Content there would undo the reserve, or the isolation.
             Some(Reserve | Isolate) | None => false,
             // In 3.10 a free block of a whole pageblock is a target, whatever its type.
             Some(_) => self.goal.any_block || large,
@@ -189,6 +191,7 @@ impl Compactor {
                 self.scanned.free_taken += pages(order) - 1;
             }
             pfn += pages(order);
+            // The scanner goes on behind this block when more targets are needed.
             if taken >= wanted {
                 return (pfn.min(end), taken);
             }

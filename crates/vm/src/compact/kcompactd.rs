@@ -124,6 +124,7 @@ impl<O: Observer> Vm<'_, O> {
         let improved =
             run.proactive.is_none_or(|(_, before)| self.fragmentation_score(node) < before);
         let thread = &mut self.nodes[node].kcompactd;
+        // A round without improvement would be repeated every half second.
         thread.backoff = if improved { 0 } else { (PROACTIVE_BACKOFF - 1) * PROACTIVE_NS };
         if let Some(order) = run.order {
             // What was asked for meanwhile is done now only if it is more.

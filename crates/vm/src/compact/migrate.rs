@@ -109,6 +109,7 @@ impl Compactor {
 
     /// Returns whether a pageblock is scanned (`suitable_migration_source`).
     fn is_source(&self, zone: &Zone<'_>, block: Pfn) -> bool {
+        // Compaction that waits, or runs in the background, leaves nothing out.
         if self.goal.mode != Mode::Async || self.goal.direct.is_none() {
             return true;
         }
@@ -155,6 +156,7 @@ impl Compactor {
         let mut next_unit = unit_end(pfn, unit);
         while pfn < end && (self.batch_pages < self.batch_most() || self.takes_rest) {
             if pfn >= next_unit {
+                // A whole block was isolated: it is moved before the next is begun.
                 if !self.batch.is_empty() {
                     break;
                 }
@@ -182,6 +184,7 @@ impl Compactor {
                 }
                 _ => pfn += 1,
             }
+            // One page that stays keeps the block from becoming free: what was isolated of it is put back.
             if unit.is_some() {
                 self.batch.clear();
                 self.batch_pages = 0;

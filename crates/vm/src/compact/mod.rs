@@ -292,6 +292,7 @@ impl Compactor {
             }
             restarting = state.deferral.is_restarting(order, self.rules.compact_defer_max);
         }
+        // Read before hints are cleared, which moves the positions back: old versions start here all the same.
         let positions = (state.migrate[usize::from(goal.mode != Mode::Async)], state.free);
         if restarting {
             let rule = self.rules.skip_hints;
@@ -307,6 +308,7 @@ impl Compactor {
             if !self.rules.reset_before_read {
                 (self.migrate_pfn, self.free_pfn) = positions;
             }
+            // The span of the zone may have changed since.
             if !(start..end).contains(&self.free_pfn) {
                 self.free_pfn = last_block(zone);
                 state.free = self.free_pfn;
@@ -327,6 +329,7 @@ impl Compactor {
     fn finished(&mut self, zone: &Zone<'_>, state: &mut ZoneCompact) -> Option<CompactResult> {
         let pageblock = zone.geometry().pageblock_order;
         if self.have_met(pageblock) {
+            // The next compaction would meet at once: it starts at the ends again.
             if self.rules.restart_after_meeting {
                 state.reset(zone);
             }
@@ -339,6 +342,7 @@ impl Compactor {
             });
         }
         if let Some(low) = self.goal.proactive {
+            // Compaction ahead of need gives way to reclaim.
             if zone.reclaim_active() {
                 return Some(CompactResult::PartialSkipped);
             }
@@ -347,6 +351,7 @@ impl Compactor {
         }
         let order = self.goal.order?;
         let at_block = self.migrate_pfn.is_multiple_of(pages(pageblock));
+        // Finishing the pageblock leaves fewer fallbacks for later requests.
         if (self.rules.finish_pageblock || self.finishing_block) && !at_block {
             return None;
         }

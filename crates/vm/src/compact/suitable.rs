@@ -71,6 +71,7 @@ pub fn suitable(
         Suitability::IndexFirst => false,
         Suitability::RequestFirst | Suitability::MinForCheap => true,
     };
+    // A request that would be served needs no room for a move.
     if first && zone.watermark_ok(order, mark, highest, flags) {
         return Suitable::Success;
     }

@@ -77,6 +77,7 @@ impl<O: Observer> Vm<'_, O> {
         let vec = &self.lru().vecs()[at];
         let rules = &self.kernel.reclaim;
         let swappiness = u64::from(self.kernel.sysctl.swappiness);
+        // Scanned anonymous pages would be put back.
         if !sc.may_swap || !self.has_free_swap() {
             return Balance::File;
         }
@@ -84,12 +85,14 @@ impl<O: Observer> Vm<'_, O> {
         if sc.priority == 0 && swappiness > 0 {
             return Balance::Equal;
         }
+        // Scanning the last pages of files again and again would thrash programs.
         if self.file_is_tiny(node, at, sc) {
             return Balance::Anon;
         }
         let list = LruList::InactiveFile;
         let low = inactive_is_low(vec, list, rules, self.is_refaulting(vec, list));
         let some = vec.size(LruList::InactiveFile) >> sc.priority > 0;
+        // Inactive files that nobody used again are cheaper than any swap.
         if !low && (some || !rules.file_needs_share) {
             return Balance::File;
         }

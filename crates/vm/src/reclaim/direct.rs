@@ -91,6 +91,7 @@ impl DirectReclaim {
             }
             self.shrink = None;
             let node = self.nodes[self.at];
+            // The node was scanned for the first zone that was not ready; those below it may have become so.
             self.ready |= self.ready_zones(vm, node).iter().skip(self.asked).any(|&ready| ready);
             self.at += 1;
         }
@@ -133,9 +134,11 @@ impl DirectReclaim {
         self.sc.priority -= 1;
         self.sc.stat = ReclaimStat::default();
         self.at = 0;
+        // Pages under writeback would be met again at once.
         if waits {
             return Reclaimed::Waits(TENTH_SECOND_NS);
         }
+        // Before the last priority a task without progress waits a tick for writes.
         if stuck {
             return Reclaimed::Waits(JIFFY_NS);
         }

@@ -80,11 +80,13 @@ impl<O: Observer> Vm<'_, O> {
         let free_swap = self.swap_places().0;
         let generations = self.lru().has_generations();
         let pages = 1u64 << self.pages[pfn].order();
+        // It was promoted while it was off its list, and goes to its new generation.
         if generations && self.was_found_young(pfn) {
             return Action::Keep;
         }
         let page = &mut self.pages[pfn];
         if page.has(PageFlags::WRITEBACK) {
+            // kswapd has come around the list faster than the disk writes.
             if sc.kswapd && page.has(PageFlags::RECLAIM) && congested {
                 sc.stat.immediate += pages;
             } else {
@@ -104,6 +106,7 @@ impl<O: Observer> Vm<'_, O> {
         };
         let page = &mut self.pages[pfn];
         match page.kind() {
+            // A use of an anonymous page is by a mapping; a file page may have been read once.
             Owner::Anon if referenced => Action::Activate,
             Owner::Anon if page.swap_slot().is_some() && !page.has(PageFlags::DIRTY) => {
                 Action::Free
@@ -113,6 +116,7 @@ impl<O: Observer> Vm<'_, O> {
             Owner::Anon => Action::Activate,
             _ if referenced && page.has(PageFlags::MAPPED) => Action::Activate,
             _ if page.has(PageFlags::DIRTY) => self.action_for_dirty(pfn, referenced, sc),
+            // The journal keeps its buffers until the transaction is written.
             _ if page.is_held() => Action::Activate,
             _ => Action::Free,
         }

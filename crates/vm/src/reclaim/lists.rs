@@ -133,6 +133,7 @@ impl<O: Observer> Vm<'_, O> {
     /// versions in which it writes the dirty tail of a list.
     fn note_batch(&mut self, at: usize, before: ReclaimStat, sc: &mut ScanControl) {
         let taken = sc.stat.taken - before.taken;
+        // Later kernels judge a node as a whole, at the end of its scan.
         if !sc.kswapd || self.kernel.kswapd.congestion_by == CongestionBy::Node || taken == 0 {
             return;
         }

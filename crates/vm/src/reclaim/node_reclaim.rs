@@ -55,6 +55,7 @@ impl NodeReclaim {
             zones[zone].watermark_ok(request.order, mark, highest, AllocFlags(0))
         };
         let served = std::iter::once(first).chain(walk.filter(local)).any(is_ok);
+        // A walk that succeeds on this node does not reclaim from it.
         if served || !vm.is_worth_reclaiming(node, mode) {
             return None;
         }

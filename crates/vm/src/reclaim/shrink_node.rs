@@ -183,6 +183,7 @@ impl LruvecScan {
                 sc.nr_reclaimed += freed;
             }
         }
+        // Scanning on would reclaim more than is needed; stopping both would leave the lists out of proportion.
         if self.reclaimed >= sc.nr_to_reclaim && !self.adjusted {
             if sc.has_zone_target(&vm.kernel.kswapd) {
                 self.keep_proportion();
@@ -254,6 +255,7 @@ impl<O: Observer> Vm<'_, O> {
         scanned: u64,
         sc: &ScanControl,
     ) -> bool {
+        // Another round would find no more than this one did.
         if !sc.for_compaction() || reclaimed == 0 || scanned == 0 {
             return false;
         }

@@ -293,6 +293,7 @@ impl<P: PolicySource> CpuCache<'_, P> {
             self.strays += 1;
             return;
         }
+        // The pageblock may have changed its type since the free read it.
         let mt = if remembers_type(zone) { mt } else { zone.map().block_type(i) };
         zone.free_one(i, order, mt, None, observer);
         observer.event(Event::PcpuDrain { pfn: zone.map().pfn(i), order, migratetype: mt });

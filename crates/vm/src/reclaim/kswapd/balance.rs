@@ -74,6 +74,7 @@ impl<O: Observer> Vm<'_, O> {
     pub(super) fn step_balancing(&mut self, node: usize, b: &mut Balancing) -> Progress {
         if let Some(shrink) = &mut b.shrink {
             if shrink.step(self, &mut b.sc) == Stepped::More {
+                // Noted once: after the wait the same pages may be clean.
                 if b.sc.waits_at_once(&self.kernel.kswapd) {
                     (b.sc.stat.immediate, b.sc.stat.all_dirty) = (0, false);
                     return Progress::Waits;
@@ -92,6 +93,7 @@ impl<O: Observer> Vm<'_, O> {
         if balanced && b.boost_left == 0 {
             return self.end_balancing(node, b);
         }
+        // For a boost nobody waits: it is served only with pages that cost no disk operation.
         b.sc.may_swap = b.boost_left == 0;
         b.sc.may_write = b.boost_left == 0;
         b.at_limit = b.boost_left > 0 && b.sc.priority == DEF_PRIORITY - 2;
@@ -156,6 +158,7 @@ impl<O: Observer> Vm<'_, O> {
         if b.boost_left > 0 {
             self.stat.pgsteal_boosted += reclaimed;
             b.boost_left = b.boost_left.saturating_sub(reclaimed);
+            // What can be reclaimed without the disk is gone.
             if b.boost_left > 0 && reclaimed == 0 {
                 return self.fail_balancing(node, b);
             }
@@ -206,6 +209,7 @@ impl<O: Observer> Vm<'_, O> {
                 zone.end_boost(boost);
             }
         }
+        // The pages were reclaimed so that fewer pageblocks are polluted: compaction makes whole ones of them.
         if boosted {
             self.wake_kcompactd(node, self.allocator.geometry().pageblock_order, b.sc.highest);
         }

@@ -137,6 +137,7 @@ impl Kswapd {
 impl<O: Observer> Vm<'_, O> {
     /// Runs one step of a node's kswapd on a CPU.
     pub fn step_kswapd(&mut self, node: usize, cpu: usize) -> Daemon {
+        // Whoever asks during the step finds it running.
         let phase = std::mem::replace(&mut self.nodes[node].kswapd.phase, Phase::Stepping);
         let (next, daemon) = match phase {
             Phase::Asleep | Phase::Stepping => {

@@ -28,6 +28,7 @@ impl<O: Observer> Vm<'_, O> {
         if rules.same_wake_ignored {
             kswapd.forget_same_wakes(requested, order);
         }
+        // A request came during the run: the nap would delay it.
         if kswapd.woken {
             return (self.start_balancing(node, b.sc.cpu), Daemon::Ran);
         }
@@ -61,6 +62,7 @@ impl<O: Observer> Vm<'_, O> {
             if rules.order_kept {
                 kswapd.order = kswapd.order.max(nap.order);
             }
+            // The node was below its low watermark again before the nap was over.
             self.stat.kswapd_low_wmark_hit_quickly += 1;
             return (self.start_balancing(node, cpu), Daemon::Ran);
         }

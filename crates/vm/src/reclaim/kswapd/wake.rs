@@ -20,6 +20,7 @@ impl<O: Observer> Vm<'_, O> {
         direct: bool,
     ) {
         self.nodes[node].kswapd.request(highest, order);
+        // It reads the request when its run ends.
         if self.kernel.kswapd.order_kept && self.nodes[node].kswapd.is_running() {
             return;
         }

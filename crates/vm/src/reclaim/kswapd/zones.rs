@@ -42,6 +42,7 @@ impl<O: Observer> Vm<'_, O> {
             .zones_of(node)
             .filter(|&z| zones[z].kind() <= highest && zones[z].managed() > 0)
             .peekable();
+        // Without memory there is nothing to balance.
         if eligible.peek().is_none() {
             return true;
         }

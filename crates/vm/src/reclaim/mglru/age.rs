@@ -23,6 +23,7 @@ impl<O: Observer> Vm<'_, O> {
 
     /// Has kswapd begin at the priority at which inactive pages yield what it wants.
     pub(super) fn set_initial_priority(&self, vec: usize, sc: &mut ScanControl) {
+        // Only a reclaimer that wants much begins lower, and only once.
         if sc.priority != DEF_PRIORITY || sc.nr_to_reclaim < MIN_BATCH {
             return;
         }
@@ -41,6 +42,7 @@ impl<O: Observer> Vm<'_, O> {
     pub(super) fn should_age(&self, vec: usize, swappiness: u64) -> (bool, u64) {
         let of = self.lru().generations(vec);
         let (oldest, youngest) = (of.oldest(swappiness), of.max_seq());
+        // The two youngest generations are never evicted.
         if oldest + MIN_GENS > youngest {
             return (true, 0);
         }
@@ -72,6 +74,7 @@ impl<O: Observer> Vm<'_, O> {
         if reclaimed >= sc.nr_to_reclaim.max(self.kernel.compaction.gap(sc.order)) {
             return true;
         }
+        // A task stops by its own target, and the watermark of single pages says nothing of a block.
         if !sc.kswapd || sc.order > 0 {
             return false;
         }

@@ -75,6 +75,7 @@ impl<O: Observer> Vm<'_, O> {
             }
         } else {
             scanned += u64::from(self.pagecache.generations(vec).drop_empty(swappiness));
+            // Pages must age before more are evicted: the caller stops.
             if self.is_out_of_generations(vec, swappiness) {
                 scanned = 0;
             }

@@ -73,6 +73,7 @@ impl ShrinkGenerations {
                 self.end(vm, sc);
                 return Stepped::Done;
             }
+            // A walk of page tables is long: it takes steps of its own.
             if self.walks.is_some() {
                 break;
             }

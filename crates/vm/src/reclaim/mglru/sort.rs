@@ -33,6 +33,7 @@ impl<O: Observer> Vm<'_, O> {
         sc: &ScanControl,
     ) -> Taken {
         let mut taken = Taken::default();
+        // The two youngest generations are not evicted.
         if self.lru().generations(vec).len(kind) == MIN_GENS {
             return taken;
         }

@@ -46,6 +46,7 @@ impl Walk {
                 (space, table) = (space + 1, 0);
                 continue;
             }
+            // Others run in between, and another reclaimer may go on from here.
             if entries >= MAX_BATCH {
                 vm.pagecache.generations(self.vec).walked.set_next(space, table);
                 vm.work.ptes += entries;
