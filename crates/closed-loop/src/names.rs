@@ -61,6 +61,14 @@ impl Names {
 
     /// Names the memory that a request got.
     pub(crate) fn set(&mut self, recorded: Pfn, content: Content) {
+        debug_assert!(
+            self.of.get(recorded.0 as usize).is_none_or(|&bits| Content::decode(bits).is_none()),
+            "the memory that {recorded} named would be lost"
+        );
+        self.put(recorded, content);
+    }
+
+    fn put(&mut self, recorded: Pfn, content: Content) {
         if let Some(slot) = self.of.get_mut(recorded.0 as usize) {
             *slot = content.encode();
             self.held[recorded.0 as usize] = false;
@@ -102,7 +110,7 @@ impl Names {
         let content = self.take(from);
         self.hold(from, 0);
         match (content, to) {
-            (Some(content), Some(to)) => self.set(to, content),
+            (Some(content), Some(to)) => self.put(to, content),
             (Some(content), None) => self.keep_unnamed(content),
             (None, _) => {}
         }

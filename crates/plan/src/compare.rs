@@ -48,13 +48,31 @@ const fn is_table(_file: &Path) -> bool {
     false
 }
 
-/// Returns the runs of sources that are compared with each other: all of them, or if some are `tables` and nothing is
+/// What is among the sources.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Given {
+    /// Saved runs only, which are of one workload and machine.
+    Runs,
+    /// Tables too, which may have several workloads and machines.
+    Tables,
+}
+
+impl Given {
+    /// Returns what is given if `tables` are among it, or not.
+    #[must_use]
+    pub const fn with(tables: bool) -> Self {
+        if tables { Self::Tables } else { Self::Runs }
+    }
+}
+
+/// Returns the runs of sources that are compared with each other: all of them, or if there are tables and nothing is
 /// forced, those of each workload and machine, in the order in which these first occur.
 ///
 /// # Errors
 /// If the runs of a group cannot be compared, or one is given twice.
-pub fn groups(sources: Sources, tables: bool, force: bool) -> Result<Vec<Vec<Run>>> {
-    let groups = if tables && !force { by_place(sources) } else { vec![sources] };
+pub fn groups(sources: Sources, given: Given, force: bool) -> Result<Vec<Vec<Run>>> {
+    let apart = given == Given::Tables && !force;
+    let groups = if apart { by_place(sources) } else { vec![sources] };
     groups.into_iter().map(|group| gather(group, force)).collect()
 }
 
@@ -120,7 +138,7 @@ fn gather(sources: Sources, force: bool) -> Result<Vec<Run>> {
 pub fn load(files: &[PathBuf], force: bool) -> Result<Vec<Vec<Run>>> {
     let named = |file: &PathBuf| Ok((file.display().to_string(), load_file(file)?));
     let sources = files.iter().map(named).collect::<Result<_>>()?;
-    groups(sources, files.iter().any(|file| is_table(file)), force)
+    groups(sources, Given::with(files.iter().any(|file| is_table(file))), force)
 }
 
 /// Compares runs, with the `published` table beside them. Seeds that not every policy ran are excluded.

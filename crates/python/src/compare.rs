@@ -7,7 +7,7 @@ use pageblock_measure::compare::common::Options;
 use pageblock_measure::compare::full::FullComparison;
 use pageblock_measure::run::policies::Policies;
 use pageblock_measure::statistics::multiops::StarRule;
-use pageblock_plan::compare::{compared, groups, is_table, load_file, published_table};
+use pageblock_plan::compare::{Given, compared, groups, is_table, load_file, published_table};
 use pageblock_plan::error::Error;
 use pageblock_plan::sweep::runs_of;
 use pageblock_report::chosen::Tables;
@@ -149,7 +149,7 @@ pub(crate) fn compare(
         sources.push((name, runs));
         tabular |= is_table;
     }
-    compare_groups(py, groups(sources, tabular, force).map_err(failed)?, wanted)
+    compare_groups(py, groups(sources, Given::with(tabular), force).map_err(failed)?, wanted)
 }
 
 /// Compares the runs of each group among themselves.

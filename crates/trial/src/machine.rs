@@ -50,9 +50,15 @@ struct Frames {
     ends: Cell<bool>,
 }
 
+impl Frames {
+    fn use_of(&self, pfn: Pfn) -> Use {
+        Use::of(self.uses.get(pfn.0 as usize).copied().unwrap_or(0))
+    }
+}
+
 impl Content for Frames {
     fn is_movable(&self, pfn: Pfn, _: Mode) -> bool {
-        match Use::of(self.uses.get(pfn.0 as usize).copied().unwrap_or(0)) {
+        match self.use_of(pfn) {
             Use::Moves => true,
             Use::MayMove => self.assumed == Assumed::Best,
             Use::Folio if self.moves_folios => {
@@ -64,12 +70,14 @@ impl Content for Frames {
     }
 
     fn migrate(&mut self, from: Pfn, to: Pfn, _: Mode) -> bool {
+        debug_assert_eq!(self.use_of(to), Use::Free, "a page moves to {to}, which is in use");
         self.uses[to.0 as usize] = self.uses[from.0 as usize];
         self.uses[from.0 as usize] = Use::Free as u8;
         true
     }
 
     fn hold(&mut self, pfn: Pfn, _: Order) {
+        debug_assert_eq!(self.use_of(pfn), Use::Free, "{pfn} is a target and in use");
         self.uses[pfn.0 as usize] = Use::Stays as u8;
     }
 
@@ -141,11 +149,11 @@ fn free_listed(uses: &mut [u8], mut pages: u64, pageblock: usize) {
 fn impose(zone: &mut Zone<'_>, uses: &[u8]) -> Result<(), Error> {
     let span = zone.span();
     let largest = zone.geometry().max_order;
+    let used = |at: u64| Use::of(uses.get(at as usize).copied().unwrap_or(0));
     let mut pfn = span.start;
     while pfn < span.end {
-        let used = Use::of(uses.get(pfn.0 as usize).copied().unwrap_or(0));
         let failed = |source: FrameError| Error::Contradiction { pfn, source };
-        match used {
+        match used(pfn.0) {
             Use::Absent => {}
             Use::Free => {
                 let rest = &uses[pfn.0 as usize..span.end.0 as usize];
@@ -164,6 +172,11 @@ fn impose(zone: &mut Zone<'_>, uses: &[u8]) -> Result<(), Error> {
         }
         pfn = Pfn(pfn.0 + 1);
     }
+    debug_assert_eq!(
+        zone.free_pages(),
+        (span.start.0..span.end.0).filter(|&at| used(at) == Use::Free).count() as u64,
+        "the zone has other pages free than the state"
+    );
     Ok(())
 }
 

@@ -53,6 +53,10 @@ impl Mailbox {
 
     /// Publishes that drain requests up to a number are done. A reader of the number sees what the drain did.
     pub(crate) fn complete_drain(&self, number: u32) {
+        debug_assert!(
+            self.drains.load(Relaxed).wrapping_sub(number) < u32::MAX / 2,
+            "drain {number} was not requested"
+        );
         self.drained.store(number, Release);
     }
 

@@ -152,7 +152,20 @@ impl<'m, P: PolicySource> ZoneSnapshot<'m, P> {
     /// Returns whether the masks are still valid after pages of the zone were moved, and nothing else happened.
     #[inline(always)]
     fn is_still_current(&self, zone: &Zone<'_, P>) -> bool {
-        self.is_current() && zone.mask_inputs_hold()
+        let holds = self.is_current() && zone.mask_inputs_hold();
+        debug_assert!(
+            !holds || self.serves_no_more_than(zone),
+            "an order is served that is not free"
+        );
+        holds
+    }
+
+    /// Returns whether the mask of served orders has none that the zone would not serve as it is.
+    fn serves_no_more_than(&self, zone: &Zone<'_, P>) -> bool {
+        let headroom = zone.headroom(zone.kept());
+        let mut reserves = zone.lowmem_reserve().iter().zip(&self.served);
+        reserves
+            .all(|(&reserve, served)| served.load(Relaxed) & !headroom.orders_above(reserve) == 0)
     }
 
     /// Computes the masks of orders. `serves` is false if something other than its watermark may make a walk skip

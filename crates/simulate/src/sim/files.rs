@@ -19,6 +19,17 @@ pub struct OpenFile {
     object: Option<u32>,
 }
 
+/// Why a task accesses the block of an inode.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum BlockAccess {
+    /// To read the inode.
+    Read,
+    /// To change an inode that is on the disk.
+    Change,
+    /// To change an inode that is new: its block has nothing to read.
+    Create,
+}
+
 impl Ctx<'_> {
     /// Opens a file, which brings its objects into memory.
     pub async fn open(&self, inode: InodeId) -> Result<(), OutOfMemory> {
@@ -94,7 +105,10 @@ impl Ctx<'_> {
     pub async fn inode_buffer(&self, inode: InodeId, new: bool) -> Result<(), OutOfMemory> {
         match self.with(|w| w.vm.config().filesystem) {
             Filesystem::Xfs => {}
-            Filesystem::Ext4 => return self.inode_block(inode, new, new).await,
+            Filesystem::Ext4 => {
+                let access = if new { BlockAccess::Create } else { BlockAccess::Read };
+                return self.inode_block(inode, access).await;
+            }
             Filesystem::Fuse => return Ok(()),
         }
         let id = buffer_of(inode);
@@ -117,14 +131,9 @@ impl Ctx<'_> {
         Ok(())
     }
 
-    /// Accesses ext4's block of an inode, which is read from the disk if it is not in memory and not `new`; with a change, the
-    /// journal holds it then.
-    async fn inode_block(
-        &self,
-        inode: InodeId,
-        new: bool,
-        changes: bool,
-    ) -> Result<(), OutOfMemory> {
+    /// Accesses ext4's block of an inode, which is read from the disk if it is not in memory and the inode is not new. After
+    /// a change the journal holds it.
+    async fn inode_block(&self, inode: InodeId, access: BlockAccess) -> Result<(), OutOfMemory> {
         loop {
             let Some((space, index)) = self.with(|w| w.vm.inode_block(inode)) else {
                 return Ok(());
@@ -133,14 +142,14 @@ impl Ctx<'_> {
                 Some(page) => self.with(|w| w.vm.mark_accessed(page)),
                 None => {
                     self.add_folio(space, index, 0, GFP_CACHE_READ).await?;
-                    if !new {
+                    if access != BlockAccess::Create {
                         self.read_disk().await;
                     }
                 }
             }
             self.buffer_heads(space, index).await?;
             // While its objects were allocated, the block may have been reclaimed.
-            if !changes || self.with(|w| w.vm.journal_inode(inode)) {
+            if access == BlockAccess::Read || self.with(|w| w.vm.journal_inode(inode)) {
                 return Ok(());
             }
         }
@@ -151,7 +160,7 @@ impl Ctx<'_> {
         self.objects_of(inode, Inodes::missing_for_change).await?;
         match self.with(|w| w.vm.config().filesystem) {
             Filesystem::Xfs => {}
-            Filesystem::Ext4 => return self.inode_block(inode, false, true).await,
+            Filesystem::Ext4 => return self.inode_block(inode, BlockAccess::Change).await,
             Filesystem::Fuse => return Ok(()),
         }
         while let Some(cache) = self.with(|w| w.vm.missing_vector(inode, extents)) {

@@ -55,6 +55,7 @@ impl List {
 
     /// Adds an entry at the head.
     pub(crate) fn push_head<T: Linked>(&mut self, table: &mut [T], at: u32) {
+        debug_assert_eq!(*table[at as usize].links(), Links::NONE, "entry {at} is on a list");
         *table[at as usize].links_mut() = Links { next: self.head, prev: NIL };
         match self.head {
             NIL => self.tail = at,
@@ -66,6 +67,7 @@ impl List {
 
     /// Adds an entry at the tail.
     pub(crate) fn push_tail<T: Linked>(&mut self, table: &mut [T], at: u32) {
+        debug_assert_eq!(*table[at as usize].links(), Links::NONE, "entry {at} is on a list");
         *table[at as usize].links_mut() = Links { next: NIL, prev: self.tail };
         match self.tail {
             NIL => self.head = at,
@@ -78,6 +80,10 @@ impl List {
     /// Removes an entry that is on this list.
     pub(crate) fn remove<T: Linked>(&mut self, table: &mut [T], at: u32) {
         let Links { next, prev } = *table[at as usize].links();
+        debug_assert!(
+            (prev != NIL || self.head == at) && (next != NIL || self.tail == at),
+            "entry {at} is on another list"
+        );
         match prev {
             NIL => self.head = next,
             prev => table[prev as usize].links_mut().next = next,

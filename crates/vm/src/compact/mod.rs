@@ -416,12 +416,21 @@ mod tests {
     use super::*;
     use pageblock::ids::NodeId;
 
-    /// Returns the first steps of a compaction without a request. `kswapd`: kswapd runs after the first step. `room`:
-    /// the watermark allows pages to be taken.
-    fn steps(policy: &str, goal: Goal, kswapd: bool, room: bool) -> [ZoneStep; 2] {
+    /// What a compaction meets.
+    #[derive(Clone, Copy, PartialEq, Eq)]
+    enum Meets {
+        Nothing,
+        /// kswapd runs after the first step.
+        Kswapd,
+        /// The watermark allows no page to be taken.
+        NoRoom,
+    }
+
+    /// Returns the first steps of a compaction without a request.
+    fn steps(policy: &str, goal: Goal, meets: Meets) -> [ZoneStep; 2] {
         with_allocator(policy, FRAMES, |allocator| {
             fill(allocator);
-            if !room {
+            if meets == Meets::NoRoom {
                 raise_watermarks(allocator);
             }
             let (zone, _) = allocator.zone_and_cache(ZoneIndex(0), CpuId(0)).unwrap();
@@ -429,7 +438,7 @@ mod tests {
             let mut compactor = Compactor::new(goal, rules(policy));
             [(); 2].map(|()| {
                 let step = compactor.step(allocator, &mut state, &mut AllMovable, 0, &mut ());
-                allocator.set_kswapd_running(NodeId(0), kswapd);
+                allocator.set_kswapd_running(NodeId(0), meets == Meets::Kswapd);
                 step
             })
         })
@@ -447,8 +456,8 @@ mod tests {
             ..goal(Movable)
         };
         let ended = ZoneStep::Done(CompactResult::PartialSkipped);
-        assert_eq!(steps("linux-6.8", goal, true, true), [ZoneStep::More, ended]);
-        assert_eq!(steps("linux-6.8", goal, false, true), [ZoneStep::More, ZoneStep::More]);
+        assert_eq!(steps("linux-6.8", goal, Meets::Kswapd), [ZoneStep::More, ended]);
+        assert_eq!(steps("linux-6.8", goal, Meets::Nothing), [ZoneStep::More, ZoneStep::More]);
     }
 
     /// `compact_zone`: if the watermark allows no free page to be taken, compaction is contended from 4.8 on, not
@@ -456,7 +465,7 @@ mod tests {
     #[test]
     fn without_room_compaction_is_contended() {
         let goal = Goal { order: None, direct: None, whole_zone: true, ..goal(Movable) };
-        let steps = |policy| steps(policy, goal, false, false);
+        let steps = |policy| steps(policy, goal, Meets::NoRoom);
         assert_eq!(steps("linux-6.8")[0], ZoneStep::Done(CompactResult::Contended));
         assert_eq!(steps("linux-4.20")[0], ZoneStep::Done(CompactResult::Contended));
         let complete = ZoneStep::Done(CompactResult::Complete);

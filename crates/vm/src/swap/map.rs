@@ -77,6 +77,7 @@ impl SwapMap {
 
     /// Sets the mapping and index whose page is written to a slot.
     pub(super) fn set_owner(&mut self, slot: u32, space: u32, index: u32) {
+        debug_assert!(self.in_use[slot as usize], "a page is written to the free slot {slot}");
         self.owners[slot as usize] = (space, index);
     }
 

@@ -109,6 +109,7 @@ impl Zsmalloc {
 
     /// Adds a zspage of [`chain`](Self::chain) pages, and stores an object in it.
     pub(crate) fn add(&mut self, class: u32, pages: &[u32]) -> ZspageId {
+        debug_assert_eq!(pages.len(), self.chain(class), "a zspage of another size");
         let mut zspage = Zspage { class, used: 1, pages: [NIL; CHAIN_MAX] };
         zspage.pages[..pages.len()].copy_from_slice(pages);
         self.pages += pages.len() as u64;
@@ -142,6 +143,7 @@ impl Zsmalloc {
         let tenth = |used: u32| (used * TENTHS / class.objects, id);
         class.partial.remove(&tenth(zspage.used));
         zspage.used = zspage.used.wrapping_add_signed(by);
+        debug_assert!(zspage.used <= class.objects, "{} of {} objects", zspage.used, class.objects);
         self.objects = self.objects.wrapping_add_signed(by.into());
         if zspage.used > 0 && zspage.used < class.objects {
             class.partial.insert(tenth(zspage.used));

@@ -34,6 +34,7 @@ impl<P: PolicySource> CpuCache<'_, P> {
     pub(crate) fn keep_last_freed(&mut self, i: Index, index: ListIndex) {
         debug_assert_eq!(self.last_freed_list, NONE, "a page is kept aside already");
         debug_assert_ne!(i, NIL, "no page");
+        debug_assert_eq!(self.list_order(index), 0, "a page is kept aside for larger blocks");
         self.last_freed = i;
         self.last_freed_list = index.0 as u8;
         self.prev_free_high_order = false;

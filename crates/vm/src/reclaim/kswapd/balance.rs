@@ -106,6 +106,7 @@ impl<O: Observer> Vm<'_, O> {
         if unbounded {
             b.sc.nr_to_reclaim = u64::MAX;
         }
+        debug_assert!(unbounded || b.sc.priority > 0, "a run goes on after its last priority");
         b.sc.enough_scanned = self.has_balanced_zone(node, &b.sc);
         b.sc.nr_scanned = 0;
         if !unbounded && !self.kernel.kswapd.hopeless_nodes {
