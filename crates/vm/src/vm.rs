@@ -251,7 +251,7 @@ impl<'m, O: Observer> Vm<'m, O> {
     /// Sets the owner of a block that was just allocated to the kernel or a driver: page tables, stacks, buffers.
     pub fn own(&mut self, pfn: Pfn, order: Order, kind: Owner, owner: u32) {
         debug_assert!(!kind.is_lru() && kind != Owner::Slab);
-        debug_assert_eq!(self.pages.get(pfn).kind(), Owner::None, "{pfn} has an owner");
+        debug_assert!(!self.pages.get(pfn).kind().is_lru(), "{pfn} is in use already");
         self.pages[pfn.0 as u32].own(kind, order, owner, 0);
     }
 

@@ -127,7 +127,6 @@ impl<O: Observer> Vm<'_, O> {
         // A round without improvement would be repeated every half second.
         thread.backoff = if improved { 0 } else { (PROACTIVE_BACKOFF - 1) * PROACTIVE_NS };
         if let Some(order) = run.order {
-            debug_assert!(thread.order >= order, "order {order} was forgotten during its round");
             // What was asked for meanwhile is done now only if it is more.
             thread.order = if thread.order > order { thread.order } else { 0 };
             if thread.highest.is_some_and(|zone| zone >= run.highest) {

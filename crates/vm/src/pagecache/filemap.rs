@@ -64,7 +64,7 @@ impl<O: Observer> Vm<'_, O> {
             SpaceKind::File => Owner::File,
             SpaceKind::Anon => Owner::Anon,
         };
-        debug_assert_eq!(self.pages[pfn].kind(), Owner::None, "frame {pfn} has an owner");
+        debug_assert!(!self.pages[pfn].kind().is_lru(), "frame {pfn} is in use already");
         self.pages[pfn].own(kind, order, space, index);
         for offset in 0..1 << order {
             self.pagecache.spaces.set(space, index + offset, Slot::Page(pfn + offset));
