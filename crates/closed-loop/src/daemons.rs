@@ -7,18 +7,18 @@ use pageblock_vm::daemon::Daemon;
 
 use crate::pace::Pace;
 
-/// Both threads of a node, by the nanosecond up to which each has worked.
+/// The nanosecond up to which each thread of a node has worked.
 #[derive(Clone, Copy, Debug, Default)]
 struct Threads {
     kswapd: u64,
     kcompactd: u64,
 }
 
-/// How often in a whole replay kswapd may wait without having reclaimed anything, and proactive compaction may improve
-/// nothing: 27 minutes and 18 hours, one right after the other. A clock that jumps by years must not have each one done.
+/// The number of times in a whole replay that kswapd may wait without progress, and proactive compaction may improve
+/// nothing: 27 minutes and 18 hours if they follow each other. A clock that jumps by years must not lead to more.
 const IDLE_WAITS: u32 = 1 << 14;
 const IDLE_ROUNDS: u32 = 1 << 11;
-/// The same limit between two demands: nothing else changes memory meanwhile, so repeating gives nothing new. A node's
+/// The limit between two demands: nothing else changes memory in between, so a repetition gives the same result. A node's
 /// kswapd itself gives up after 16 such rounds (`MAX_RECLAIM_RETRIES`).
 const IDLE_IN_A_ROW: u32 = 16;
 
@@ -28,7 +28,7 @@ pub(crate) struct Daemons {
     pace: Pace,
     /// `None` before the first demand: what the machine did since it was booted is in the state at the start.
     now: Option<u64>,
-    /// How many more of both there may be.
+    /// The remaining numbers of both.
     idle_waits: u32,
     idle_rounds: u32,
 }
@@ -39,7 +39,7 @@ impl Daemons {
         Self { threads, pace, now: None, idle_waits: IDLE_WAITS, idle_rounds: IDLE_ROUNDS }
     }
 
-    /// Lets them work for so many nanoseconds.
+    /// Lets them work for a time in nanoseconds.
     pub(crate) fn wait(&mut self, vm: &mut Vm<'_, Watch>, ns: u64) {
         self.until(vm, self.now.unwrap_or(0) + ns);
     }

@@ -1,6 +1,6 @@
 //! The flusher writes dirty file pages, oldest first.
 //!
-//! The disk is at least as fast as the recorded writers: a kernel lets nobody dirty more pages than its limits
+//! The disk is at least as fast as the recorded writers: a kernel lets no task dirty more pages than its limits
 //! allow.
 //!
 //! Source: `wb_workfn`, `wb_over_bg_thresh`, `wakeup_flusher_threads` (fs/fs-writeback.c), `balance_dirty_pages`

@@ -70,8 +70,8 @@ impl Indexes {
         Self { space, used: vec![false; len], next: 0 }
     }
 
-    /// Returns the first of as many consecutive indices as a block of an order has pages. None of these is named or has a
-    /// page. `None` if too few are left.
+    /// Takes as many consecutive indices as a block of an order has pages, none of which is named or has a page. Returns the
+    /// first; `None` if too few are left.
     fn take(&mut self, vm: &mut Vm<'_, Watch>, order: Order) -> Option<u32> {
         let (pages, mut free) = (1 << order, 0);
         for _ in 0..2 * self.used.len() {
@@ -93,7 +93,7 @@ impl Indexes {
         None
     }
 
-    /// Notes that nothing names the index any more.
+    /// Notes that no name refers to the index any longer.
     fn forget(&mut self, index: u32) {
         debug_assert!(self.used[index as usize], "index {index} is not named");
         self.used[index as usize] = false;

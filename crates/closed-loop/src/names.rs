@@ -2,7 +2,7 @@
 
 use pageblock::frame::{Order, Pfn};
 
-/// What a recorded frame stands for.
+/// The memory that a recorded frame names.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Content {
     /// A frame of the kernel or of a large page, which stays where it is.
@@ -43,7 +43,7 @@ impl Content {
     }
 }
 
-/// By recorded frame: what it stands for.
+/// The memory that each recorded frame names.
 pub(crate) struct Names {
     of: Vec<u32>,
     /// Frames that the recorded compaction holds: the next free of each is its own.
@@ -82,7 +82,7 @@ impl Names {
         }
     }
 
-    /// Removes the name of a recorded frame, and returns what it stood for.
+    /// Removes the name of a recorded frame. Returns the memory that it named.
     pub(crate) fn take(&mut self, recorded: Pfn) -> Option<Content> {
         Content::decode(std::mem::take(self.of.get_mut(recorded.0 as usize)?))
     }

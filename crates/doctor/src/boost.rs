@@ -1,8 +1,8 @@
-//! The boost of watermarks where a kernel does not print it (5.0 to 5.13, and some later ones).
+//! The boost of watermarks in kernels that do not print it (5.0 to 5.13, and some later ones).
 //!
 //! `low` and `high` are above `min` by the same distance, which is at least a quarter of `min` without the boost (1.8.4 and
-//! 1.8.5 of the rules of watermarks): what of `min` is more than four distances is a boost. Where the distance is larger,
-//! a `min` that rises from report to report while the distance stays may be one, or a larger `vm.min_free_kbytes`: a boost
+//! 1.8.5 of the rules of watermarks): the part of `min` above four distances is a boost. If the distance is larger,
+//! and `min` rises from report to report while the distance stays, this may be a boost or a larger `vm.min_free_kbytes`: a boost
 //! grows by whole pageblocks up to 1.5 times `high` (`boost_watermark`), and a setting raises every zone.
 
 use std::collections::BTreeMap;
@@ -12,10 +12,10 @@ use pageblock::layout::ZoneKind;
 use crate::interfaces::has_boost;
 use crate::log::{Report, Zone};
 
-/// What integer divisions can hide, in pages.
+/// The largest error of integer divisions, in pages.
 const ROUNDING_PAGES: u64 = 8;
 
-/// A zone of one machine: a changed size or distance is another machine, or another setting.
+/// A zone of one machine: another size or distance means another machine, or another setting.
 type Key = (u32, ZoneKind, Option<u64>, u64);
 
 /// Finds the boosts that the reports of a log do not print.
@@ -60,7 +60,7 @@ const fn is_step(risen: u64, high: u64, rounding: u64) -> bool {
     is_whole || risen.abs_diff(high / 2 * 3) <= rounding
 }
 
-/// Returns what stays of a zone while it is boosted; `None` where marks were not printed, or are no kernel's.
+/// Returns what a boost leaves unchanged in a zone; `None` if watermarks were not printed, or no kernel has such ones.
 fn key(zone: &Zone) -> Option<Key> {
     let (min, low, high) = (zone.min?, zone.low?, zone.high?);
     let distance = low.checked_sub(min)?;

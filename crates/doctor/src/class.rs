@@ -1,4 +1,4 @@
-//! What kind of failure it is.
+//! The class of a failure.
 
 use pageblock::layout::ZoneKind;
 use pageblock::request::Gfp;
@@ -19,9 +19,9 @@ pub enum Class {
     Burst,
     /// Memory is free, but no free block is large enough.
     Fragmentation,
-    /// What is free is CMA's, which the request may not use.
+    /// The free memory is CMA's, which the request may not use.
     OnlyCma,
-    /// What is free is in the highatomic reserve.
+    /// The free memory is in the highatomic reserve.
     OnlyHighatomic,
     /// The zones that the request may use are short, while others have memory.
     ZoneMask,
@@ -31,25 +31,25 @@ pub enum Class {
     Cgroup,
     /// Memory is used up, and little of it can be reclaimed.
     Shortage,
-    /// Memory is used up, and what could be reclaimed was not, in time.
+    /// Memory is used up, and reclaimable memory was not reclaimed in time.
     SlowReclaim,
     /// The printed state would serve the request: it changed since the failure.
     Changed,
-    /// A page fault failed, for whatever it asked for elsewhere; the report has no request of its own.
+    /// A page fault failed because of a request elsewhere; the report has no request of its own.
     FaultOom,
-    /// Somebody asked for a kill, with SysRq-f.
+    /// A user requested a kill with SysRq-f.
     Asked,
-    /// `vmalloc` failed: its line says what was missing.
+    /// `vmalloc` failed; its line names the missing resource.
     Vmalloc,
-    /// A part of the kernel says by itself what it lacks.
+    /// A part of the kernel reports by itself what it lacks.
     Notice,
     /// A state without a request.
     NoRequest,
-    /// What was printed does not tell.
+    /// The report does not tell.
     Unknown,
 }
 
-/// How sure a class is.
+/// The confidence in a class.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Confidence {
@@ -61,8 +61,8 @@ pub enum Confidence {
     Low,
 }
 
-/// Returns the class of a report and how sure it is. `others` are the checks of the zones and nodes that the request
-/// may not use, as if it might.
+/// Returns the class of a report and the confidence in it. `others` are the checks of the zones and nodes that the request
+/// may not use, computed as if it might.
 #[must_use]
 pub fn classify(
     report: &Report,
@@ -137,7 +137,7 @@ pub fn classify(
     }
 }
 
-/// Returns the flags of a request whose zones are to be judged; else the class that is known without them.
+/// Returns the flags of a request whose zones must be checked, or the class if it is known without them.
 fn before_checks(
     report: &Report,
     flags: Option<Gfp>,
@@ -170,7 +170,7 @@ fn before_checks(
     Ok(flags)
 }
 
-/// Returns the likeliest class of a request whose state of memory is not in the log: the request itself tells most.
+/// Returns the likeliest class, by the request alone, if the state of memory is not in the log.
 #[must_use]
 pub fn likely(report: &Report, flags: Option<Gfp>) -> Option<Class> {
     if !report.memory.zones.is_empty() {
@@ -212,19 +212,19 @@ pub fn likely(report: &Report, flags: Option<Gfp>) -> Option<Class> {
     }
 }
 
-/// Returns whether CMA is what keeps a zone's free memory from the request: at least half of it.
+/// Returns whether at least half of the free memory that the request may not use is CMA's.
 fn is_mostly_cma(check: &Check) -> bool {
     check.verdict == Verdict::BelowWithoutCma
         && check.free.is_none_or(|free| check.unusable_cma >= free / 2)
 }
 
-/// Returns whether the highatomic reserve is what keeps a zone's free memory from the request: at least half of it.
+/// Returns whether at least half of the free memory that the request may not use is in the highatomic reserve.
 fn is_mostly_highatomic(check: &Check) -> bool {
     check.verdict == Verdict::BelowWithoutHighatomic
         && check.free.is_none_or(|free| check.unusable_highatomic >= free / 2)
 }
 
-/// Returns the class that the kind of a report says by itself, whatever it prints of zones.
+/// Returns the class that follows from the kind of a report, regardless of the zones that it prints.
 const fn of_kind(kind: Kind) -> Option<Class> {
     Some(match kind {
         Kind::AskedOom => Class::Asked,
@@ -237,7 +237,7 @@ const fn of_kind(kind: Kind) -> Option<Class> {
 }
 
 /// Returns whether a good part of memory (a twentieth) could have been reclaimed: page cache, or anonymous memory while
-/// there is swap; `None` where swap was not printed, and decides.
+/// there is swap; `None` if that depends on swap, which was not printed.
 pub(crate) fn reclaimable(report: &Report) -> Option<bool> {
     let memory = &report.memory;
     let managed: u64 = memory.zones.iter().filter_map(|zone| zone.managed).sum();

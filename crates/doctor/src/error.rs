@@ -1,4 +1,4 @@
-//! The reasons why a machine cannot be judged.
+//! The reasons why a machine cannot be examined.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -22,7 +22,7 @@ pub enum Error {
         path: PathBuf,
         /// The line, from 1.
         line: usize,
-        /// What it says.
+        /// The text found.
         found: String,
         /// What is allowed.
         expected: &'static str,

@@ -17,40 +17,40 @@ use crate::interfaces::{rules, usual_rules, without_letters};
 use crate::log::{self, Kind, Lack, Logged, MemInfo, Report, Zone};
 use crate::watermark::{Check, Request, Verdict};
 
-/// What a report means.
+/// A report and its meaning.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 pub struct Explanation {
-    /// The file, where several were read.
+    /// The file, if several were read.
     pub file: Option<String>,
     /// The report.
     pub report: Report,
-    /// What the request's flags allow; `None` if it has none.
+    /// The permissions of the request by its flags; `None` if it has none.
     #[serde(serialize_with = "gfp::allows")]
     pub flags: Option<Gfp>,
-    /// The zones that it may use, the highest of each node first.
+    /// The zones that the request may use, the highest of each node first.
     pub zones: Vec<Check>,
-    /// Who has the memory, the largest first, where it is used up: what limits other requests is not how much there is.
+    /// The holders of memory, the largest first, if memory is used up; other failures do not depend on them.
     pub holders: Vec<Holder>,
     /// Why it failed.
     pub class: Class,
-    /// How sure that is.
+    /// The confidence in the class.
     pub confidence: Confidence,
-    /// Where the class is unknown, the likeliest one by the request alone.
+    /// If the class is unknown, the likeliest one by the request alone.
     pub likely: Option<Class>,
-    /// What helps, best first.
+    /// The advice that helps, best first.
     pub helps: Vec<Advice>,
-    /// What is often advised, and does not.
+    /// Common advice that does not help.
     pub does_not_help: Vec<Advice>,
-    /// What the log lacks.
+    /// The parts that the log lacks.
     pub missing: Vec<&'static str>,
 }
 
-/// Until then settings of `/etc/sysctl.d` are hardly read, in microseconds since boot.
+/// The time before which the settings of `/etc/sysctl.d` are hardly read, in microseconds since boot.
 const BOOT_US: u64 = 20_000_000;
-/// The most reports of one log.
+/// The largest number of reports of one log.
 const REPORTS: usize = 1 << 16;
 
-/// What a log says of memory.
+/// The reports in a log.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Explained {
     /// Every report, explained.
@@ -165,21 +165,21 @@ fn explain_report(report: Report) -> Explanation {
 }
 
 impl Explanation {
-    /// Returns the zone that would have served the request but for the boost of its watermark, where that decides.
+    /// Returns the zone that would have served the request without the boost of its watermark, if that decides.
     #[must_use]
     pub fn boosted(&self) -> Option<&Check> {
         boosted(self.class, &self.zones)
     }
 
-    /// Returns whether free swap was not printed, and decides.
+    /// Returns whether the class depends on free swap, which was not printed.
     #[must_use]
     pub fn lacks_swap(&self) -> bool {
         self.class == Class::Shortage && class::reclaimable(&self.report).is_none()
     }
 }
 
-/// Returns the flags of the likeliest request for which the OOM killer was called, where the first line was lost: most are
-/// for a page of a process; if such a page is had, for one of the kernel's.
+/// Returns the flags of the likeliest request that called the OOM killer, if its first line was lost. Most requests are
+/// for a page of a process; if such a page is available, for one of the kernel.
 fn likely_flags(policy: &Policy, memory: &MemInfo, allowed: impl Fn(u32) -> bool) -> Option<Gfp> {
     [Gfp::GFP_HIGHUSER_MOVABLE, Gfp::GFP_KERNEL].into_iter().find(|flags| {
         let checks = Request::new(policy, 0, *flags).of_oom(true).checks(memory, &allowed);
@@ -203,7 +203,7 @@ fn is_high_memory_free(memory: &MemInfo, flags: Option<Gfp>) -> bool {
     is_free && flags.is_some_and(|flags| flags.highest_zone() < ZoneKind::HighMem)
 }
 
-/// Returns the sum of the min watermarks, without what is known of boosts.
+/// Returns the sum of the min watermarks, without known boosts.
 fn min_free_kb(memory: &MemInfo) -> Option<u64> {
     let min = |zone: &Zone| Some(zone.min?.saturating_sub(zone.known_boost().unwrap_or(0)));
     // Zones that the request may not use are not always printed.
@@ -218,7 +218,7 @@ fn boosted(class: Class, zones: &[Check]) -> Option<&Check> {
     zones.iter().find(|zone| decides && zone.fits_without_boost)
 }
 
-/// Returns whether at least half of what must stay free is the boost.
+/// Returns whether the boost is at least half of the memory that must stay free.
 fn is_mostly_boost(class: Class, zones: &[Check]) -> bool {
     let both = boosted(class, zones).and_then(|zone| zone.boost.zip(zone.needed()));
     both.is_some_and(|(boost, needed)| boost.saturating_mul(2) >= needed)

@@ -8,18 +8,18 @@ use crate::checkup::{Checkup, Sample};
 use crate::explain::Explanation;
 use crate::holders::{Holder, Holding};
 
-/// What is known of a machine. Null: not known.
+/// The row of a machine; null for unknown values.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
 pub struct Row {
     /// The machine.
     pub host: String,
-    /// What it was read from: `tree`, `archive`, `flight`, `metrics`, `log`.
+    /// The kind of its source: `tree`, `archive`, `flight`, `metrics`, `log`.
     pub source: String,
     /// The file or folder.
     pub path: String,
-    /// Why it cannot be examined.
+    /// The reason why it cannot be examined.
     pub error: Option<String>,
-    /// What of it could not be read, though the rest was.
+    /// The parts that could not be read, if the rest was.
     pub missing: Option<String>,
     /// The kernel's release.
     pub kernel: Option<String>,
@@ -43,27 +43,27 @@ pub struct Row {
     pub class: Option<String>,
     /// Failed allocations and OOM reports in the log.
     pub failures: u64,
-    /// The order of most of them.
+    /// The most frequent order of these failures.
     pub page_order: Option<u32>,
-    /// When the last of all was.
+    /// The time of the last failure.
     pub last_failure: Option<String>,
-    /// Tasks that the OOM killer ended, by the log.
+    /// Tasks that the OOM killer killed, according to the log.
     pub oom_kills: u64,
-    /// The last of them, and when.
+    /// The last killed task, and the time.
     pub last_kill: Option<String>,
-    /// Who holds memory, in MiB: by the names of [`Holding`], and `percpu`.
+    /// The holders of memory, in MiB, by the names of [`Holding`], and `percpu`.
     pub held_mib: BTreeMap<String, u64>,
     /// The share of free memory in blocks below order 3, 0 to 1.
     pub unusable_order_3: Option<f64>,
     /// The share of free memory in blocks below a pageblock, 0 to 1.
     pub unusable_pageblock: Option<f64>,
-    /// The largest fragmentation index of the large zones for the order of a pageblock, 0 to 1; null where such a block is free.
+    /// The largest fragmentation index of the large zones for the order of a pageblock, 0 to 1; null if such a block is free.
     pub index_pageblock: Option<f64>,
-    /// Figures a second between two samples, and an hour since boot.
+    /// Rates per second between two samples, and per hour since boot.
     pub rates: BTreeMap<String, f64>,
 }
 
-/// The holders that `/proc/meminfo` tells, and its lines for them; page cache is computed from several.
+/// The holders in `/proc/meminfo`, and its lines for them. Page cache is computed from several lines.
 const HELD: [(Holding, &str); 7] = [
     (Holding::Anonymous, "AnonPages"),
     (Holding::Shmem, "Shmem"),
@@ -74,7 +74,7 @@ const HELD: [(Holding, &str); 7] = [
     (Holding::Hugetlb, "Hugetlb"),
 ];
 
-/// Counters of `/proc/vmstat` that are rates since boot: the column, and the names that add up to it, or begin so (`*`).
+/// Counters of `/proc/vmstat` that become rates since boot: the column, and the names (`*`: prefixes) that are added up.
 const SINCE_BOOT: [(&str, &str); 6] = [
     ("direct_compaction_per_hour", "compact_stall"),
     ("compaction_in_vain_per_hour", "compact_fail"),
@@ -92,7 +92,7 @@ impl Row {
         Self { host, source, path, error: Some(why), ..Self::default() }
     }
 
-    /// Returns the row of a machine that was examined: by its last sample, and the examination.
+    /// Returns the row of a machine, from its last sample and its examination.
     #[must_use]
     pub fn of(host: &str, source: &str, path: &str, sample: &Sample, of: &Checkup) -> Self {
         let mib = |pages: u64| pages * of.page_kb / 1024;
@@ -144,7 +144,7 @@ impl Row {
         self.last_kill = kill.map(|kill| format!("{} {}", kill.task, kill.ago(of.uptime)));
     }
 
-    /// Takes the holders and the kernel of the last report of a log that has them.
+    /// Takes the holders and the kernel from the last report of a log that has them.
     pub fn take_report(&mut self, found: &[Explanation]) {
         let version = found.iter().rev().find_map(|of| of.report.version.clone());
         self.kernel = self.kernel.take().or(version);
@@ -156,7 +156,7 @@ impl Row {
         }
     }
 
-    /// Returns the version of its kernel without what distributions add: `6.1`.
+    /// Returns the version of its kernel without a distribution's suffix: `6.1`.
     #[must_use]
     pub fn kernel_version(&self) -> Option<String> {
         let mut parts = self.kernel.as_ref()?.split(['.', '-']);
@@ -170,7 +170,7 @@ impl Row {
     }
 }
 
-/// Returns the name of a variant as JSON has it.
+/// Returns the JSON name of a variant.
 fn word(value: &impl Serialize) -> Option<String> {
     Some(serde_json::to_value(value).ok()?.as_str()?.to_owned())
 }

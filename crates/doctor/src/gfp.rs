@@ -1,4 +1,4 @@
-//! What a request's flags allow (`gfp_t`).
+//! The permissions of a request by its flags (`gfp_t`).
 
 use pageblock::request::Gfp;
 use pageblock_recording::{KernelVersion, gfp};
@@ -6,7 +6,7 @@ use serde::{Serialize, Serializer};
 
 use crate::log::{Kind, Report};
 
-/// What a request may do, as JSON says it.
+/// The permissions of a request, for JSON.
 #[derive(Serialize)]
 struct Allows {
     /// `__GFP_DMA`.
@@ -19,7 +19,7 @@ struct Allows {
     movable: bool,
     /// `__GFP_HIGH`: may use a part of the reserves.
     high: bool,
-    /// May use more of the reserves, as the caller cannot wait (`__GFP_ATOMIC` up to 6.2, then `__GFP_HIGH` without
+    /// May use more of the reserves because the caller cannot wait (`__GFP_ATOMIC` up to 6.2, then `__GFP_HIGH` without
     /// direct reclaim).
     harder: bool,
     /// `__GFP_DIRECT_RECLAIM`, up to 4.3 `__GFP_WAIT`.
@@ -28,15 +28,15 @@ struct Allows {
     io: bool,
     /// `__GFP_FS`.
     fs: bool,
-    /// `__GFP_MEMALLOC`: no watermarks hold.
+    /// `__GFP_MEMALLOC`: watermarks are ignored.
     memalloc: bool,
     /// `__GFP_NORETRY`.
     noretry: bool,
-    /// `GFP_TRANSHUGE` or `GFP_TRANSHUGE_LIGHT`, where flags are printed by name.
+    /// `GFP_TRANSHUGE` or `GFP_TRANSHUGE_LIGHT`, if flags are printed by name.
     huge: bool,
 }
 
-/// Writes flags as what they allow.
+/// Serializes flags as permissions.
 pub(crate) fn allows<S: Serializer>(flags: &Option<Gfp>, to: S) -> Result<S::Ok, S::Error> {
     let of = |flags: Gfp| {
         let high = flags.has(Gfp::HIGH);
@@ -71,21 +71,21 @@ pub fn flags_of(report: &Report, version: Option<&KernelVersion>) -> Option<Gfp>
     flags.map(|flags| if waits && !may_wait(flags) { flags | Gfp::GFP_KERNEL } else { flags })
 }
 
-/// Tells whether the caller can do without: it asked the kernel not to try hard (`__GFP_NORETRY`) for more than it
-/// tries hard for, or asked as page faults ask for huge pages.
+/// Returns whether the caller has a fallback: it asked the kernel not to retry (`__GFP_NORETRY`) an order above those that
+/// the kernel retries, or made a request like a page fault's for a huge page.
 #[must_use]
 pub const fn is_optional(flags: Gfp, order: u32) -> bool {
     order > crate::class::COSTLY_ORDER
         && (flags.has(Gfp::NORETRY) || flags.has(Gfp::GFP_TRANSHUGE_LIGHT))
 }
 
-/// Tells whether the caller may wait until memory is reclaimed.
+/// Returns whether the caller may wait until memory is reclaimed.
 #[must_use]
 pub const fn may_wait(flags: Gfp) -> bool {
     flags.has(Gfp::DIRECT_RECLAIM)
 }
 
-/// Returns the request in the words of the kernel's documentation.
+/// Describes the request in the words of the kernel's documentation.
 #[must_use]
 pub const fn kind(flags: Gfp) -> &'static str {
     if flags.has(Gfp::MEMALLOC) {

@@ -1,4 +1,4 @@
-//! Equal reports: one answer, how often, and how they differ.
+//! Groups equal reports: one explanation, their number, and their differences.
 
 use std::collections::BTreeMap;
 
@@ -8,37 +8,37 @@ use crate::Explanation;
 use crate::class::Class;
 use crate::log::{Kind, Stamp};
 
-/// The most names of a kind of difference.
+/// The largest number of names of a kind of difference.
 const NAMES: usize = 5;
 
-/// Reports that have one answer.
+/// Reports with the same explanation.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Group {
-    /// Which of the explanations say most, the first of them.
+    /// The index of the most informative explanation; of equal ones the first.
     pub shown: usize,
-    /// All of them, in their order.
+    /// The indices of all, in order.
     pub members: Vec<usize>,
 }
 
-/// How the reports of a group differ: names with their counts, the most frequent first.
+/// The differences between the reports of a group: names with their counts, the most frequent first.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize)]
 pub struct Differences {
-    /// The tasks that asked.
+    /// The requesting tasks.
     pub tasks: Vec<(String, usize)>,
-    /// The functions that asked.
+    /// The requesting functions.
     pub callers: Vec<(String, usize)>,
     /// The tasks that were killed.
     pub victims: Vec<(String, usize)>,
-    /// The zone with the most memory, and the least and the most that was free in it, in kB.
+    /// The zone with the most memory, and the least and the most free memory in it, in kB.
     pub free: Option<(String, u64, u64)>,
-    /// How many reports the kernel left out.
+    /// The number of reports that the kernel suppressed.
     pub suppressed: u64,
 }
 
-/// Where a report stands.
+/// The place of a report.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 pub struct Seen {
-    /// The file, where several were read.
+    /// The file, if several were read.
     pub file: Option<String>,
     /// The line.
     pub line: usize,
@@ -48,23 +48,23 @@ pub struct Seen {
     pub at: Option<Stamp>,
 }
 
-/// The reports that have one answer, as they are written: that which says most, and how often, when and how they differ.
+/// A group for output: its most informative report, and the number, the times and the differences of all.
 #[derive(Debug, Serialize)]
 pub struct Grouped<'e> {
-    /// How many reports there are; of a notice, how many lines.
+    /// The number of reports; of a notice, the number of lines.
     pub count: u64,
     /// The first.
     pub first: Seen,
     /// The last.
     pub last: Seen,
-    /// How they differ.
+    /// The differences between them.
     pub differences: Differences,
-    /// The one that says most.
+    /// The most informative report.
     #[serde(flatten)]
     pub shown: &'e Explanation,
 }
 
-/// Returns the groups of explanations as they are written.
+/// Returns the groups of explanations for output.
 #[must_use]
 pub fn grouped(found: &[Explanation]) -> Vec<Grouped<'_>> {
     let seen = |of: &Explanation| Seen {
@@ -88,7 +88,7 @@ pub fn grouped(found: &[Explanation]) -> Vec<Grouped<'_>> {
     groups(found).iter().map(of).collect()
 }
 
-/// What equal reports have in common.
+/// The properties that equal reports share.
 type Key<'e> =
     (Kind, Class, Option<u32>, Option<u64>, Option<&'e str>, Option<&'e str>, Option<&'e str>);
 
@@ -128,7 +128,7 @@ pub fn groups(found: &[Explanation]) -> Vec<Group> {
 }
 
 impl Group {
-    /// Returns how its reports differ.
+    /// Returns the differences between its reports.
     #[must_use]
     pub fn differences(&self, found: &[Explanation]) -> Differences {
         let members = || self.members.iter().map(|at| &found[*at]);

@@ -28,18 +28,18 @@ pub enum Holding {
     PageTables,
     /// Huge pages that were set aside (hugetlb).
     Hugetlb,
-    /// What a balloon gave back to the hypervisor.
+    /// Memory that a balloon returned to the hypervisor.
     Balloon,
     /// Compressed swap (zsmalloc).
     Zspages,
-    /// What no counter of the report has: pages of drivers, of vmalloc, of percpu, of balloons.
+    /// Memory that no counter of the report includes: pages of drivers, vmalloc, percpu, balloons.
     Uncounted,
-    /// Memory that was never handed to the allocator.
+    /// Memory that the allocator never got.
     NeverGiven,
 }
 
 impl Holding {
-    /// Returns its name in a sentence.
+    /// Returns its name for use in a sentence.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -116,7 +116,7 @@ pub fn holders(memory: &MemInfo) -> Vec<Holder> {
     holders
 }
 
-/// Returns what the allocator handed out and no counter has, in kB; `None` if the report lacks a counter that may have it,
+/// Returns the allocated memory that no counter includes, in kB; `None` if the report lacks a counter that may include it,
 /// or a zone.
 fn uncounted(memory: &MemInfo, counted: u64) -> Option<u64> {
     let held = memory.held;
@@ -141,7 +141,7 @@ fn uncounted(memory: &MemInfo, counted: u64) -> Option<u64> {
     Some(used?.iter().sum::<u64>().saturating_sub(counted))
 }
 
-/// Returns what nobody whose counters were printed has, in kB, where that is most and the kernel's other counters were cut
+/// Returns the memory that no printed counter includes, in kB, if that is most of it and the kernel's other counters were cut
 /// off.
 fn most_unknown(memory: &MemInfo) -> Option<u64> {
     let held = memory.held;
@@ -156,7 +156,7 @@ fn most_unknown(memory: &MemInfo) -> Option<u64> {
     (known.saturating_mul(2) < managed).then(|| managed - known)
 }
 
-/// Returns the memory of a zone that was not handed to the allocator, in kB; 0 unless it is more than a quarter, because
+/// Returns the memory of a zone that the allocator never got, in kB; 0 unless it is more than a quarter, because
 /// the kernel's own tables and reservations take some of every zone.
 fn never_given(zone: &Zone) -> u64 {
     match (zone.present, zone.managed) {

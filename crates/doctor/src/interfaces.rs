@@ -1,4 +1,4 @@
-//! Which settings kernels have, and what they print, by version: only here the crate compares versions. What kernels do is
+//! The settings and the output of kernels by version: only this file of the crate compares versions. The behaviour of kernels is
 //! in the presets.
 
 use pageblock::preset;
@@ -14,21 +14,21 @@ const SYSCTLS: [(&str, (u16, u16), u64); 5] = [
     ("defrag_mode", (6, 15), 0),
 ];
 
-/// What `transparent_hugepage/defrag` can be set to since a version.
+/// The values of `transparent_hugepage/defrag` since a version.
 const DEFRAG: [(&str, (u16, u16)); 2] = [("defer", (4, 6)), ("defer+madvise", (4, 11))];
 
-/// Tells whether a kernel is of that version or a later one; true if its version is unknown.
+/// Returns whether a kernel is of a version or a later one; true if its version is unknown.
 fn is_since(version: Option<&KernelVersion>, (major, minor): (u16, u16)) -> bool {
     version.is_none_or(|version| version.at_least(major, minor))
 }
 
-/// Tells whether a kernel has a sysctl of `vm` that commands set; one of an unknown version has all of them.
+/// Returns whether a kernel has a sysctl of `vm` that commands set; true if its version is unknown.
 #[must_use]
 pub fn has_sysctl(version: Option<&KernelVersion>, name: &str) -> bool {
     SYSCTLS.iter().any(|&(known, since, _)| known == name && is_since(version, since))
 }
 
-/// Tells whether a kernel can compact memory: from 2.6.35 (748446bb6b5a), and those of RHEL 6; true if its version is unknown.
+/// Returns whether a kernel can compact memory: from 2.6.35 (748446bb6b5a), and those of RHEL 6; true if its version is unknown.
 pub(crate) fn has_compaction(version: Option<&KernelVersion>) -> bool {
     version.is_none_or(|version| {
         let is_old = (version.major, version.minor) == (2, 6) && version.patch < 35;
@@ -36,7 +36,7 @@ pub(crate) fn has_compaction(version: Option<&KernelVersion>) -> bool {
     })
 }
 
-/// Tells whether a kernel boosts watermarks; true if its version is unknown.
+/// Returns whether a kernel boosts watermarks; true if its version is unknown.
 pub(crate) fn has_boost(version: Option<&str>) -> bool {
     is_since(version.and_then(KernelVersion::parse).as_ref(), (5, 0))
 }
@@ -46,7 +46,7 @@ pub(crate) fn default_of(name: &str) -> Option<u64> {
     SYSCTLS.iter().find(|(known, ..)| *known == name).map(|&(.., default)| default)
 }
 
-/// Tells whether `transparent_hugepage/defrag` has a value that defers to kcompactd.
+/// Returns whether `transparent_hugepage/defrag` has a value that defers to kcompactd.
 pub(crate) fn has_defrag(version: Option<&KernelVersion>, value: &str) -> bool {
     DEFRAG.iter().any(|&(known, since)| known == value && is_since(version, since))
 }
@@ -61,7 +61,7 @@ pub(crate) fn rules(version: &KernelVersion) -> Kernel {
     preset::of_machine(version.row(), &version.text).into()
 }
 
-/// Returns the rules by which the zones of a log without a version are judged: those of most that are still asked about.
+/// Returns the rules for the zones of a log without a version: those of the kernels that most logs are from.
 pub(crate) fn usual_rules() -> Kernel {
     preset::nearest(6, 1).into()
 }

@@ -1,7 +1,7 @@
 //! Explains why the page allocator failed, from the files and logs of a machine.
 //!
 //! [`explain`](explain::explain) takes a kernel's log, [`checkup`](checkup::checkup) samples of a machine's files, and
-//! [`forecast`](forecast::forecast) reads what every frame is used for, and [`flight`] records a machine for weeks. Nothing here
+//! [`forecast`](forecast::forecast) reads the use of every frame, and [`flight`] records a machine for weeks. Nothing here
 //! prints.
 #![forbid(unsafe_code)]
 

@@ -1,11 +1,11 @@
-//! One report of each event that several logs have.
+//! Removes reports of the same event from several logs.
 
 use std::collections::HashMap;
 
 use crate::explain::Explanation;
 use crate::log::Report;
 
-/// Leaves one report of each event: files such as `dmesg` and `messages` have the same ones. The one that says most stays.
+/// Keeps one report of each event, the most informative one: files such as `dmesg` and `messages` have the same events.
 pub fn unite(found: &mut Vec<Explanation>) {
     let mut known: HashMap<String, usize> = HashMap::new();
     let mut kept: Vec<Explanation> = Vec::new();
@@ -29,7 +29,7 @@ pub fn unite(found: &mut Vec<Explanation>) {
     *found = kept;
 }
 
-/// Returns what tells an event from others: its time since boot, or of day, and who asked for what.
+/// Returns the identity of an event: its time since boot, or of day, the task and its request.
 fn event(report: &Report) -> Option<String> {
     let (time, task) = (report.at_us.map(|us| us.to_string()), &report.task);
     // Some files have a year or a zone, and some have none.
@@ -39,7 +39,7 @@ fn event(report: &Report) -> Option<String> {
     Some(format!("{time} {:?} {task:?} {:?} {notice:?}", report.kind, report.order))
 }
 
-/// Returns how much a report says.
+/// Returns a measure of a report's content.
 fn says(of: &Explanation) -> (usize, bool, bool) {
     (of.zones.len(), of.report.at.is_some(), of.report.version.is_some())
 }

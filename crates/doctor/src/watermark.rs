@@ -1,4 +1,4 @@
-//! The arithmetic of a failed request, zone by zone: what was free, what had to stay, and which free blocks it could have
+//! The arithmetic of a failed request, zone by zone: the free memory, the part that had to stay free, and the blocks it could have
 //! used. Watermarks and reserves are the allocator's own ([`pageblock::watermark`]), in pages.
 
 use pageblock::alloc_flags::AllocFlags;
@@ -26,33 +26,33 @@ pub struct Check {
     /// The zone.
     #[serde(serialize_with = "kind_name")]
     pub kind: ZoneKind,
-    /// The lines that say so: of the watermarks, and of the free lists.
+    /// The lines of the watermarks and of the free lists.
     pub lines: Vec<usize>,
     /// Free memory; `None` if it was not printed.
     pub free: Option<u64>,
-    /// What of it the request may not use: CMA, and highatomic reserves.
+    /// The free memory that the request may not use: CMA, and highatomic reserves.
     pub unusable_cma: u64,
-    /// Free memory in highatomic pageblocks, which the request may not use; at least so much, if the kernel prints no size.
+    /// Free memory in highatomic pageblocks, which the request may not use; a lower bound if the kernel does not print it.
     pub unusable_highatomic: u64,
-    /// How much more the highatomic reserve can have, where the kernel prints no size.
+    /// The further memory that the highatomic reserve can have, if the kernel does not print its size.
     pub hidden_highatomic: u64,
-    /// What the watermark asks of this request, in whole pages as the kernel reckons; `None` if it was not printed.
+    /// The watermark for this request, rounded to whole pages like the kernel's; `None` if it was not printed.
     pub mark: Option<u64>,
-    /// What of the min watermark is a boost, which reclaim lowers again; `None` if it is not known.
+    /// The part of the min watermark that is a boost, which reclaim lowers again; `None` if it is not known.
     pub boost: Option<u64>,
-    /// Whether the boost is the least that it must be, as it was not printed.
+    /// Whether the boost is a lower bound, because it was not printed.
     pub is_boost_inferred: bool,
-    /// Whether the request fits once the boost is gone, and not before.
+    /// Whether the request fits only without the boost.
     pub fits_without_boost: bool,
-    /// What must be left for requests that can use nothing else (`lowmem_reserve`); `None` if it was not printed.
+    /// Pages that must be left for requests that can only use this zone (`lowmem_reserve`); `None` if they were not printed.
     pub reserve: Option<u64>,
     /// Free blocks of the order or larger that the request may use; `None` if the lists were not printed.
     pub blocks: Option<u64>,
-    /// Free blocks of the order or larger that it may not use: of CMA, and of the highatomic reserve.
+    /// Free blocks of the order or larger that it may not use: those of CMA and of the highatomic reserve.
     pub other_blocks: u64,
     /// Whether some of these are CMA's.
     pub other_is_cma: bool,
-    /// What follows.
+    /// The verdict.
     pub verdict: Verdict,
 }
 
@@ -70,19 +70,19 @@ pub enum Verdict {
     NoBlock,
     /// There is enough, but the large blocks are CMA's or reserved.
     OtherBlocks,
-    /// There is a block, but the watermark of the order is not met (per-order walk up to 4.3).
+    /// A block is free, but the watermark of the order is not met (per-order walk up to 4.3).
     TooFewLarge,
-    /// The request fits, and free memory is not above the high watermark: the last attempt before an OOM kill, which is to
-    /// see whether another kill freed memory, wants that.
+    /// The request fits, but free memory is not above the high watermark. The last attempt before an OOM kill, which checks
+    /// whether another kill freed memory, requires that.
     BelowHigh,
     /// The request fits.
     Fits,
-    /// What was printed does not tell.
+    /// The report does not tell.
     Unknown,
 }
 
 impl Check {
-    /// Returns what the request needed: the watermark and the reserve, as far as it was printed.
+    /// Returns the free memory that the request needed: the watermark and the reserve, as far as they were printed.
     #[must_use]
     pub fn needed(&self) -> Option<u64> {
         Some(self.mark? + self.reserve.unwrap_or(0))
@@ -95,16 +95,16 @@ pub struct Request<'p> {
     policy: &'p Policy,
     order: u32,
     gfp: Gfp,
-    /// What the last attempt might take, when nothing helped.
+    /// The flags of the last attempt.
     flags: AllocFlags,
-    /// Whether no watermark holds for it.
+    /// Whether it ignores watermarks.
     is_unbound: bool,
     /// Whether the OOM killer was called for it.
     is_of_oom: bool,
 }
 
 impl<'p> Request<'p> {
-    /// Makes the request for a block of an order with these flags, of a task of no priority.
+    /// Returns a request for a block of an order with these flags, of a task without priority.
     #[must_use]
     pub fn new(policy: &'p Policy, order: u32, gfp: Gfp) -> Self {
         let Geometry { max_order, pageblock_order, .. } = Geometry::default();
@@ -124,7 +124,7 @@ impl<'p> Request<'p> {
         }
     }
 
-    /// Returns the request as one for which the OOM killer was called, or was not.
+    /// Sets whether the OOM killer was called for the request.
     #[must_use]
     pub const fn of_oom(self, is_of_oom: bool) -> Self {
         Self { is_of_oom, ..self }
@@ -189,7 +189,7 @@ impl<'p> Request<'p> {
         check
     }
 
-    /// Returns what follows where the watermark asks for `mark` kB, with pages of `page` kB.
+    /// Returns the verdict for a watermark of `mark` kB, with pages of `page` kB.
     fn judge(&self, zone: &Zone, check: &Check, mark: Option<u64>, page: u64) -> Verdict {
         let (Some(free), Some(mark)) = (check.free, mark) else {
             return match check.blocks {
@@ -233,7 +233,7 @@ impl<'p> Request<'p> {
         }
     }
 
-    /// Returns a watermark of so many pages as it holds for the request, in pages.
+    /// Returns the watermark that applies to the request, in pages, from the zone's watermark in pages.
     fn mark(&self, pages: u64) -> u64 {
         reduced_mark(self.policy.wmark_check, pages.cast_signed(), self.flags).cast_unsigned()
     }
@@ -242,7 +242,7 @@ impl<'p> Request<'p> {
         counts_highatomic(self.policy.wmark_check, self.flags)
     }
 
-    /// Tells whether the watermark of each smaller order holds, where the kernel asks for that. `free` and `mark` are pages
+    /// Returns whether the watermark of each smaller order is met, if the kernel requires that. `free` and `mark` are pages
     /// of `page` kB.
     fn has_enough_large(&self, zone: &Zone, free: u64, mark: u64, page: u64) -> bool {
         let blocks = |order| {
@@ -254,8 +254,8 @@ impl<'p> Request<'p> {
             || enough_above_each_order(as_order(self.order), free, mark, blocks)
     }
 
-    /// Returns the most kB that the highatomic reserve can have beyond what lists show, where the kernel does not print it
-    /// (4.4 to 5.7, and some later ones), and lists show that there is one: 1 % of the zone and a pageblock in all.
+    /// Returns the largest size in kB of the highatomic reserve beyond the blocks on lists, if the kernel does not print it
+    /// (4.4 to 5.7, and some later ones) and the lists have such blocks: 1 % of the zone plus one pageblock in all.
     fn hidden_reserve(&self, zone: &Zone) -> u64 {
         let is_reserved = |list: &FreeList| list.has('H');
         let is_printed = zone.highatomic().is_some();
@@ -267,7 +267,7 @@ impl<'p> Request<'p> {
         most.saturating_sub(listed_highatomic(zone))
     }
 
-    /// Tells whether the request may use some block of a list, by its letters.
+    /// Returns whether the request may use some block of a list, by its letters.
     fn may_use(&self, list: &FreeList) -> bool {
         // Before 3.8 there are no letters.
         let Some(types) = &list.types else { return list.blocks > 0 };
@@ -283,7 +283,7 @@ impl<'p> Request<'p> {
     }
 }
 
-/// Returns whether what a request may use of a zone is not above the high watermark.
+/// Returns whether the free memory that a request may use is not above the zone's high watermark.
 fn is_below_high(zone: &Zone, check: &Check) -> bool {
     let unusable = check.unusable_cma + check.unusable_highatomic;
     let free = zone.free.map(|free| free.saturating_sub(unusable));
@@ -291,12 +291,12 @@ fn is_below_high(zone: &Zone, check: &Check) -> bool {
     free.zip(high).is_some_and(|(free, high)| free <= high)
 }
 
-/// Returns an order that a report prints; the largest for what no kernel has.
+/// Returns an order that a report prints, or the largest order if no kernel has it.
 fn as_order(order: u32) -> Order {
     Order::try_from(order).unwrap_or(ORDER_LIMIT).min(ORDER_LIMIT)
 }
 
-/// Returns the kB of the free blocks that lists show to be in the highatomic reserve: those of orders that have no others.
+/// Returns the size in kB of the free blocks that are known to be in the highatomic reserve: those of orders without others.
 fn listed_highatomic(zone: &Zone) -> u64 {
     let reserved = zone.lists.iter().filter(|list| list.types.as_deref() == Some("H"));
     reserved.map(|list| list.blocks.saturating_mul(list.block_kb)).fold(0, u64::saturating_add)
@@ -306,15 +306,15 @@ fn is_cma(list: &FreeList) -> bool {
     list.has('C')
 }
 
-/// Returns the pages that a request must leave in a zone for those that can use nothing else; `None` if they were not
-/// printed. In the highest zone that it may use there are none.
+/// Returns the pages that a request must leave in a zone for requests that can only use that zone; `None` if they were not
+/// printed. In the highest zone that it may use the number is 0.
 fn reserve(memory: &MemInfo, zone: &Zone, highest: ZoneKind) -> Option<u64> {
     let printed = reserve_index(memory, highest).and_then(|at| zone.lowmem_reserve.get(at));
     printed.copied().or((zone.kind == highest).then_some(0))
 }
 
-/// Returns where `lowmem_reserve` has the reserve for requests of a zone; `None` if the zones that the kernel is built
-/// with cannot be told.
+/// Returns the index in `lowmem_reserve` for requests of a zone; `None` if it is not known with which zones the kernel is
+/// built.
 fn reserve_index(memory: &MemInfo, highest: ZoneKind) -> Option<usize> {
     let len = memory.zones.iter().map(|zone| zone.lowmem_reserve.len()).max().filter(|&n| n > 0)?;
     let printed = |kind| match kind {

@@ -1,9 +1,9 @@
-//! The part of a log's time that is asked for.
+//! The part of a log's time that a user asks for.
 
 use crate::Explanation;
 use crate::log::{Moment, Stamp};
 
-/// How far before and after a moment reports are near it.
+/// The time before and after a moment within which reports are near it.
 const NEAR_S: i64 = 300;
 
 /// A part of a log's time; reports outside are left out.
@@ -18,7 +18,7 @@ pub struct Window {
 }
 
 impl Window {
-    /// Leaves the reports of this time; returns how many have no time, which are left out too.
+    /// Keeps the reports of this time. Returns the number of those without a time, which are removed too.
     ///
     /// # Errors
     /// If no report has a time that can be compared.
@@ -43,7 +43,7 @@ impl Window {
         Ok(inside.iter().filter(|inside| inside.is_none()).count())
     }
 
-    /// Returns whether a report is of this time; `None` if it cannot be told.
+    /// Returns whether a report is of this time; `None` if its time cannot be compared.
     fn has(&self, of: &Explanation) -> Option<bool> {
         let first = of.report.at?;
         let last = of.report.notice.as_ref().and_then(|notice| notice.last_at).unwrap_or(first);

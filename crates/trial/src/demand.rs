@@ -52,7 +52,7 @@ pub struct DemandTrial {
 
 const RECLAIM: &str = "reclaim is as recorded: what the setting makes kswapd free is not in it";
 
-/// A policy, the setting that yields it, and what its trial cannot show.
+/// A setting, its policy, and the limits of its trial.
 type Variant = (String, Policy, Option<&'static str>);
 
 /// Returns a policy with a change.
@@ -101,7 +101,7 @@ fn of_machine(own: &Policy, recording: &Recording) -> Vec<Variant> {
 }
 
 /// Tries settings on the demand of a recording. `progress` is called with the setting, the number of requests done,
-/// and their total, and returns whether to go on; the result is `None` if it does not.
+/// and their total, and returns whether to continue; if not, the result is `None`.
 ///
 /// # Errors
 /// If the recording cannot be replayed.

@@ -2,7 +2,7 @@
 //!
 //! [`State`] is the use of every frame of a machine, from which allocators are built. [`remedies()`] tries common
 //! advice on such allocators, with the allocator's own code and its own compaction, never by counting alone. A
-//! state shows no demand; what cannot be told without it is reported as unknown, and [`demand`] judges it by a
+//! state shows no demand: effects that depend on it are reported as unknown, and [`demand`] judges them by a
 //! recording.
 #![forbid(unsafe_code)]
 

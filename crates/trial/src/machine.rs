@@ -17,7 +17,7 @@ use crate::error::Error;
 use crate::remedy::{OrderGain, Span};
 use crate::state::{DROPPED, State, Use};
 
-/// The assumptions where a state leaves something open.
+/// The assumptions about what a state leaves open.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Assumed {
     /// Worst case: pages that may move do not; a folio above order 0 ends a run; nothing on per-CPU lists becomes
@@ -204,7 +204,7 @@ impl Trial<'_> {
         zones.iter().map(of_node).max().unwrap_or(0)
     }
 
-    /// Frees what `drop_caches` frees. Returns the number of pages.
+    /// Frees the pages that `drop_caches` frees. Returns their number.
     pub(crate) fn drop_caches(&mut self) -> u64 {
         let mut dropped = 0;
         for pfn in 0..self.frames.uses.len() {

@@ -212,7 +212,7 @@ impl Judge<'_> {
         ))
     }
 
-    /// Returns the row for what a request of the order does by itself.
+    /// Returns the row for the compaction that a request of the order does by itself.
     fn request(&self) -> Result<Remedy, Error> {
         let name = format!("let a request of order {} compact", self.order);
         self.request_of(self.order, name)
@@ -248,7 +248,7 @@ impl Judge<'_> {
         Ok(modes.map(row).to_vec())
     }
 
-    /// Returns the row for what a request of an order does by itself.
+    /// Returns the row for the compaction that a request of an order does by itself.
     fn request_of(&self, order: Order, name: String) -> Result<Remedy, Error> {
         let served = self.state.try_both(|trial| {
             let before = trial.free_blocks(order);

@@ -7,7 +7,7 @@ use serde::Serialize;
 pub struct Remedy {
     /// The remedy's name.
     pub name: String,
-    /// The command that applies it; null if there is none.
+    /// The command that applies it; null without one.
     pub command: Option<String>,
     /// Whether it helps.
     pub verdict: Verdict,

@@ -80,7 +80,7 @@ pub struct State {
     pub agreement: Option<u64>,
     /// Pages on per-CPU lists.
     pub on_cpu_lists: u64,
-    /// Folios above order 0 are moved, and may end a run.
+    /// Compaction moves folios above order 0, and such a folio may end a run.
     pub moves_folios: bool,
     pub(crate) machine: Machine,
     /// The zones, the types of pageblocks and the limits of CPU lists, without pages.

@@ -1,4 +1,4 @@
-//! The types of pageblocks. No file has them one by one; `pagetypeinfo` has their numbers.
+//! The types of pageblocks. No file lists them by pageblock; `pagetypeinfo` counts them by type.
 //!
 //! As many pageblocks as it counts are taken to be unmovable: those with the most pages that stay. Pages of unknown
 //! use may be such pages; whether they are is decided by what `pagetypeinfo` says about free memory. Any that

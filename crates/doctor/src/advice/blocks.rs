@@ -1,4 +1,4 @@
-//! What helps where enough is free, but no block that the request may use is large enough.
+//! Advice for enough free memory without a block that is large enough.
 
 use pageblock::request::Gfp;
 
@@ -8,7 +8,7 @@ use super::{
 use crate::class::COSTLY_ORDER;
 use crate::interfaces::has_compaction;
 
-/// Returns what helps where memory is free, but not in blocks of this order.
+/// Returns the advice for free memory without blocks of this order.
 pub(super) fn of_fragmentation(case: &Case<'_>, has: &dyn Fn(&str) -> bool) -> Vec<Advice> {
     let Case { order, flags, .. } = *case;
     if !case.has_mmu() {
@@ -59,7 +59,7 @@ pub(super) fn of_fragmentation(case: &Case<'_>, has: &dyn Fn(&str) -> bool) -> V
     all
 }
 
-/// Returns what helps where only CMA is free.
+/// Returns the advice if only CMA memory is free.
 pub(super) fn of_only_cma(case: &Case<'_>) -> Vec<Advice> {
     let mut all = Vec::new();
     if case.order > 0 && case.flags.has(Gfp::DIRECT_RECLAIM) {

@@ -1,9 +1,9 @@
-//! What helps where memory is used up.
+//! Advice for memory that is used up.
 
 use super::{Advice, Case, advice};
 use crate::holders::Holding;
 
-/// Returns what helps where memory is used up, by who has most of it.
+/// Returns the advice for memory that is used up, by its largest holder.
 pub(super) fn of_holder(case: &Case<'_>) -> Advice {
     match (case.holding, case.cache, case.largest) {
         (Some(Holding::SlabUnreclaimable), Some(cache), _) => advice(
@@ -22,7 +22,7 @@ pub(super) fn of_holder(case: &Case<'_>) -> Advice {
     }
 }
 
-/// Returns what helps against a kind of holder.
+/// Returns the advice against a kind of holder.
 fn of_kind(holding: Option<Holding>) -> Advice {
     match holding {
         Some(Holding::Mlocked) => advice(

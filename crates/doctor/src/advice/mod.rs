@@ -1,4 +1,4 @@
-//! What helps against a kind of failure, and what is often advised and does not.
+//! Advice against a class of failures, and common advice that does not help.
 
 mod blocks;
 mod holder;
@@ -22,9 +22,9 @@ pub(crate) use self::notice::of_notice;
 /// A piece of advice.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 pub struct Advice {
-    /// What to do, or what is often advised.
+    /// The advice, or the common advice that does not help.
     pub what: String,
-    /// Why it helps or does not.
+    /// The reason why it helps or does not.
     pub why: &'static str,
 }
 
@@ -32,48 +32,48 @@ fn advice(what: impl Into<String>, why: &'static str) -> Advice {
     Advice { what: what.into(), why }
 }
 
-/// What a failure's advice depends on beside its class.
+/// The properties of a failure, beside its class, on which advice depends.
 #[derive(Clone, Copy, Default)]
 pub struct Case<'v> {
-    /// The order that was asked for.
+    /// The requested order.
     pub order: u32,
-    /// What the request may do.
+    /// The permissions of the request.
     pub flags: Gfp,
     /// The kernel's version, if it is known.
     pub version: Option<&'v KernelVersion>,
-    /// Who has most of the memory.
+    /// The largest holder of memory.
     pub holding: Option<Holding>,
-    /// The process, or the number and the name of several, that has most, where that is much.
+    /// The process, or the number and the name of several, with the most memory, if that is much.
     pub largest: Option<&'v str>,
     /// The largest slab cache.
     pub cache: Option<&'v str>,
     /// The cgroup at its limit.
     pub cgroup: Option<&'v Cgroup>,
-    /// What `vmalloc` lacked.
+    /// The resource that `vmalloc` lacked.
     pub lack: Option<Lack>,
     /// Whether the request would pass without the boost of a watermark.
     pub is_boosted: bool,
-    /// What the request was for.
+    /// The purpose of the request.
     pub purpose: Option<Purpose>,
-    /// Whether it happened as the machine booted.
+    /// Whether it happened while the machine booted.
     pub is_at_boot: bool,
-    /// The sum of the min watermarks without boosts, which is `vm.min_free_kbytes` or near it.
+    /// The sum of the min watermarks without boosts: about `vm.min_free_kbytes`.
     pub min_free_kb: Option<u64>,
-    /// Whether high memory is free, which only a part of the requests may use.
+    /// Whether high memory is free, which only some requests may use.
     pub is_high_memory_free: bool,
     /// Whether the state of memory is in the log.
     pub has_state: bool,
-    /// Whether a good part of memory can be had without swap.
+    /// Whether a fifth of memory is available without swapping.
     pub is_available: bool,
     /// Whether the request is in the log.
     pub has_request: bool,
-    /// Whether memory is full by itself, the boost or not: reclaim failed again and again before the OOM killer was called,
-    /// and most of what must stay free is no boost.
+    /// Whether memory is full even without the boost: reclaim failed repeatedly before the OOM killer was called,
+    /// and most of the memory that must stay free is not boost.
     pub has_filled: bool,
 }
 
 impl Case<'_> {
-    /// Returns the setting that keeps twice as much free.
+    /// Returns the setting that keeps twice as much memory free.
     fn min_free(&self) -> String {
         match self.min_free_kb.filter(|kb| *kb > 0) {
             Some(kb) => {
@@ -88,7 +88,7 @@ impl Case<'_> {
     }
 }
 
-/// Returns what helps, best first, with what this version of the kernel has.
+/// Returns the advice that helps, best first, with the settings of this kernel's version.
 #[must_use]
 pub fn helps(class: Class, case: Case<'_>) -> Vec<Advice> {
     let Case { order, flags, version, is_boosted, .. } = case;
@@ -156,7 +156,7 @@ pub fn helps(class: Class, case: Case<'_>) -> Vec<Advice> {
     all
 }
 
-/// Returns what helps against a class of failures.
+/// Returns the advice against a class of failures.
 fn of_class(class: Class, case: &Case<'_>, has: &impl Fn(&str) -> bool) -> Vec<Advice> {
     match class {
         Class::Burst => of_burst(case, has),
@@ -202,7 +202,7 @@ fn of_class(class: Class, case: &Case<'_>, has: &impl Fn(&str) -> bool) -> Vec<A
     }
 }
 
-/// Returns what helps where memory was to be reclaimed and was not in time.
+/// Returns the advice if memory was not reclaimed in time.
 fn of_slow_reclaim(case: &Case<'_>) -> Vec<Advice> {
     if matches!(case.purpose, Some(Purpose::SwapOut)) {
         return vec![
@@ -225,7 +225,7 @@ fn of_slow_reclaim(case: &Case<'_>) -> Vec<Advice> {
     }]
 }
 
-/// Returns what to collect where the log does not tell enough, as commands; first what a state alone tells to do.
+/// Returns commands that collect what the log lacks, after the advice that follows from a state of memory alone.
 fn collect(class: Class, case: &Case<'_>) -> Vec<Advice> {
     let mut all = match (class, case.holding) {
         (
@@ -269,7 +269,7 @@ fn to_collect(class: Class, case: &Case<'_>) -> Vec<Advice> {
     }
 }
 
-/// Returns what helps where a burst took what was free before kswapd could free more. `has` says whether the kernel has
+/// Returns the advice if a burst used the free memory before kswapd could free more. `has` returns whether the kernel has
 /// a sysctl.
 fn of_burst(case: &Case<'_>, has: &dyn Fn(&str) -> bool) -> Vec<Advice> {
     let mut all = Vec::new();
@@ -289,7 +289,7 @@ fn of_burst(case: &Case<'_>, has: &dyn Fn(&str) -> bool) -> Vec<Advice> {
     all
 }
 
-/// Returns what helps where a cgroup's limit was reached.
+/// Returns the advice for a cgroup that reached its limit.
 fn of_cgroup(cgroup: Option<&Cgroup>) -> Vec<Advice> {
     let mut all = Vec::new();
     let waits = cgroup.and_then(Cgroup::dirty_percent).is_some_and(|percent| percent >= 50);
@@ -367,7 +367,7 @@ fn nothing_if_rare(purpose: Option<Purpose>) -> Advice {
     advice(what, "the message is a warning, and the caller must handle it")
 }
 
-/// Tells whether a request is for a few pages side by side, of a caller that takes what is free already.
+/// Returns whether a request is for a few contiguous pages, of a caller that only takes free memory.
 const fn is_small_and_cannot_wait(order: u32, flags: Gfp) -> bool {
     order > 0 && order <= COSTLY_ORDER && !flags.has(Gfp::DIRECT_RECLAIM)
 }
@@ -376,7 +376,7 @@ const fn is_single_and_cannot_wait(order: u32, flags: Gfp) -> bool {
     order == 0 && !flags.has(Gfp::DIRECT_RECLAIM)
 }
 
-/// Returns what is often advised for such a failure and does nothing about it.
+/// Returns common advice that does nothing about such a failure.
 #[must_use]
 pub fn does_not_help(class: Class, order: u32, flags: Gfp) -> Vec<Advice> {
     let compact = || {

@@ -1,9 +1,9 @@
-//! What helps where a part of the kernel says by itself what it lacks.
+//! Advice for failures that a part of the kernel reports by itself.
 
 use super::{Advice, advice};
 use crate::log::{About, Told};
 
-/// Returns what helps against it.
+/// Returns the advice for a notice.
 pub(crate) fn of_notice(about: &About, is_at_boot: bool) -> Vec<Advice> {
     let (what, why) = match about {
         About::Hugetlb(..) if is_at_boot => (
@@ -116,7 +116,7 @@ fn of_part(about: &About) -> Words {
     }
 }
 
-/// Of file systems that wait for memory.
+/// Returns the advice for file systems that wait for memory.
 fn of_file_system(about: &About) -> Words {
     match about {
         About::Xfs(_) => (
@@ -139,7 +139,7 @@ fn of_file_system(about: &About) -> Words {
     }
 }
 
-/// Of compressed swap, and of writes to swap that failed, which zram's do without memory.
+/// Returns the advice for compressed swap, and for failed writes to swap, which zram's are without memory.
 fn of_zram(about: &About) -> Words {
     match about {
         About::SwapWrite(_) => (
@@ -235,7 +235,7 @@ fn of_kill(about: &About) -> Words {
     }
 }
 
-/// Of what drivers and programs say in their own words.
+/// Returns the advice for failures that drivers and programs report in their own words.
 const fn of_words(told: Told) -> Words {
     match told {
         Told::OwnHeap => (
@@ -308,7 +308,7 @@ const fn of_words(told: Told) -> Words {
     }
 }
 
-/// Of what parts of the kernel say in their own words.
+/// Returns the advice for failures that parts of the kernel report in their own words.
 const fn of_kernel_words(told: Told) -> Words {
     match told {
         Told::Contiguous => (

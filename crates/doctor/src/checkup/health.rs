@@ -1,4 +1,4 @@
-//! How fragmented each zone is.
+//! The fragmentation of each zone.
 
 use std::collections::BTreeMap;
 
@@ -17,9 +17,9 @@ pub struct ZoneHealth {
     pub node: u16,
     /// The zone.
     pub zone: String,
-    /// Free pages: of `zoneinfo`, else those on the lists.
+    /// Free pages, from `zoneinfo` or otherwise from the lists.
     pub free: u64,
-    /// What only `zoneinfo` tells; no field of it without that file.
+    /// The numbers that only `zoneinfo` has; without that file none of these fields is present.
     #[serde(flatten)]
     pub accounts: Option<ZoneAccounts>,
     /// Free blocks by order.
@@ -32,26 +32,26 @@ pub struct ZoneHealth {
     pub blocks_by_type: BTreeMap<String, u64>,
 }
 
-/// What `zoneinfo` tells of a zone. Counts are pages.
+/// The numbers of a zone in `zoneinfo`, in pages.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 pub struct ZoneAccounts {
     /// The pages given to the allocator.
     pub managed: u64,
-    /// The watermarks min, low and high; the boost is in them.
+    /// The watermarks min, low and high, including the boost.
     pub watermarks: [u64; 3],
-    /// The boost; 0 before 5.17, which does not print it.
+    /// The boost; 0 before 5.17, as older kernels do not print it.
     pub boost: u64,
-    /// What must stay free for requests that can use lower zones only, by the index of the zone that a request may use.
+    /// Pages that must stay free for requests that can only use lower zones, by the index of the highest zone of a request.
     pub lowmem_reserve: Vec<u64>,
     /// Free pages on per-CPU lists.
     pub on_cpu_lists: u64,
-    /// CMA pages, and those of them that are free.
+    /// CMA pages, and free CMA pages.
     pub cma: u64,
     /// See `cma`.
     pub free_cma: u64,
 }
 
-/// Returns the state of every zone that some file of the sample tells of.
+/// Returns the state of every zone that is in any file of the sample.
 #[must_use]
 pub(super) fn zones(sample: &Sample) -> Vec<ZoneHealth> {
     let named = |zone: &Zone| (zone.node, zone.name.clone());
@@ -102,7 +102,7 @@ impl ZoneHealth {
         Some(self.accounts.as_ref()?.managed)
     }
 
-    /// Tells whether more is free than the high watermark asks for; false where there is no watermark.
+    /// Returns whether more is free than the high watermark requires; false without a watermark.
     #[must_use]
     pub(super) fn is_above_high(&self) -> bool {
         self.accounts.as_ref().is_some_and(|accounts| self.free > accounts.watermarks[2])

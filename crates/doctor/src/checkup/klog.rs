@@ -14,15 +14,15 @@ use crate::log::{About, Kind, Stamp};
 use crate::proc::tree::{Missing, Tree};
 use crate::{Explained, Explanation, explain_log, unite};
 
-/// Where a copied tree has logs of its kernel: the folder, and how the names of the files begin, with whatever rotation and
-/// compression add. What the kernel's own buffer had comes first.
+/// The places of the kernel's logs in a copied tree: the folder, and the prefix of the files' names, to which rotation and
+/// compression add. The copy of the kernel's own buffer comes first.
 const LOGS: [(&str, &[&str]); 4] = [
     ("/sos_commands/kernel", &["dmesg"]),
     ("/", &["dmesg", "kern.log", "messages", "syslog", "journal"]),
     ("/var/log", &["dmesg", "kern.log", "messages", "syslog"]),
     ("/sos_commands/logs", &["journalctl"]),
 ];
-/// The most files of one tree.
+/// The largest number of files of one tree.
 const FILES: usize = 200;
 /// The largest record of `/dev/kmsg`.
 const RECORD: usize = 8192;
@@ -48,7 +48,7 @@ pub struct Signs {
     pub kills: u64,
     /// The last kill.
     pub last_kill: Option<Kill>,
-    /// The files that were read, where there is more than one.
+    /// The files that were read, if there are several.
     pub files: Vec<String>,
 }
 
@@ -63,14 +63,14 @@ pub struct Kill {
     pub task: String,
     /// A memory cgroup was at its limit, not the machine.
     pub of_cgroup: bool,
-    /// The file of the log, where several were read.
+    /// The file of the log, if several were read.
     pub file: Option<String>,
     /// The line of the log.
     pub line: usize,
 }
 
 impl Kill {
-    /// Describes how long before an uptime it happened.
+    /// Describes the time between it and an uptime.
     #[must_use]
     pub fn ago(&self, uptime: Option<f64>) -> String {
         ago(self.at_s, self.at, uptime)
@@ -105,37 +105,37 @@ pub struct Failures {
     pub class: Class,
     /// The order.
     pub order: u32,
-    /// How often.
+    /// The number of failures.
     pub count: u64,
-    /// The file of the first, where several were read.
+    /// The file of the first, if several were read.
     pub file: Option<String>,
     /// The line of the first.
     pub line: usize,
     /// The task of the first failure.
     pub task: Option<String>,
-    /// When the last was, in seconds since boot, if its line has a time of this boot.
+    /// The time of the last, in seconds since boot, if its line has a time of this boot.
     pub last_at_s: Option<f64>,
     /// The time of day of the last, if its line has it.
     pub last_at: Option<Stamp>,
 }
 
 impl Failures {
-    /// Describes when the last of them was.
+    /// Describes the time of the last.
     #[must_use]
     pub fn last_ago(&self, uptime: Option<f64>) -> String {
         ago(self.last_at_s, self.last_at, uptime)
     }
 }
 
-/// Returns the time of a report in seconds since boot; none where it may be of another boot: files other than that of the
-/// kernel's own buffer have many.
+/// Returns the time of a report in seconds since boot; `None` if it may be of another boot: files other than the copy of the
+/// kernel's own buffer have several boots.
 fn since_boot(of: &Explanation) -> Option<f64> {
     let of_buffer = of.file.as_ref().is_none_or(|file| file.contains("dmesg"));
     let at = of.report.at_us.filter(|_| of_buffer || of.report.at.is_none())?;
     Some(at as f64 / 1e6)
 }
 
-/// Reports whether a time is not before another: by the day where both have one, else since boot; as they stand in the logs otherwise.
+/// Returns whether a time is not before another: by date if both have one, otherwise since boot, otherwise by their order in the logs.
 fn is_later(new: (Option<f64>, Option<Stamp>), old: (Option<f64>, Option<Stamp>)) -> bool {
     let of_day = |at: Stamp| (at.date.year, at.date.month, at.date.day, at.second);
     match (new.1.zip(old.1), new.0.zip(old.0)) {
@@ -146,7 +146,7 @@ fn is_later(new: (Option<f64>, Option<Stamp>), old: (Option<f64>, Option<Stamp>)
 }
 
 impl Signs {
-    /// Finds the signs in the logs of a machine, and what of them could not be read.
+    /// Finds the signs in the logs of a machine. Returns them, and the files that could not be read.
     ///
     /// # Errors
     /// If there is no log, or this user may not read it.
@@ -192,7 +192,7 @@ impl Signs {
         Self::of_reports(&crate::explain(log), log.lines().count())
     }
 
-    /// Finds the signs in the reports of a log of so many lines.
+    /// Finds the signs in the reports of a log, whose number of lines is given.
     #[must_use]
     pub fn of_reports(found: &[Explanation], lines: usize) -> Self {
         let mut signs = Self { lines, ..Self::default() };
@@ -251,7 +251,7 @@ impl Signs {
         }
     }
 
-    /// Returns the failures whose last is the latest of all.
+    /// Returns the kind of failure that happened last.
     #[must_use]
     pub fn latest(&self) -> Option<&Failures> {
         let at = |of: &Failures| (of.last_at_s, of.last_at);
@@ -278,7 +278,7 @@ impl Signs {
     }
 }
 
-/// Returns the files with logs of a tree, rotated and compressed ones too.
+/// Returns the log files of a tree, including rotated and compressed ones.
 fn files(tree: &Tree) -> Vec<String> {
     let mut files = Vec::new();
     for (folder, stems) in LOGS {

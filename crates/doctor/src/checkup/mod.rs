@@ -43,7 +43,7 @@ pub enum Fragmented {
 pub enum Hurts {
     /// Not measured: a single sample, without signs of past failures.
     Unknown,
-    /// There is no sign of it.
+    /// No sign of it was found.
     No,
     /// It did, according to the log.
     Did,
@@ -68,7 +68,7 @@ pub struct Checkup {
     pub hurts: Hurts,
     /// Why it hurts, or does not.
     pub why: Vec<String>,
-    /// Free memory in pages; `None` where no file tells.
+    /// Free memory in pages; `None` if no file has it.
     pub free: Option<u64>,
     /// The share of all free memory in blocks too small for an order, in thousandths, by order.
     pub unusable: Vec<u64>,
@@ -88,11 +88,11 @@ pub struct Checkup {
     pub uptime: Option<f64>,
     /// The signs in the log.
     pub log: Option<Signs>,
-    /// What could not be read.
+    /// The parts that could not be read.
     pub missing: Vec<Missing>,
 }
 
-/// Examines a machine from one sample or two.
+/// Examines a machine by one or two samples.
 #[must_use]
 pub fn checkup(first: &Sample, second: Option<&Sample>) -> Checkup {
     let mut sample = second.unwrap_or(first).clone();
@@ -225,7 +225,7 @@ fn killed(sample: &Sample, log: Option<&Signs>) -> Vec<String> {
 }
 
 impl Checkup {
-    /// Names who compacts memory by what was traced between the samples.
+    /// Names the source of compaction, by the events that were traced between the samples.
     pub fn attribute(&mut self, waits: &[Wait]) {
         let found = self.findings.iter_mut().find(|finding| finding.name == "direct_compaction");
         if let Some(finding) = found {

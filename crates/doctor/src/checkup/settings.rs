@@ -1,4 +1,4 @@
-//! Settings of a machine: sysctls, huge pages, and the tasks that matter for memory.
+//! Settings of a machine: sysctls, huge pages, and the tasks that manage or monitor memory.
 
 use std::collections::BTreeMap;
 
@@ -39,7 +39,7 @@ fn chosen(text: &str) -> String {
 }
 
 impl HugePages {
-    /// Returns the choice of a setting of transparent huge pages, such as `defrag`; `None` where it was not read.
+    /// Returns the choice of a setting of transparent huge pages, such as `defrag`; `None` if it was not read.
     #[must_use]
     pub fn choice(tree: &Tree, name: &str) -> Option<String> {
         tree.setting(&format!("{THP}/{name}")).map(|text| chosen(&text))
@@ -111,7 +111,7 @@ impl Hugetlb {
     }
 }
 
-/// Returns the sysctls of `vm`, from the files or from what `sysctl -a` printed.
+/// Returns the sysctls of `vm`, from the files or from the output of `sysctl -a`.
 pub(super) fn sysctls(tree: &Tree) -> BTreeMap<String, String> {
     let folder = "/proc/sys/vm";
     let names = tree.names(folder);

@@ -34,7 +34,7 @@ pub(super) struct Noted {
 #[derive(Default)]
 pub(super) struct Watcher {
     before: VecDeque<String>,
-    /// The bytes kept of the failure whose lines come.
+    /// The bytes kept of the failure under way.
     kept: Option<usize>,
 }
 

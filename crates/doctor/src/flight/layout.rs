@@ -1,9 +1,9 @@
 //! The layout of a ring file.
 //!
 //! A header of 4096 bytes: `PBFLIGHT`, the version (1), the bytes of a slot, the number of slots (`u32` each), and their XXH3. Then the
-//! slots. A slot begins with its sequence number (`u64`) and the XXH3 of it; the slot with the largest number is the one that is
+//! slots. A slot begins with its sequence number (`u64`) and the XXH3 of it; the slot with the largest number is being
 //! written. Records follow each other: their length (`u32`; the highest bit tells a key frame), an XXH3 seeded with the slot's number,
-//! so that what was in the slot before is none of it, and the bytes. All numbers are little-endian.
+//! so that older records in the slot do not match, and the bytes. All numbers are little-endian.
 
 use xxhash_rust::xxh3::{xxh3_64, xxh3_64_with_seed};
 

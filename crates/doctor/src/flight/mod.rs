@@ -1,7 +1,7 @@
 //! A flight recorder: the activity of a machine's memory during the last day, and around each failure.
 //!
 //! [`Recorder`] samples the files that [`checkup`](crate::checkup) reads into a [`Ring`] of a fixed size; [`Flight`] reads one,
-//! [`timeline`] its rates by the row, and [`bundle`] what a mailing list would ask for.
+//! [`timeline`] computes its rates by rows, and [`bundle`] packs what a mailing list would ask for.
 
 mod bundle;
 mod codec;

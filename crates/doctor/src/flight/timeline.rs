@@ -1,4 +1,4 @@
-//! A flight file by the row: what memory did between two moments.
+//! The rows of a flight file: the state and the activity of memory between two moments.
 
 use std::collections::BTreeMap;
 
@@ -11,7 +11,7 @@ use crate::checkup::{Checkup, Rates, Sample, checkup};
 use crate::error::Error;
 use crate::proc::tree::Missing;
 
-/// What happened in a flight file, by the row.
+/// The content of a flight file, by rows.
 #[derive(Clone, Debug, Serialize)]
 pub struct Timeline {
     /// The file.
@@ -22,11 +22,11 @@ pub struct Timeline {
     pub to: String,
     /// The samples.
     pub samples: u64,
-    /// The bytes that they take.
+    /// The bytes of the samples.
     pub bytes: u64,
     /// The kernel's version.
     pub version: Option<String>,
-    /// How often the machine was started in between.
+    /// How often the machine was booted in between.
     pub boots: u64,
     /// The longest time without a sample, in seconds.
     pub longest_gap_s: f64,
@@ -34,19 +34,19 @@ pub struct Timeline {
     pub events: Vec<Happened>,
     /// The rows.
     pub rows: Vec<Row>,
-    /// What could not be read, and when that was.
+    /// The parts that could not be read, with their times.
     pub damage: Vec<String>,
 }
 
-/// A failure or a stall, and when.
+/// A failure or a stall, with its time.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 pub struct Happened {
-    /// When, in UTC.
+    /// The time in UTC.
     pub time: String,
     /// Milliseconds since 1970.
     #[serde(skip)]
     pub wall_ms: u64,
-    /// What it was.
+    /// Its kind.
     pub kind: EventKind,
     /// The line of the log, or the figures.
     pub text: String,
@@ -59,7 +59,7 @@ impl Happened {
     }
 }
 
-/// What memory was at the end of a row, and the rates since the row before.
+/// The state of memory at the end of a row, and the rates since the row before.
 #[derive(Clone, Debug, Serialize)]
 pub struct Row {
     /// The time at its end, in UTC.
@@ -73,7 +73,7 @@ pub struct Row {
     pub available_mib: Option<u64>,
     /// The share of free memory in blocks below a pageblock, in thousandths.
     pub unusable: Option<u64>,
-    /// Rates since the row before; null where the machine was started meanwhile.
+    /// Rates since the row before; null if the machine was booted in between.
     pub rates: Option<Rates>,
 }
 
@@ -91,7 +91,7 @@ impl Row {
     }
 }
 
-/// The state at a moment, and when that was.
+/// The state at a moment, and its time.
 struct At {
     wall_ms: u64,
     sample: Sample,
@@ -163,7 +163,7 @@ pub fn timeline(flight: &Flight, from: u64, to: u64, row_ms: u64) -> Result<Time
     })
 }
 
-/// Returns the error of a time without a sample, which says what time the file covers.
+/// Returns the error for a time without a sample. It names the time that the file covers.
 pub(super) fn none(flight: &Flight, from: u64, to: u64) -> Result<Error, Error> {
     let (first, last) = super::span(flight)?;
     let time = super::time;
@@ -201,7 +201,7 @@ pub fn pair(flight: &Flight, first_ms: u64, second_ms: u64) -> Result<(Sample, S
     Ok((read(first, None), later))
 }
 
-/// Returns what a file lacks as files that are missing.
+/// Returns the unreadable parts of a file as missing files.
 pub(super) fn damaged(flight: &Flight, damage: &[Damage]) -> Vec<Missing> {
     let file = flight.path().display().to_string();
     damage.iter().map(|damage| Missing { file: file.clone(), why: damage.to_string() }).collect()

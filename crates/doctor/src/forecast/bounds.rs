@@ -91,13 +91,13 @@ pub(super) fn ranges(tally: &Tally, zone: &Zone, room: Option<Room>, pins: Pins)
     ranges
 }
 
-/// Returns the pages of a zone that look like the kernel's and can go: those of the per-CPU lists, and movable pages
+/// Returns the pages of a zone that look like kernel memory and can leave: those on per-CPU lists, and movable pages
 /// without flags.
 pub(super) fn hidden(zone: &Zone) -> u64 {
     zone.on_cpu_lists() + zone.counter("nr_zspages")
 }
 
-/// Returns how many pages can at most leave their blocks when `freed` pages more have become free.
+/// Returns the largest number of pages that can leave their blocks after `freed` more pages have become free.
 pub(super) fn room_after(tally: &Tally, units: &Units, zone: &Zone, freed: u64) -> u64 {
     match units.order == tally.sizes.gigantic {
         true => u64::MAX,
@@ -105,7 +105,7 @@ pub(super) fn room_after(tally: &Tally, units: &Units, zone: &Zone, freed: u64) 
     }
 }
 
-/// Returns how many blocks a number of pages is enough for, those that need few first. `histogram` has the blocks by the
+/// Returns the number of blocks for which a number of pages suffices, those that need few first. `histogram` has blocks by the
 /// number of pages that they need.
 pub(super) fn taken(histogram: &[u32], mut pages: u64) -> u64 {
     let mut blocks = 0;
@@ -174,11 +174,11 @@ fn compacted(tally: &Tally, zone: &Zone, mut total: u64) -> Compacted {
     Compacted(after)
 }
 
-/// The batches that a CPU list holds at least when pages are freed in a row: one more than it frees at once
+/// The least number of batches on a CPU list while pages are freed in a row: one more than it frees at once
 /// (`CONFIG_PCP_BATCH_SCALE_MAX`).
 const BATCHES: u64 = (1 << 5) + 1;
 
-/// Returns the most pages that lists hold: their limit now, or what they grow to by frees in a row (6.7 and later).
+/// Returns the largest number of pages on lists: their limit now, or that to which frees in a row raise it (6.7 and later).
 fn list_limit(list: &ListFigures) -> u64 {
     list.high.max(list.batch.saturating_mul(BATCHES))
 }
@@ -188,7 +188,7 @@ struct FreeScanner<'a> {
     tally: &'a Tally,
     /// The pageblock above the next one.
     end: usize,
-    /// Whether the last pageblock that it looked into had room, so that every page of the next is looked at.
+    /// Whether the last pageblock that it scanned had room, so that it looks at every page of the next.
     found: bool,
 }
 

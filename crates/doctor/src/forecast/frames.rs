@@ -10,7 +10,7 @@ use super::kind::{Kind, bit, is_dropped, kind};
 use crate::error::Error;
 use crate::proc::tree::Tree;
 
-/// Frames that are read at a time: a part of 256 KiB stays in a cache.
+/// The number of frames read at a time: a part of 256 KiB stays in a cache.
 const CHUNK: usize = 1 << 15;
 
 /// Called with the number of frames read so far. Returns whether to stop.
@@ -98,8 +98,8 @@ pub struct Frames {
 }
 
 impl Frames {
-    /// Opens `/proc/kpageflags` of a tree. `/proc/kpagecount` is left out, which would take as long again: kernel memory that is
-    /// mapped is not told from free memory on per-CPU lists.
+    /// Opens `/proc/kpageflags` of a tree. `/proc/kpagecount` would take as long again and is not read, so kernel memory that is
+    /// mapped cannot be distinguished from free memory on per-CPU lists.
     ///
     /// # Errors
     /// If the file does not exist, or may not be read.

@@ -87,14 +87,14 @@ pub enum Movable {
     No,
 }
 
-/// Whether reclaim can free a page where it stands.
+/// Whether reclaim can free a page without moving it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Reclaimable {
-    /// It may: page cache, or what cannot be told from it.
+    /// It may: page cache, and pages that look like it.
     Cache,
     /// It may, if swap has room.
     Swap,
-    /// It does not. Of the slab allocator's pages nobody can say which a shrinker frees.
+    /// It does not. Which pages of the slab allocator a shrinker frees is not known.
     No,
 }
 
@@ -184,11 +184,11 @@ impl Kind {
 /// The kinds of pages that this kernel's compaction moves.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Rules {
-    /// Folios above order 0 are moved, and a run ends at one for which no free block of its size is at hand: from 6.9.
+    /// Folios above order 0 are moved, and a run ends at one if no free block of its size is left: from 6.9.
     pub large_folios: bool,
     /// Unevictable pages (`vm.compact_unevictable_allowed`).
     pub unevictable: bool,
-    /// After pageblocks without free pages it looks at every second page for room, then at every fourth, up to every 32nd:
+    /// After pageblocks without free pages the search for room looks at every second page, then every fourth, up to every 32nd:
     /// from 5.1 (4fca9730c51d).
     pub sampling: bool,
 }
@@ -201,7 +201,7 @@ pub(super) const fn is_dropped(kind: Kind, flags: u64, maps: u64) -> bool {
     matches!(kind, Kind::File | Kind::LargeFolio | Kind::HugeFolio) && flags & KEPT == 0 && !mapped
 }
 
-/// Returns the use of a frame. `before` is that of the frame before it, which the tails of older kernels share.
+/// Returns the use of a frame. `before` is the use of the frame before it, which the tails of older kernels share.
 /// `maps` is its word in `/proc/kpagecount`.
 pub(super) const fn kind(flags: u64, maps: u64, before: Kind) -> Kind {
     const NEVER_LRU: u64 = bit::NO_PAGE

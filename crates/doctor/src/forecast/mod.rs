@@ -41,7 +41,7 @@ pub struct Forecast {
     pub pageblock_order: u8,
     /// The order of 1 GiB.
     pub gigantic_order: u8,
-    /// How many pageblocks and blocks of 1 GiB can be had, of all zones, and by which means.
+    /// The pageblocks and blocks of 1 GiB that requests can get from all zones, by the means that free them.
     pub obtain: Vec<Obtain>,
     /// All zones together, by order.
     pub orders: Vec<Range>,
@@ -49,9 +49,9 @@ pub struct Forecast {
     pub zones: Vec<ZoneForecast>,
     /// Frames by kind, most first.
     pub frames: Vec<Frames>,
-    /// Pages for which swap has room; null where it is not known.
+    /// The pages for which swap has room; null if it is not known.
     pub swap_free: Option<u64>,
-    /// Free pages on per-CPU lists, which cannot be told from kernel memory.
+    /// Free pages on per-CPU lists, which look like kernel memory.
     pub on_cpu_lists: u64,
     /// Pages that are pinned now (`nr_foll_pin_acquired` less `nr_foll_pin_released`); null where the kernel does not count them.
     pub pinned: Option<u64>,
@@ -61,9 +61,9 @@ pub struct Forecast {
     pub held_gigantic: Held,
     /// The slab caches with the most pages.
     pub slabs: Vec<Slab>,
-    /// What could not be read.
+    /// The parts that could not be read.
     pub missing: Vec<Missing>,
-    /// What every pageblock is, a letter each.
+    /// A letter for each pageblock.
     pub map: Vec<MapRow>,
 }
 
@@ -112,11 +112,11 @@ pub struct MapRow {
 
 /// The largest number of blocking pages that the map calls "few".
 pub const FEW: u16 = 3;
-/// The slab caches that are named.
+/// The number of slab caches that are named.
 const SLABS: usize = 8;
 
-/// Makes the forecast for the machine below a root. `begin` is told how many frames will be read, `watch` how many were, and
-/// says whether to stop.
+/// Returns the forecast for the machine below a root. `begin` gets the number of frames to read, `watch` the number read so far and
+/// returns whether to stop.
 ///
 /// # Errors
 /// If the use of frames or the zones cannot be read, or the caller asked to stop.
@@ -175,7 +175,7 @@ pub fn forecast(root: &Path, begin: &dyn Fn(u64), watch: Watch<'_>) -> Result<Fo
     })
 }
 
-/// Returns how many blocks of the two sizes of huge pages can be had in all zones.
+/// Returns the numbers of blocks of both sizes of huge pages that requests can get in all zones.
 fn obtain(source: &Source, tallies: &[Tally], zones: &[ZoneForecast], pins: Pins) -> Vec<Obtain> {
     // Where swap is not known, the upper bound assumes that it has room for all.
     let swap = source.swap_free.unwrap_or(u64::MAX);
@@ -208,7 +208,7 @@ fn sum(zones: &[ZoneForecast]) -> Vec<Range> {
     orders
 }
 
-/// Returns the pages that are pinned for devices; `None` where the kernel does not count them.
+/// Returns the number of pages pinned for devices; `None` if the kernel does not count them.
 fn pinned(tree: &Tree) -> Option<u64> {
     let text = tree.read("/proc/vmstat").ok()?;
     let counter = |name: &str| -> Option<u64> {
@@ -242,7 +242,7 @@ fn slabs(tree: &Tree, missing: &mut Vec<Missing>) -> Vec<Slab> {
     slabs
 }
 
-/// The file that compacts every zone when it is written.
+/// The file that makes the kernel compact every zone when it is written.
 const COMPACT_MEMORY: &str = "/proc/sys/vm/compact_memory";
 
 /// Opens the file that compacts the memory of this machine, without compacting yet.

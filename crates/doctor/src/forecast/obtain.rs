@@ -1,4 +1,4 @@
-//! How many large blocks requests could get, by the means that make them.
+//! The number of large blocks that requests could get, by the means that free them.
 
 use pageblock_recording::ZoneFigures as Zone;
 use serde::Serialize;
@@ -21,14 +21,14 @@ pub struct Bound {
 pub struct Obtain {
     /// The order.
     pub order: u8,
-    /// Of memory that is free now.
+    /// Blocks of memory that is free now.
     pub free: u64,
-    /// Further ones by compaction, as `at_least` and `at_most` of the order.
+    /// Further blocks by compaction, between `at_least` and `at_most` of the order.
     pub compaction: Bound,
-    /// Further ones by reclaim, where the pages stand. At least: clean page cache that no process maps is freed. At most: all
+    /// Further blocks by reclaim, without moving pages. At least: clean page cache that no process maps is freed. At most: all
     /// page cache is, and as much anonymous and shared memory as swap has room for.
     pub reclaim: Bound,
-    /// Further ones by both.
+    /// Further blocks by both.
     pub together: Bound,
 }
 
@@ -88,7 +88,7 @@ impl Obtain {
         Some(Self { order, free, compaction, reclaim, together })
     }
 
-    /// Adds those of another zone.
+    /// Adds the blocks of another zone.
     pub(super) fn add(&mut self, other: &Self) {
         self.free += other.free;
         self.compaction.add(other.compaction);

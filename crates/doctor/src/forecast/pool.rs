@@ -1,4 +1,4 @@
-//! Tries a forecast: asks the running kernel for huge pages, counts what it gives, and puts them back.
+//! Tries a forecast: requests huge pages from the running kernel, counts those that it allocates, and frees them again.
 
 use std::fs;
 use std::io::Write;
@@ -12,61 +12,61 @@ use crate::proc::tree::Tree;
 
 /// The share of memory, in percent, that must stay available to others while pages are held.
 const RESERVE_PERCENT: u64 = 10;
-/// Pages are asked for in so many steps, between which the caller can stop.
+/// The number of steps in which pages are requested. The caller can stop between them.
 const STEPS: u64 = 64;
 
-/// The reason why no more pages were asked for.
+/// The reason why no more pages were requested.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum End {
-    /// As many as were asked for came.
+    /// The kernel allocated all of them.
     All,
-    /// The kernel gave fewer than were asked for.
+    /// The kernel allocated fewer than were requested.
     Fewer,
-    /// Less than a tenth of memory was left to others.
+    /// Less than a tenth of memory was left for others.
     Reserve,
     /// The caller asked to stop.
     Stopped,
 }
 
-/// What the kernel gave.
+/// The pages that the kernel allocated.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
 pub struct Tried {
     /// The size of a page in kB.
     pub kb: u64,
-    /// The pages of the pool before, which it has again.
+    /// The pages of the pool before, which it has again afterwards.
     pub pool: u64,
-    /// The further pages that were asked for at most.
+    /// The largest number of further pages that were requested.
     pub asked: u64,
-    /// The further pages that came.
+    /// The further pages that were allocated.
     pub came: u64,
-    /// Why no more were asked for.
+    /// Why no more were requested.
     pub end: End,
-    /// Small pages that reclaim freed meanwhile, for others too.
+    /// Small pages that reclaim freed during the trial, including those for other tasks.
     pub reclaimed: u64,
-    /// Small pages that moved meanwhile, for others too.
+    /// Small pages that compaction moved during the trial, including those for other tasks.
     pub moved: u64,
 }
 
-/// The running kernel's pool of huge pages of a size. What was asked for is put back when this is dropped.
+/// The running kernel's pool of huge pages of a size. When this is dropped, the pool gets its former size back.
 #[derive(Debug)]
 pub struct Pool {
     tree: Tree,
     /// The folder of the pool of all nodes.
     folder: PathBuf,
     kb: u64,
-    /// Its pages before, surplus ones too.
+    /// Its pages before, including surplus ones.
     before: u64,
-    /// What `nr_hugepages` of a folder was set to: of each node, where the kernel has nodes, else of all.
+    /// The former value of each `nr_hugepages`: one per node if the kernel has nodes, otherwise one for all.
     settings: Vec<(PathBuf, u64)>,
     is_changed: bool,
 }
 
 impl Pool {
-    /// Opens the pool of pages of a size, and asks for nothing yet.
+    /// Opens the pool of pages of a size. Requests nothing yet.
     ///
     /// # Errors
-    /// If the kernel has none of this size, or the user may not change it.
+    /// If the kernel has no pages of this size, or the user may not change the pool.
     pub fn open(kb: u64) -> Result<Self, Error> {
         // No other root: what it writes to is a file of the running kernel.
         Self::below(Path::new("/"), kb)
@@ -103,13 +103,13 @@ impl Pool {
         Ok(pool)
     }
 
-    /// Returns the file that says how many pages the pool has, and what it was set to before.
+    /// Returns the file with the number of pages of the pool, and its former value.
     #[must_use]
     pub fn put_back_by(&self) -> (PathBuf, u64) {
         (self.folder.join(PAGES), self.settings.iter().map(|(_, pages)| pages).sum())
     }
 
-    /// Asks for up to `most` further pages, and gives all of them back. `watch` is told how many came so far, and says whether to
+    /// Requests up to `most` further pages, and frees all of them. `watch` gets the number allocated so far, and returns whether to
     /// stop.
     ///
     /// # Errors
@@ -175,7 +175,7 @@ impl Pool {
         Ok(())
     }
 
-    /// Reports whether further pages would leave too little to others.
+    /// Returns whether further pages would leave too little for others.
     fn is_too_large(&self, pages: u64) -> bool {
         let info = MemInfo::parse(&self.tree.read("/proc/meminfo").unwrap_or_default());
         let (Some(total), Some(available)) = (info.get("MemTotal"), info.get("MemAvailable"))
@@ -186,7 +186,7 @@ impl Pool {
         available.saturating_sub(pages * self.kb) < total * RESERVE_PERCENT / 100
     }
 
-    /// Returns how many pages reclaim freed and how many moved, since boot.
+    /// Returns the numbers of pages that reclaim freed and that compaction moved, since boot.
     fn counters(&self) -> [u64; 2] {
         let text = self.tree.read("/proc/vmstat").unwrap_or_default();
         let sum = |is: &dyn Fn(&str) -> bool| -> u64 {
@@ -202,7 +202,7 @@ impl Pool {
 /// The file of a folder of hugetlb with the number of pages of a pool.
 const PAGES: &str = "nr_hugepages";
 
-/// Returns what the pool of a folder was set to: its pages less the surplus ones, which go when they are freed.
+/// Returns the size that a folder's pool was set to: its pages without surplus ones, which leave it when they are freed.
 fn setting(folder: &Path) -> Result<u64, Error> {
     let surplus = folder.join("surplus_hugepages");
     let surplus = if surplus.is_file() { number(&surplus)? } else { 0 };
@@ -215,7 +215,7 @@ fn set(folder: &Path, pages: u64) -> Result<(), Error> {
     writable(&path)?.write_all(line.as_bytes()).map_err(Error::io(&path))
 }
 
-/// Opens a file of sysfs, which is neither made nor cut.
+/// Opens a file of sysfs, without creating or truncating it.
 fn writable(path: &Path) -> Result<fs::File, Error> {
     fs::OpenOptions::new().write(true).open(path).map_err(Error::io(path))
 }

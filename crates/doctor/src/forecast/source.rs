@@ -1,4 +1,4 @@
-//! Where the state of frames comes from: this machine, a copied tree, or what `pageblock record` saved.
+//! The source of the state of frames: this machine, a copied tree, or a recording of `pageblock record`.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -21,7 +21,7 @@ use crate::proc::page_size::{page_kb, uninitialised, uninitialised_frames};
 use crate::proc::tree::{Missing, Tree};
 use crate::proc::zoneinfo::{self, Zone};
 
-/// The files of a machine, and what they say of it.
+/// The files of a machine, and the machine that they describe.
 pub struct Source {
     /// The tree of files.
     pub tree: Tree,
@@ -33,22 +33,22 @@ pub struct Source {
     pub page_kb: u64,
     /// The sizes of blocks.
     pub sizes: Sizes,
-    /// What this kernel's compaction moves.
+    /// The kinds of pages that this kernel's compaction moves.
     pub rules: Rules,
-    /// Pages for which swap has room; `None` where it is not known.
+    /// The pages for which swap has room; `None` if it is not known.
     pub swap_free: Option<u64>,
-    /// What could not be read.
+    /// The parts that could not be read.
     pub missing: Vec<Missing>,
     /// Pageblocks and free blocks by type.
     pub types: Option<PageTypeInfo>,
     /// Whether some memory is not initialised yet.
     is_partial: bool,
-    /// The frames of memory, where this user may read them: some kernels have words for holes that look like the kernel's.
+    /// The ranges of memory, if this user may read them: some kernels have words for holes that look like kernel memory.
     memory: Vec<(u64, u64)>,
     lists: Option<BuddyInfo>,
     /// The settings of a recording, by path without the first `/`.
     settings: BTreeMap<String, String>,
-    /// Where the files of a `.pbrec` are as long as they are read.
+    /// The folder that holds the files of a `.pbrec` while they are read.
     _unpacked: Option<ScratchFolder>,
 }
 
@@ -156,7 +156,7 @@ impl Source {
         setting(&self.tree, &self.settings, name)
     }
 
-    /// Returns the room of a zone for pages that move, where the lists by type can be read.
+    /// Returns the room of a zone for pages that move, if the lists by type can be read.
     pub(super) fn room(&self, zone: &Zone) -> Option<Room> {
         let (types, lists) = (self.types.as_ref()?, self.lists.as_ref()?);
         let name = (zone.node, zone.name.clone());
@@ -180,13 +180,13 @@ impl Source {
         Some(room)
     }
 
-    /// Returns the frames that will be read.
+    /// Returns the number of frames that will be read.
     #[must_use]
     pub fn frames(&self) -> u64 {
         self.zones.iter().map(|zone| zone.spanned).sum()
     }
 
-    /// Reads what the frames of every zone are used for.
+    /// Reads the use of the frames of every zone.
     pub(super) fn tallies(&mut self, watch: Watch<'_>) -> Result<Vec<Tally>, Error> {
         let (sizes, rules) = (self.sizes, self.rules);
         let tallies = self.read(&mut |_, zone| Tally::new(zone.start(), sizes, rules), watch)?;
@@ -196,10 +196,10 @@ impl Source {
         Ok(tallies)
     }
 
-    /// Reads what the frames of every zone are used for into a sink for each; `make` is given the zone and its index.
+    /// Reads the use of the frames of every zone into a sink for each. `make` gets the zone and its index.
     ///
     /// # Errors
-    /// If there is nothing that says it, or it cannot be read.
+    /// If no file has the use of frames, or it cannot be read.
     pub fn read<S: Sink>(
         &mut self,
         make: &mut dyn FnMut(usize, &Zone) -> S,
@@ -231,7 +231,7 @@ impl Source {
         Ok(sinks.into_iter().flatten().collect())
     }
 
-    /// Returns a sink that takes what is no memory for holes: frames that are not initialised yet, and those that are in
+    /// Returns a sink that counts frames without memory as holes: frames that are not initialised yet, and those in
     /// no range of memory.
     fn real<'s, S: Sink>(&self, zone: &Zone, sink: &'s mut S) -> Real<'s, S> {
         let mut absent = Vec::new();
@@ -329,7 +329,7 @@ impl Source {
     }
 }
 
-/// Takes runs of a pageblock and more that look like the kernel's for holes, where there is no memory.
+/// Counts runs of at least a pageblock that look like kernel memory as holes, if no memory is there.
 struct Real<'s, S> {
     sink: &'s mut S,
     /// The next frame.
@@ -367,7 +367,7 @@ impl<S: Sink> Sink for Real<'_, S> {
     }
 }
 
-/// Returns a setting of `/proc/sys/vm`, from a tree or from what a recording kept.
+/// Returns a setting of `/proc/sys/vm`, from a tree or from a recording.
 fn setting(tree: &Tree, settings: &BTreeMap<String, String>, name: &str) -> Option<String> {
     let path = format!("proc/sys/vm/{name}");
     tree.setting(&format!("/{path}")).or_else(|| Some(settings.get(&path)?.trim().to_owned()))

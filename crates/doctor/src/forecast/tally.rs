@@ -30,11 +30,11 @@ pub struct Block {
     pub unknown: u16,
     /// Does not move, holes included.
     pub never: u16,
-    /// Of those that may move: in folios above order 0, which move from 6.9 on, though a run may end at one.
+    /// Those of `maybe` in folios above order 0, which move from 6.9 on, though a run may end at one.
     pub large: u16,
     /// Whether every 32nd frame, from its first on, includes a free one.
     pub sampled: bool,
-    /// What most of its used frames are; `Free` if it has none.
+    /// The most frequent kind of its used frames; `Free` if it has none.
     pub most: Kind,
 }
 
@@ -42,7 +42,7 @@ pub struct Block {
 const STRIDE: usize = 32;
 
 impl Block {
-    /// Returns the frames that keep it from becoming free.
+    /// Returns the number of frames that keep it from becoming free.
     #[must_use]
     pub const fn held(&self) -> u16 {
         self.unknown + self.never
@@ -54,21 +54,21 @@ impl Block {
 pub struct Units {
     /// The order.
     pub order: u8,
-    /// Those that are free.
+    /// Free blocks.
     pub free: u64,
-    /// Those with free frames and frames that move only.
+    /// Blocks of frames that are free or move.
     pub sure: u64,
-    /// Those of frames that are free, move or may move, by the number of frames that are not free.
+    /// Blocks of frames that are free, move or may move, by the number of frames that are not free.
     pub moving: Vec<u32>,
-    /// Those without a frame that stays, by the number of frames of unknown use.
+    /// Blocks without a frame that stays, by the number of frames of unknown use.
     pub unknown: Vec<u32>,
-    /// Those with free frames and frames that `drop_caches` frees only.
+    /// Blocks of frames that are free or that `drop_caches` frees.
     pub dropped: u64,
-    /// Those of frames that are free or can be reclaimed, by the number of frames that need swap for it.
+    /// Blocks of frames that are free or can be reclaimed, by the number of frames that need swap for that.
     pub reclaimed: Vec<u32>,
-    /// Those of frames that are free, can be reclaimed or are of unknown use, by the number of frames of unknown use.
+    /// Blocks of frames that are free, can be reclaimed or are of unknown use, by the number of frames of unknown use.
     pub reclaimed_unknown: Vec<u32>,
-    /// Those without a hole.
+    /// Blocks without a hole.
     pub whole: u64,
 }
 
@@ -90,7 +90,7 @@ impl Sink for Tally {
         self.add(run.kind, run.dropped, run.frames);
     }
 
-    /// Ends the zone: what is missing of its last block of 1 GiB is a hole.
+    /// Ends the zone: the missing part of its last block of 1 GiB is a hole.
     fn finish(&mut self) {
         let holes = self.frames[Kind::Hole as usize];
         let pages = 1_u64 << self.sizes.pageblock;
@@ -129,7 +129,7 @@ impl Units {
     }
 }
 
-/// Adds to the place of a histogram, which is as long as its last place needs.
+/// Adds to a place of a histogram, which grows as needed.
 fn count_in(histogram: &mut Vec<u32>, place: u32, count: u32) {
     let place = place as usize;
     if histogram.len() <= place {
@@ -153,7 +153,7 @@ impl Sum {
     }
 }
 
-/// What a zone's frames are used for.
+/// The use of a zone's frames.
 #[derive(Clone, Debug)]
 pub struct Tally {
     /// The sizes of blocks.
@@ -171,12 +171,12 @@ pub struct Tally {
     parts: Vec<[u16; 2]>,
     /// The orders up to the largest, then that of 1 GiB.
     pub units: Vec<Units>,
-    /// The pageblocks that pages hold.
+    /// The pageblocks that pages block.
     pub held: Held,
-    /// The blocks of 1 GiB that pages hold.
+    /// The blocks of 1 GiB that pages block.
     pub held_gigantic: Held,
     pub(super) rules: Rules,
-    /// The frames of the pageblock that is read: their kinds, and whether `drop_caches` frees them.
+    /// The frames of the current pageblock: their kinds, and whether `drop_caches` frees them.
     open: Vec<(Kind, bool)>,
     /// The blocks of a pageblock and more that are read, in the order of `units`.
     upper: Vec<Sum>,
@@ -184,7 +184,7 @@ pub struct Tally {
 }
 
 impl Tally {
-    /// Makes the tally of a zone whose first frame is `start`.
+    /// Returns the tally of a zone whose first frame is `start`.
     #[must_use]
     pub fn new(start: u64, sizes: Sizes, rules: Rules) -> Self {
         let orders = 0..=sizes.largest.max(sizes.pageblock);

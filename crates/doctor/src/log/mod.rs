@@ -1,4 +1,4 @@
-//! A kernel's log, in three stages: it is unwrapped, the reports in it are found, and each is read.
+//! Reads a kernel's log in three stages: unwraps it, finds the reports in it, and parses each of them.
 
 mod find;
 mod literals;
@@ -23,6 +23,6 @@ pub struct Line {
     pub number: usize,
     /// What the kernel printed.
     pub text: String,
-    /// What stood before it.
+    /// The prefix of the line.
     pub prefix: Prefix,
 }

@@ -12,7 +12,7 @@ use super::literals::Literals;
 use super::read::state::WORDS;
 use super::unwrap::{REALTIME, Unwrapper, Utf8};
 
-/// A longer line is read in pieces that end with a blank: reports are found in whatever way they are wrapped.
+/// A longer line is read in pieces that end with a blank, as reports are found however they are wrapped.
 const PIECE_BYTES: usize = 16 << 10;
 
 /// Relevant lines contain one of these strings.
@@ -21,7 +21,7 @@ static SAYS: LazyLock<Literals> =
 
 /// The content of a log.
 pub struct Logged {
-    /// Its reports in their order.
+    /// Its reports in order.
     pub reports: Vec<Report>,
     /// The number of its lines.
     pub lines: usize,
@@ -53,13 +53,13 @@ pub fn read(reader: impl Read + Send, most: usize) -> io::Result<Logged> {
     }
 }
 
-/// A log as it is read: as it stands, and as one that was copied from the source of a mail, where `=` at a line's end
-/// joins it with the next. Which of both it is, its end tells.
+/// A log that is read in two ways: as it is, and as a copy of the source of a mail, where `=` at a line's end joins
+/// two lines. Which of them applies is known at its end.
 struct Log {
     number: usize,
     plain: Reading,
     unquoted: Reading,
-    /// A line that goes on, and its number.
+    /// A line that continues, and its number.
     joined: Option<(usize, Vec<u8>)>,
     has_code: bool,
     has_join: bool,
@@ -79,7 +79,7 @@ impl Log {
         }
     }
 
-    /// Reads a piece of a line; `ends` if it is its last one.
+    /// Reads a piece of a line. `ends`: it is the last piece.
     fn piece(&mut self, piece: &[u8], ends: bool) {
         let piece = piece.strip_suffix(b"\n").unwrap_or(piece);
         let piece = piece.strip_suffix(b"\r").unwrap_or(piece);
@@ -122,7 +122,7 @@ impl Log {
     }
 }
 
-/// Returns whether a line has something that the source of a mail has quoted: a code, or a `=` that joins lines.
+/// Returns whether a line has a code of quoted-printable mail, or a `=` that joins lines.
 fn is_quoted(line: &[u8]) -> bool {
     memchr::memchr_iter(b'=', line).any(|at| {
         let rest = &line[at + 1..];
@@ -141,7 +141,7 @@ impl Reading {
         Self { unwrapper: Unwrapper::default(), finder: Finder::new() }
     }
 
-    /// Reads a line if it matters.
+    /// Reads a line if it is relevant.
     fn push(&mut self, number: usize, line: &[u8], says: bool) {
         if says || self.finder.is_within() {
             let line = String::from_utf8_lossy(line);
@@ -178,7 +178,7 @@ mod tests {
         assert_eq!(read(&b"a#012 b\nc"[..], 1).unwrap().lines, 2);
     }
 
-    /// Other lines between the lines of a report are skipped, however many there are, without another effect.
+    /// Any number of other lines between the lines of a report is skipped without another effect.
     #[test]
     fn lines_that_say_nothing_change_nothing() {
         let zones =

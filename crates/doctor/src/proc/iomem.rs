@@ -1,6 +1,6 @@
-//! `/proc/iomem`: where memory is.
+//! `/proc/iomem`: the addresses of memory.
 
-/// Returns the frames of memory that `/proc/iomem` names; none where addresses are hidden.
+/// Returns the frames of memory that `/proc/iomem` lists; none if addresses are hidden.
 #[must_use]
 pub fn memory(iomem: &str, page_kb: u64) -> Vec<(u64, u64)> {
     let page = page_kb.max(1) * 1024;

@@ -11,8 +11,8 @@ use std::path::Path;
 
 use rustix::fs::{Mode, OFlags};
 
-/// Opens a regular file to be read; those of `/proc` and `/sys` are. Whatever else has the name is refused at once: to open
-/// a pipe that nobody writes would wait without an end.
+/// Opens a regular file for reading, as those of `/proc` and `/sys` are. Other kinds of files are refused at once: opening
+/// a pipe without a writer would wait forever.
 pub(crate) fn open_regular(path: &Path) -> io::Result<File> {
     let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
     let file = File::from(rustix::fs::open(path, flags, Mode::empty())?);

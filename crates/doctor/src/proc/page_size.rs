@@ -1,4 +1,4 @@
-//! The page size, derived from what a machine's files count both in pages and in kB.
+//! The page size, derived from amounts that a machine's files have both in pages and in kB.
 
 use std::ops::Range;
 
@@ -27,21 +27,21 @@ pub fn page_kb(meminfo: &MemInfo, zones: &[Zone]) -> u64 {
     known.unwrap_or(SIZES[0])
 }
 
-/// Returns which share of `MemTotal` (in kB) the zones manage with pages of so many kB.
+/// Returns the share of `MemTotal` (in kB) that the zones manage if a page has this size in kB.
 #[must_use]
 fn share_managed(total: u64, page_kb: u64, zones: &[Zone]) -> f64 {
     let managed: u64 = zones.iter().map(|zone| zone.managed).sum();
     managed as f64 * page_kb as f64 / total.max(1) as f64
 }
 
-/// Returns what the zones do not manage yet of `MemTotal` (in kB); `None` where they manage all.
+/// Returns the part of `MemTotal` (in kB) that the zones do not manage yet; `None` if they manage all.
 #[must_use]
 pub fn uninitialised(total: u64, page_kb: u64, zones: &[Zone]) -> Option<Uninitialised> {
     let managed: u64 = zones.iter().map(|zone| zone.managed).sum();
     Uninitialised::find(total, managed.saturating_mul(page_kb))
 }
 
-/// Returns the frames of a zone that can be uninitialised, on a machine that has such memory.
+/// Returns the frames of a zone that may be uninitialised, on a machine that has such memory.
 #[must_use]
 pub fn uninitialised_frames(zone: &Zone) -> Range<u64> {
     uninitialised::frames(zone.end(), zone.present, zone.managed)

@@ -1,4 +1,4 @@
-//! Where the files of a machine are: below `/`, in a copied tree such as a sosreport, side by side in a folder, or in memory.
+//! The place of a machine's files: below `/`, in a copied tree such as a sosreport, in one flat folder, or in memory.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Read};
@@ -6,14 +6,14 @@ use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 
-/// The largest file that is read whole, far above real ones.
+/// The largest size of a file that is read as a whole, far above real ones.
 const FILE_BYTES: u64 = 64 << 20;
 
 /// A tree of a machine's files.
 #[derive(Clone, Debug)]
 pub struct Tree {
     root: PathBuf,
-    /// The files by the kernel's names, where they are in memory.
+    /// The files by the kernel's names, if they are in memory.
     texts: Option<BTreeMap<String, Result<String, String>>>,
 }
 
@@ -27,14 +27,14 @@ pub struct Missing {
 }
 
 impl Tree {
-    /// Makes a tree from its root: `/`, or a folder with `proc` and `sys`, or one with the files of `/proc` themselves.
+    /// Returns the tree at a root: `/`, or a folder with `proc` and `sys`, or one with the files of `/proc` themselves.
     #[must_use]
     pub fn new(root: &Path) -> Self {
         Self { root: root.to_owned(), texts: None }
     }
 
-    /// Makes a tree of files in memory, each a text or why it could not be read, by the names that the kernel gives them.
-    /// `name` is what errors call the tree.
+    /// Returns a tree of files in memory by the kernel's names, each with its text or the reason why it could not be read.
+    /// Errors call the tree `name`.
     #[must_use]
     pub fn of_texts(name: &Path, texts: BTreeMap<String, Result<String, String>>) -> Self {
         Self { root: name.to_owned(), texts: Some(texts) }
@@ -46,13 +46,13 @@ impl Tree {
         &self.root
     }
 
-    /// Returns whether it is the machine that this program runs on.
+    /// Returns whether it is the machine on which this program runs.
     #[must_use]
     pub fn is_live(&self) -> bool {
         self.texts.is_none() && self.root == Path::new("/")
     }
 
-    /// Returns whether there is such a file.
+    /// Returns whether a file exists.
     #[must_use]
     pub fn has(&self, file: &str) -> bool {
         match &self.texts {
@@ -61,8 +61,8 @@ impl Tree {
         }
     }
 
-    /// Returns the path of a file that the kernel names so, such as `/proc/vmstat`: the first that is there of those
-    /// with the whole path below the root, in other forms of it, plain or compressed.
+    /// Returns the path of a file by the kernel's name, such as `/proc/vmstat`: the first that exists of those
+    /// with the whole path below the root or another form of it, plain or compressed.
     #[must_use]
     pub fn find(&self, file: &str) -> Option<PathBuf> {
         let whole = file.trim_start_matches('/');
@@ -73,7 +73,7 @@ impl Tree {
             .find(|path| path.is_file())
     }
 
-    /// Reports whether there is a file of exactly this name.
+    /// Returns whether a file of exactly this name exists.
     #[must_use]
     pub fn is_file(&self, file: &str) -> bool {
         match self.path_of(file) {
@@ -82,7 +82,7 @@ impl Tree {
         }
     }
 
-    /// Returns where a file of exactly this name would be; `None` if the tree is in memory.
+    /// Returns the path of a file of exactly this name; `None` if the tree is in memory.
     #[must_use]
     pub fn path_of(&self, file: &str) -> Option<PathBuf> {
         self.texts.is_none().then(|| self.root.join(file.trim_start_matches('/')))

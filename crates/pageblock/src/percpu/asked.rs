@@ -1,11 +1,11 @@
-//! The decisions of a CPU's cache for which a policy of one's own is asked.
+//! The decisions of a CPU's cache that a custom policy may take.
 
 use crate::base::decide::{CpuLists, Decide, Decision};
 use crate::base::frame::{Order, pages};
 use crate::percpu::cache::CpuCache;
 use crate::policy::source::PolicySource;
 
-/// How many times the pages that a cache may grow to it holds at most, whatever is answered.
+/// The limit of a cache's pages under any answer, in multiples of `high_max`.
 const HELD_AT_MOST: u32 = 2;
 
 impl<P: PolicySource> CpuCache<'_, P> {

@@ -11,7 +11,7 @@ use crate::table::bits::page_code;
 use crate::table::map::PageMap;
 use crate::zone::retune::CacheTuning;
 
-/// The data that a CPU owns.
+/// The data of a CPU.
 pub(crate) struct CpuCaches<'m, P: PolicySource = Chosen> {
     /// One per zone.
     pub(crate) zones: &'m mut [CpuZone<'m, P>],

@@ -276,7 +276,7 @@ impl<P: PolicySource> CpuZone<'_, P> {
         true
     }
 
-    /// Frees a page to a list whose stack was full. If frames have bits, also frees a page in another CPU's
+    /// Frees a page to a list whose stack was full; if frames have bits, also a page in another CPU's
     /// pageblock, one that is not as movable as its list, and a block smaller than a cell. Returns whether it did.
     #[inline(never)]
     fn list_small(&mut self, page: Page, order: Order, observer: &mut impl Observer) -> bool {

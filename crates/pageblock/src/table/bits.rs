@@ -24,7 +24,7 @@
 //! Whether a page is in use changes without a lock, by the CPU that allocates or frees it, while other CPUs do the
 //! same with other frames of the cell. It is stored as the difference of two bits in different bytes. The CPU that
 //! owns a pageblock changes the first byte with plain loads and stores, because it alone writes there; all other
-//! CPUs change the second with an atomic operation. Nothing else changes these bits, so a page that nobody
+//! CPUs change the second with an atomic operation. Nothing else changes these bits, so a page that no CPU
 //! allocates is never seen in use. Codes of blocks smaller than a cell change only under the zone's lock; the code
 //! of a larger block belongs to its holder. A pageblock has no owner when its frames get states of their own; the
 //! first CPU that refills a list from it becomes the owner.

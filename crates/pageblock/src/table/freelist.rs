@@ -197,7 +197,7 @@ impl FreeArea {
         self.nonempty[mt as usize] |= 1 << order;
     }
 
-    /// Stops counting such a block.
+    /// Stops counting a block of a pageblock's bitmap.
     #[inline]
     pub(crate) fn count_out(&mut self, order: Order, mt: Migratetype) {
         let len = &mut self.lists[mt as usize][order as usize].len;
@@ -208,7 +208,7 @@ impl FreeArea {
         }
     }
 
-    /// Adds `more` such blocks to the count. Wraps, so that a negative number subtracts.
+    /// Adds `more` blocks of bitmaps to the count. Wraps, so that a negative number subtracts.
     pub(crate) fn count_by(&mut self, order: Order, mt: Migratetype, more: u32) {
         let len = &mut self.lists[mt as usize][order as usize].len;
         *len = len.wrapping_add(more);

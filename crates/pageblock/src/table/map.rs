@@ -2,7 +2,7 @@
 //!
 //! A frame costs nine bytes, two list links and a state byte; under packed placement, which links no frames,
 //! [four bits](super::bits). A pageblock costs two bytes more. These tables are plain atomics with relaxed loads and stores, ordinary moves on every machine, because a
-//! frame on a CPU list belongs to that CPU and a free frame to whoever holds its zone.
+//! frame on a CPU list belongs to that CPU and a free frame to the holder of its zone.
 
 use core::marker::PhantomData;
 

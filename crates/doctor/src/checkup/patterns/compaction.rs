@@ -8,11 +8,11 @@ use crate::checkup::rates::Rates;
 use crate::class::Confidence;
 use crate::interfaces::has_defrag;
 
-/// The share of requests that compact in vain, in percent, from which more compaction is no advice before it is tried.
+/// The share of requests that compact in vain, in percent, from which more compaction is advised only after a trial.
 const IN_VAIN: f64 = 80.0;
 /// How often a fault, or khugepaged, compacts for one huge page: before it reclaims, and after.
 const BY_FAULT: f64 = 2.0;
-/// How often a request for a hugetlb page does that is refused: it repeats reclaim and compaction up to 16 times
+/// How often a refused request for a hugetlb page compacts: it repeats reclaim and compaction up to 16 times
 /// (`MAX_COMPACT_RETRIES`, `MAX_RECLAIM_RETRIES`).
 const BY_HUGETLB: f64 = 16.0;
 
@@ -24,7 +24,7 @@ enum Source {
     Hugetlb,
 }
 
-/// Pages a second that a source got and did not get.
+/// The pages per second that a source got and did not get.
 #[derive(Clone, Copy, Debug)]
 struct Asked {
     source: Source,
@@ -35,8 +35,8 @@ struct Asked {
 }
 
 impl Asked {
-    /// Returns the most requests that compacted which can be the source's: one that got its page compacted once with
-    /// success at most, one that did not compacted in vain.
+    /// Returns the largest number of compacting requests that can come from the source: a served request compacted once with
+    /// success at most, a refused one compacted in vain.
     fn most(self, rates: &Rates) -> f64 {
         let in_vain = rates.compact_fail;
         let with_success = (rates.compact_stall - in_vain).max(0.0);
@@ -109,7 +109,7 @@ enum Who {
     One(Source),
     /// Several sources can have made half of them.
     Several,
-    /// No counter names a source that can have.
+    /// No counter names a source that can have made half of them.
     Unknown,
 }
 
@@ -157,11 +157,11 @@ fn of_hugetlb() -> Command {
     }
 }
 
-/// The command that shows who compacts and reclaims.
+/// The command that shows which tasks compact and reclaim.
 const TRACE: &str =
     "pageblock doctor --trace 10s (as root): who waits, how long, for which order, from where";
 
-/// Names the source of compaction by a trace: who made at least half of what was traced.
+/// Names the source of compaction by a trace: the task with at least half of the traced compactions.
 pub(in crate::checkup) fn attribute(finding: &mut Finding, waits: &[Wait]) {
     let compacted = || waits.iter().filter(|wait| wait.waited_for == WaitFor::Compaction);
     let all: u64 = compacted().map(|wait| wait.times).sum();
@@ -283,7 +283,7 @@ mod tests {
         }
     }
 
-    /// A trace names who compacts where counters do not.
+    /// A trace names the compacting task if counters do not.
     #[test]
     fn a_trace_names_the_source() {
         let wait = |process: &str, times| Wait {

@@ -9,7 +9,7 @@ use crate::class::{Class, Confidence};
 const USUAL_ORDER: u32 = 5;
 const ANY_ORDER: u32 = 63;
 
-/// Returns where a log says something.
+/// Describes a place in a log.
 fn place(file: Option<&str>, line: usize) -> String {
     match file {
         Some(file) => format!("{file} line {line}"),

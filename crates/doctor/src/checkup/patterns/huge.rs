@@ -4,7 +4,7 @@ use super::{Facts, compact_once, nothing, percent};
 use crate::checkup::finding::{Command, Finding, Severity};
 use crate::class::Confidence;
 
-/// Fewer hugetlb pages than a configuration asks for.
+/// Fewer hugetlb pages than a configuration requests.
 pub(super) fn hugetlb(facts: &Facts<'_>) -> Option<Finding> {
     let hugetlb = &facts.sample.hugetlb;
     let mut evidence = Vec::new();
@@ -66,7 +66,8 @@ pub(super) fn hugetlb(facts: &Facts<'_>) -> Option<Finding> {
     })
 }
 
-/// The share of faults without a huge page, in percent, from which coverage decays, and the faults a second that say so.
+/// The share of faults without a huge page, in percent, from which coverage decays, and the rate of faults per second from
+/// which that share is meaningful.
 const FALLBACK: f64 = 20.0;
 const FAULTS: f64 = 1.0;
 

@@ -21,7 +21,7 @@ use crate::interfaces::default_of;
 pub(super) struct Facts<'a> {
     /// The latest sample.
     pub(super) sample: &'a Sample,
-    /// What happened between two samples.
+    /// The events between two samples.
     pub(super) rates: Option<&'a Rates>,
     /// The zones.
     pub(super) zones: &'a [ZoneHealth],
@@ -80,13 +80,13 @@ impl Facts<'_> {
         orders.max()
     }
 
-    /// Returns whether memory is free beyond the high watermark in some large zone: requests fail for another reason than a
+    /// Returns whether some large zone has free memory above its high watermark, so that requests fail for another reason than a
     /// lack of memory.
     pub(super) fn has_free_memory(&self) -> bool {
         self.large_zones().any(ZoneHealth::is_above_high)
     }
 
-    /// Returns the command that sets a sysctl of `vm`; `None` where this kernel does not have it or it is set so.
+    /// Returns the command that sets a sysctl of `vm`; `None` if this kernel does not have it or it has this value.
     pub(super) fn sysctl(&self, name: &str, value: u64, risk: &'static str) -> Option<Command> {
         let now = self.sample.sysctl(name);
         if !self.sample.has_sysctl(name) || now == Some(value) {
@@ -97,7 +97,7 @@ impl Facts<'_> {
         Some(Command { run: format!("sysctl vm.{name}={value}"), undo, risk })
     }
 
-    /// Tells whether unmovable requests reclaim and compact for whole pageblocks under `defrag_mode`.
+    /// Returns whether unmovable requests reclaim and compact for whole pageblocks under `defrag_mode`.
     pub(super) fn has_defrag_blocks(&self) -> bool {
         self.sample.follows(|kernel| kernel.allocator.defrag_blocks == DefragBlocks::On)
     }
@@ -120,7 +120,7 @@ pub(super) fn nothing(what: &str, why: &'static str) -> Advice {
     Advice { what: what.to_owned(), why }
 }
 
-/// Compacts once.
+/// The command that compacts all memory once.
 pub(super) fn compact_once() -> Command {
     Command {
         run: "echo 1 > /proc/sys/vm/compact_memory".to_owned(),

@@ -1,23 +1,23 @@
-//! The texts by which parts of the kernel, and programs that kill, say that memory was not had.
+//! The messages of parts of the kernel, and of programs that kill, about a failed allocation.
 
 use serde::Serialize;
 
 use super::words::Told;
 use crate::class::Confidence;
 
-/// The subject of such a line.
+/// The subject of such a message.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum About {
-    /// XFS waits for one piece of memory of a size, in bytes; old kernels do not print the size.
+    /// XFS waits for contiguous memory: bytes. Old kernels do not print the size.
     Xfs(Option<u64>),
-    /// XFS waits for an object of a slab cache, or for a page or less.
+    /// XFS waits for an object of a slab cache, or for at most a page.
     XfsObject,
-    /// ZFS waits for one piece of memory of a size, in bytes.
+    /// ZFS waits for contiguous memory: bytes.
     Zfs(u64),
-    /// ZFS asked for one piece of memory that it calls large, in bytes, and got it.
+    /// ZFS allocated contiguous memory that it calls large: bytes.
     ZfsLarge(u64),
-    /// CMA could not allocate a number of pages; the error.
+    /// CMA could not allocate a number of pages: that number and the error.
     Cma(u64, i64),
     /// Pages of a range could not be moved out of it (`alloc_contig_range`).
     ContigRange,
@@ -33,32 +33,32 @@ pub enum About {
     Slab {
         /// Its name.
         cache: Option<String>,
-        /// Its memory cgroup, which is part of its name up to 5.8.
+        /// Its memory cgroup, which is a part of its name up to 5.8.
         cgroup: Option<String>,
-        /// The smallest order that it can do with.
+        /// The smallest order that it can use.
         order: Option<u64>,
         /// The request's flags, as printed.
         flags: String,
     },
-    /// An order above the largest of the allocator was asked for.
+    /// A request was for an order above the allocator's largest.
     TooLarge,
-    /// More than one page was asked for with `__GFP_NOFAIL`.
+    /// A request with `__GFP_NOFAIL` was for more than one page.
     NoFail,
-    /// A balloon got no page to give back to the hypervisor.
+    /// A balloon got no page to return to the hypervisor.
     Balloon(u64),
-    /// Memory for every CPU was not had: bytes.
+    /// An allocation of per-CPU memory failed: bytes.
     PerCpu(u64),
-    /// The same for a caller that cannot wait: bytes.
+    /// An allocation of per-CPU memory by a caller that cannot wait failed: bytes.
     PerCpuAtomic(u64),
-    /// More was asked for every CPU than may be: bytes.
+    /// A request for per-CPU memory exceeds the limit: bytes.
     PerCpuSize(u64),
     /// The bounce buffers are full: bytes.
     Swiotlb(u64),
     /// There are no bounce buffers.
     NoSwiotlb,
-    /// A mapping is larger than the bounce buffers serve: bytes.
+    /// A mapping is larger than bounce buffers support: bytes.
     SwiotlbSize(u64),
-    /// The pool for atomic DMA was not had: KiB.
+    /// The pool for atomic DMA could not be allocated: KiB.
     AtomicPool(u64),
     /// A graphics driver got no memory; its own words.
     Graphics(String),
@@ -70,11 +70,11 @@ pub enum About {
     SwapWrite(String),
     /// TCP is at its own limit.
     Tcp,
-    /// A process without an MMU got no block: bytes.
+    /// On a machine without an MMU a process got no block: bytes.
     NoMmu(u64),
-    /// The OOM killer found nobody to kill.
+    /// The OOM killer found no process to kill.
     NobodyToKill,
-    /// The kernel panicked, as it found nobody to kill for the machine's memory.
+    /// The kernel panicked because the machine was out of memory and no process could be killed.
     NobodyLeft,
     /// Memory that a hypervisor offered was not added.
     HotAdd,
@@ -88,28 +88,28 @@ pub enum About {
     Node,
     /// Docker or Kubernetes reports that a process of a container was killed for memory.
     Container,
-    /// The kubelet evicted pods, as less memory was available than it wants, or is about to.
+    /// The kubelet evicted pods, or is about to, because less memory was available than it requires.
     Evicted,
-    /// A graphics driver gave pages back as the OOM killer was about to be called.
+    /// A graphics driver released pages just before the OOM killer would have been called.
     GpuPurge,
-    /// Somebody asked for a kill, with SysRq-f.
+    /// A user requested a kill with SysRq-f.
     Asked,
-    /// The kernel promises no more addresses than it has memory for (`vm.overcommit_memory`): bytes, or 0 where they are
+    /// The kernel refuses to commit more than it has memory for (`vm.overcommit_memory`): bytes, or 0 if they are
     /// not printed.
     Overcommit(u64),
-    /// An area for CMA was not had at boot: MiB, or 0 where it is not printed.
+    /// A CMA area could not be reserved at boot: MiB, or 0 if they are not printed.
     CmaReserve(u64),
     /// The range of addresses for code is full.
     ExecMem,
-    /// The kernel panicked instead of killing, as it was told to.
+    /// The kernel is set to panic instead of killing, and did so.
     PanicOnOom,
-    /// A line of a driver or a program that says so in its own words, and what they tell; only where nothing else is in the
+    /// A driver or a program reports a failed allocation in its own words: their meaning. Only used if nothing else is in the
     /// log.
     Words(Told, String),
 }
 
 impl About {
-    /// Returns how sure it is what such a line means.
+    /// Returns the confidence in the meaning of such a message.
     pub(crate) const fn confidence(&self) -> Confidence {
         match self {
             Self::Words(Told::Nothing, _) => Confidence::Low,
@@ -133,7 +133,7 @@ impl About {
         }
     }
 
-    /// Returns whether lines about both are one answer.
+    /// Returns whether messages about both have the same explanation.
     pub(super) fn is_like(&self, other: &Self) -> bool {
         match (self, other) {
             (Self::Cma(_, error), Self::Cma(_, other)) => error == other,
@@ -147,7 +147,7 @@ impl About {
         }
     }
 
-    /// Takes the size of another line about the same, if it is larger.
+    /// Takes the size from another message with this subject, if it is larger.
     pub(super) fn enlarge(&mut self, other: &Self) {
         match (self, other) {
             (Self::Xfs(size), Self::Xfs(new)) => *size = (*size).max(*new),

@@ -1,4 +1,4 @@
-//! The second stage, the reports in a log: failed allocations, the OOM killer, and what SysRq-m prints.
+//! The second stage finds the reports in a log: failed allocations, OOM kills, and the output of SysRq-m.
 
 mod about;
 mod notice;
@@ -62,13 +62,13 @@ pub(super) fn marks() -> impl Iterator<Item = &'static str> {
 }
 
 const CALLBACKS: &str = "callbacks suppressed";
-/// The callers whose reports are read at once, at most.
+/// The largest number of callers whose reports are read at once.
 const CALLERS: usize = 64;
-/// The lines between what led to a report and its first line, at most.
+/// The largest number of lines between the cause of a report and its first line.
 const LINES_BEFORE: usize = 20;
-/// The lines between a report and the slab cache that it was for, at most.
+/// The largest number of lines between a report and the slab cache that it concerns.
 const LINES_AFTER: usize = 6;
-/// The lines between two that report one failure of `vmalloc`, at most.
+/// The largest number of lines between two that report one failure of `vmalloc`.
 const LINES_BETWEEN: usize = 4;
 /// The page that guards a range of `vmalloc`, in bytes.
 const GUARD: u64 = 4096;
@@ -76,13 +76,14 @@ const GUARD: u64 = 4096;
 /// Finds the reports of a log, line by line.
 pub(super) struct Finder {
     found: Vec<Report>,
-    /// What is read: the first of lines without a caller, or of callers whose first lines were lost; then by caller.
+    /// The reports under way. The first is for lines without a caller, or of callers whose first lines were lost; the others
+    /// are by caller.
     open: Vec<(Option<String>, Open)>,
     slab: Option<Slab>,
     slabs: slab::Parser,
     /// The slab caches that are part of a report.
     taken: Vec<Slab>,
-    /// How many reports the kernel left out, and the line that says so.
+    /// The number of reports that the kernel suppressed, and the line that says so.
     suppressed: Option<(usize, u64)>,
     notices: notice::Parser,
     /// The last line that a logger wrote, and its caller.
@@ -105,12 +106,12 @@ impl Finder {
         }
     }
 
-    /// Returns whether the next line matters even if it has none of [`marks`] and of the words of a state.
+    /// Returns whether the next line is relevant even without any of [`marks`] and of the words of a state.
     pub(super) fn is_within(&self) -> bool {
         self.notices.is_within() || self.open.iter().any(|(_, open)| open.is_within())
     }
 
-    /// Returns how many reports were found.
+    /// Returns the number of reports found.
     pub(super) fn len(&self) -> usize {
         self.found.len()
     }
@@ -148,7 +149,7 @@ impl Finder {
         self.open[at].1.push(line);
     }
 
-    /// Remembers a slab cache that got no memory, as a part of the failure that was just reported, or by itself.
+    /// Notes a slab cache that got no memory: as a part of the failure that was just reported, or by itself.
     fn slab(&mut self, at: usize, first: &Line, about: About) {
         let slab = Slab::of(first.number, &about);
         let open = &mut self.open[at].1;
@@ -161,7 +162,7 @@ impl Finder {
         self.notices.add(about, first, None);
     }
 
-    /// Returns where a line's report is read; a line that `starts` one gets a place of its own for its caller.
+    /// Returns the place of the report that a line belongs to. A line that `starts` one gets a new place for its caller.
     fn of_caller(&mut self, line: &Line, starts: bool) -> usize {
         // What mail wrapped goes on with the line above it.
         let is_wrapped = |last: &usize| {
@@ -201,7 +202,7 @@ impl Finder {
         self.found.extend(before.finish());
     }
 
-    /// Returns the reports in their order.
+    /// Returns the reports in order.
     pub(super) fn finish(mut self) -> Vec<Report> {
         self.found.extend(self.open.into_iter().filter_map(|(_, open)| open.finish()));
         let is_taken = |notice: &Notice| self.taken.iter().any(|slab| slab.is_of(&notice.about));
@@ -268,7 +269,7 @@ fn is_header(text: &str) -> bool {
     text.contains("Mem-Info:") || text.contains("Mem-info:")
 }
 
-/// Returns what a line begins.
+/// Returns the kind of report that a line begins.
 pub(crate) fn begins(text: &str) -> Option<Kind> {
     // A search for a text costs a tenth of a pattern.
     let is_failure = [open::MARKS[0], open::MARKS[1], "-order allocation"];

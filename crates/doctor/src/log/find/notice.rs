@@ -1,4 +1,4 @@
-//! Lines by which something reports a lack of memory without a full report.
+//! Lines that report a lack of memory without a full report.
 
 use std::sync::LazyLock;
 
@@ -45,18 +45,18 @@ const RECLAIMS: [&str; 11] = [
 const PAGEOUT: &str = " pageout";
 /// The function in which kswapd reclaims.
 const KSWAPD: &str = "balance_pgdat";
-/// What a line of a stack contains, and lines of a crash, whose stack tells of no lack.
+/// Strings in the lines of a stack, and in those of a crash, whose stack shows no lack of memory.
 const FRAME: &str = "+0x";
 const CRASHES: [&str; 4] = ["BUG:", "Oops", "general protection", "nable to handle"];
 /// Functions of a task that takes a range of pages for itself.
 const ISOLATES: [&str; 2] = ["alloc_contig_range", "cma_alloc+"];
-/// The kinds of lines that are kept: damage could make any number.
+/// The largest number of kinds of lines that are kept: damage could make any number.
 const KINDS: usize = 64;
-/// The lines in which a kill is told, at most.
+/// The largest number of lines about a kill.
 const LINES_OF_KILL: usize = 20;
-/// The lines in others' words that are kept.
+/// The largest number of lines in others' words that are kept.
 const WORDS: usize = 3;
-/// The lines of a stack, at most.
+/// The largest number of lines of a stack.
 const STACK_LINES: usize = 80;
 
 static TASK: LazyLock<Regex> = LazyLock::new(|| {
@@ -81,7 +81,7 @@ pub struct Notice {
     pub last_line: usize,
     /// The number of lines.
     pub count: u64,
-    /// The task of the first, where a line has it.
+    /// The task of the first, if a line names it.
     pub task: Option<String>,
     /// The time of the first.
     pub at: Option<Stamp>,
@@ -91,14 +91,14 @@ pub struct Notice {
     pub last_at: Option<Stamp>,
     /// The time of the last, in microseconds since boot.
     pub last_at_us: Option<u64>,
-    /// Who asked for the memory, where a stack follows.
+    /// The caller that asked for memory, if a stack follows.
     pub caller: Option<Caller>,
-    /// The function in which a task waits, as it compacts or reclaims, where its whole stack was read.
+    /// The function of compaction or reclaim in which a task waits, if its whole stack was read.
     pub waits_in: Option<Caller>,
 }
 
 impl Notice {
-    /// Returns whether it is in others' words that tell no more than that something was not allocated.
+    /// Returns whether it is in others' words that say only that something was not allocated.
     pub(super) const fn is_vague(&self) -> bool {
         matches!(self.about, About::Words(Told::Nothing, _))
     }
@@ -108,21 +108,21 @@ impl Notice {
 #[derive(Default)]
 pub(super) struct Parser {
     found: Vec<Notice>,
-    /// A task that waits, where and how long, until its stack tells why.
+    /// A task that waits, with place and duration, until its stack tells why.
     blocked: Option<(Line, String, u64)>,
-    /// A notice whose stack follows, and the lines of it.
+    /// A notice whose stack follows, and the lines of that stack.
     stack: Option<(usize, Vec<String>)>,
-    /// What others say in their own words, and stacks without the line above them.
+    /// Lines in others' words, and stacks without the line above them.
     words: Vec<Notice>,
     has_crash: bool,
-    /// A line that the next one may go on with: mail wraps lines, and only their first piece has a time, or ends in parentheses.
+    /// A line that the next may continue: mail wraps lines, and only their first piece has a time or ends in parentheses.
     cut: Option<Line>,
     /// The last function of a stack that is not of reclaim or compaction.
     above: Option<(usize, Caller)>,
 }
 
 impl Parser {
-    /// Returns whether the next line matters whatever it says.
+    /// Returns whether the next line is relevant regardless of its text.
     pub(super) fn is_within(&self) -> bool {
         self.stack.is_some() || self.cut.is_some()
     }
@@ -189,7 +189,7 @@ impl Parser {
         }
     }
 
-    /// Reads a line of a stack: it tells what a blocked task waits for.
+    /// Reads a line of a stack, which tells what a blocked task waits for.
     fn waits(&mut self, line: &Line) {
         let has = |names: &[&str]| names.iter().any(|name| line.text.contains(name));
         let about: fn(u64) -> About = match () {
@@ -238,12 +238,12 @@ impl Parser {
         notice.caller = notice.caller.take().or_else(caller);
     }
 
-    /// Adds a line; returns which of the notices it is in.
+    /// Adds a line. Returns the index of its notice.
     pub(super) fn add(&mut self, about: About, line: &Line, task: Option<String>) -> Option<usize> {
         add(&mut self.found, about, line, task)
     }
 
-    /// Returns the notices, and what others say in their own words: those that tell something, if there are any.
+    /// Returns the notices and the lines in others' words; of the latter only informative ones, if there are any.
     pub(super) fn finish(mut self) -> (Vec<Notice>, Vec<Notice>) {
         if let Some(line) = self.cut.take() {
             self.read(&line);
@@ -282,7 +282,7 @@ fn wait(to: &mut [Notice], at: Option<usize>, waits_in: Option<Caller>) {
     }
 }
 
-/// Adds a line to notices; returns which of them it is in.
+/// Adds a line to notices. Returns the index of its notice.
 fn add(to: &mut Vec<Notice>, about: About, line: &Line, task: Option<String>) -> Option<usize> {
     let (number, at, at_us) = (line.number, line.prefix.stamp(), line.prefix.at_us());
     if let Some(known) = to.iter().position(|notice| notice.about.is_like(&about)) {

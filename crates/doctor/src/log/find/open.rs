@@ -1,4 +1,4 @@
-//! A report that is read.
+//! A report under way.
 
 use std::sync::LazyLock;
 
@@ -18,13 +18,13 @@ use crate::log::read::tasks::Lists;
 use crate::log::read::vmalloc::Vmalloc;
 use crate::log::{Line, MemInfo, Stamp};
 
-/// Larger than the blocks of any kernel; a larger number is damage.
+/// The largest order that is read, above that of any kernel: a larger number is damage.
 const MOST_ORDER: u32 = 20;
 
 static COMM: LazyLock<Regex> =
     LazyLock::new(|| pattern(r"[Cc]omm: (.{1,15}?)(?: Not [Tt]ainted| Tainted| Kdump:|\s*$)"));
 static ORDER: LazyLock<Regex> = LazyLock::new(|| pattern(r"order[:=]?\s*(\d+)"));
-/// As 2.4 prints it.
+/// The line that 2.4 prints.
 static OLD_ORDER: LazyLock<Regex> = LazyLock::new(|| pattern(r"(\d+)-order"));
 static STALL: LazyLock<Regex> = LazyLock::new(|| pattern(r"stalls for (\d+)\s*ms"));
 static MODE: LazyLock<Regex> = LazyLock::new(|| {
@@ -38,7 +38,7 @@ static CONTAINER: LazyLock<Regex> = LazyLock::new(|| {
     )
 });
 static MEMS: LazyLock<Regex> = LazyLock::new(|| pattern(r"mems_allowed=(\d[0-9,\-]*\d|\d)"));
-/// An address of a kernel of 32 bits with high memory: what lies above 3 GiB is the kernel's (x86, most of ARM).
+/// An address of a 32-bit kernel with high memory: addresses above 3 GiB are the kernel's (x86, most of ARM).
 static ADDRESS: LazyLock<Regex> = LazyLock::new(|| pattern(r"\[<[c-f][0-9a-f]{7}>\]"));
 static VERSION: LazyLock<Regex> =
     LazyLock::new(|| pattern(r"[Tt]ainted:? .*?\b(\d+\.\d+(?:\.\d+)?[^\s]*)(?:\s+#|\s*$)"));
@@ -54,17 +54,17 @@ pub(super) const MARKS: [&str; 7] = [
     "show-memory-usage",
     "Mem-",
 ];
-/// Functions that the stack of a memory cgroup's OOM has, and not that of the machine's.
+/// Functions that are in the stack of a memory cgroup's OOM, but not in that of the machine's.
 const CHARGES: [&str; 3] = ["mem_cgroup_out_of_memory", "mem_cgroup_oom", "mem_cgroup_try_charge"];
 const MEMCG: &str = "Memory cgroup out of memory";
 pub(super) const CONSTRAINT: &str = "oom-kill:constraint=";
 /// The longest name of a task (`TASK_COMM_LEN` less its end).
 const COMM_LEN: usize = 15;
-/// The lines after the first one that say what was asked for, at most: mail wraps them, and people reply between them.
+/// The largest number of lines after the first that describe the request: mail wraps them, and people reply between them.
 const REQUEST_LINES: usize = 12;
-/// The lines of a report that describe the request, before the state of memory.
+/// The largest number of lines that describe the request, before the state of memory.
 const HEAD_LINES: usize = 200;
-/// The clocks of CPUs differ by less: a time that is earlier by more is of another event, in microseconds.
+/// The largest difference between the clocks of CPUs, in microseconds. An earlier time belongs to another event.
 const CLOCKS_DIFFER_US: u64 = 1000;
 
 /// A report that has not ended.
@@ -79,9 +79,9 @@ pub(super) struct Open {
     head: Vec<String>,
     has_header: bool,
     is_memcg: bool,
-    /// The line of the kill, or of its constraint, is that of the machine's memory.
+    /// The line of the kill, or of its constraint, names the machine's memory.
     is_global: bool,
-    /// The nodes that the line of an OOM report's constraint allows, if it has that line.
+    /// The nodes that the constraint of an OOM report allows, if that line was printed.
     constraint: Option<Option<String>>,
     oom: cgroup::Parser,
     vmalloc: Option<Vmalloc>,
@@ -113,8 +113,8 @@ impl Open {
         }
     }
 
-    /// Returns whether a line that begins a report goes on with this one, of a failure of `vmalloc`: up to three lines
-    /// say so.
+    /// Returns whether a line that could begin a report continues this one, a failure of `vmalloc`: up to three lines
+    /// report it.
     pub(super) fn goes_on(&self, line: &Line, lines: usize) -> bool {
         // Another first line begins another failure.
         let is_next = |head: &String| Vmalloc::is_first(head) && Vmalloc::is_first(&line.text);
@@ -129,13 +129,13 @@ impl Open {
         self.head.clear();
     }
 
-    /// Returns whether a header is that of a state after the one of this report.
+    /// Returns whether a header begins another state of memory after this report's.
     pub(super) fn is_further_state(&self) -> bool {
         self.has_header && self.kind != Kind::State
     }
 
-    /// Returns whether a slab cache that got no memory is the one of this failure: near it, and of a caller that may wait
-    /// as its caller may.
+    /// Returns whether a slab cache that got no memory belongs to this failure: its line is near, and its caller may wait
+    /// if this one's may.
     pub(super) fn takes_slab(&self, first: &Line, about: &About, lines: usize) -> bool {
         let About::Slab { flags, .. } = about else { return false };
         let version = version(&self.head.join("\n"));
@@ -145,7 +145,7 @@ impl Open {
         self.kind == Kind::Failure && is_near && both.is_none_or(|(own, its)| own == its)
     }
 
-    /// Returns whether the next line matters whatever it says.
+    /// Returns whether the next line is relevant regardless of its text.
     pub(super) fn is_within(&self) -> bool {
         (!self.has_header && self.head.len() < HEAD_LINES)
             || self.memory.is_within()
@@ -153,7 +153,7 @@ impl Open {
             || self.lists.is_within()
     }
 
-    /// Returns whether a line below the first one of an OOM report is of this one.
+    /// Returns whether a line below the first of an OOM report belongs to this one.
     pub(super) fn takes_kill(&self, text: &str) -> bool {
         let is_oom = match self.kind {
             Kind::Oom => true,
@@ -200,7 +200,7 @@ impl Open {
         self.last_line = line.number;
     }
 
-    /// Returns the report; `None` for lines before the first one that have no state of memory.
+    /// Returns the report; `None` for lines before the first report that have no state of memory.
     pub(super) fn finish(self) -> Option<Report> {
         let Self {
             kind,
@@ -280,7 +280,7 @@ impl Open {
     }
 }
 
-/// Returns the kind of a report; none of a piece that the finder has to decide.
+/// Returns the kind of a report; `None` for a piece whose kind the finder decides.
 fn kind_of(kind: Kind, has_header: bool, memory: &MemInfo, head: &[String]) -> Option<Kind> {
     let has_slab = memory.held.slab_unreclaimable.or(memory.held.slab_reclaimable).is_some();
     let is_pasted = memory.ram_pages.is_some() || has_slab;
@@ -299,7 +299,7 @@ fn kind_of(kind: Kind, has_header: bool, memory: &MemInfo, head: &[String]) -> O
     })
 }
 
-/// Returns whose memory a kill was for, and who asked for it; another kind stays as it is.
+/// Adds to a kill whether the machine or a cgroup lacked memory, and who asked for it. Other kinds stay as they are.
 fn kind_of_kill(kind: Kind, is_memcg: bool, request: &str, mode: Option<u64>) -> Kind {
     match kind {
         Kind::Oom if is_memcg => Kind::MemcgOom,
@@ -310,7 +310,7 @@ fn kind_of_kill(kind: Kind, is_memcg: bool, request: &str, mode: Option<u64>) ->
     }
 }
 
-/// Returns the lines above a list of tasks, none if their stack does not kill and is another's.
+/// Returns the lines above a list of tasks; none if their stack belongs to something other than a kill.
 fn of_kill(head: Vec<String>) -> Vec<String> {
     let kills =
         |line: &String| ["oom_kill", "out_of_memory"].iter().any(|name| line.contains(name));
@@ -325,7 +325,7 @@ fn has_frame(head: &[String], names: &[&str]) -> bool {
     head.iter().any(|line| names.iter().any(|name| is_frame(line, name) || is_leftover(line, name)))
 }
 
-/// Returns whether a line is a frame of a stack, and no leftover, of a function whose name begins so.
+/// Returns whether a line is a frame, not a leftover, of a function whose name has this prefix.
 fn is_frame(line: &str, name: &str) -> bool {
     // The last name of an excerpt may be cut.
     let is_one = line.contains("+0x") || line.contains(") from [");
@@ -345,7 +345,7 @@ fn may_wait(request: &str, version: Option<&str>) -> Option<bool> {
     Some(flags.has(Gfp::DIRECT_RECLAIM))
 }
 
-/// Returns the lines that say what was asked for, as one: those before the CPU's and the stack's.
+/// Joins the lines that describe the request: those before the lines of the CPU and the stack.
 fn request(head: &[String]) -> String {
     let ends = |line: &&String| {
         ["CPU:", "Pid:", "Call Trace", "Hardware name"].iter().any(|next| line.starts_with(next))
@@ -357,7 +357,7 @@ fn request(head: &[String]) -> String {
     lines.join(" ")
 }
 
-/// Returns the name of the task that asked, whole: blanks may be in it, and what a console printed before it.
+/// Returns the full name of the requesting task, which may contain blanks, without what a console printed before it.
 fn task(head: &[String]) -> Option<String> {
     let first = head.first()?;
     let before = |what: &str| first.find(what).map(|at| first[..at].trim());

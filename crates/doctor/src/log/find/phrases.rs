@@ -1,8 +1,8 @@
-//! The table of such words: whose memory they are about, what a line must contain, and its pattern.
+//! The table of phrases in others' words: their subject, a string that a line must contain, and its pattern.
 
 use super::words::Told;
 
-/// What such words tell, what they contain one of, and their pattern; what tells more is first.
+/// The meaning of a phrase, strings of which its lines contain one, and its pattern. The more specific come first.
 pub(super) const PHRASES: [(Told, &[&str], &str); 19] = [
     (
         Told::Hardware,

@@ -1,4 +1,4 @@
-//! What a report says.
+//! The content of a report.
 
 use serde::Serialize;
 
@@ -11,7 +11,7 @@ use crate::log::read::stack::Caller;
 use crate::log::read::tasks::{Named, Process, SlabCache};
 use crate::log::read::vmalloc::Vmalloc;
 
-/// A process or a slab cache with less does not fill a machine alone.
+/// A process or a slab cache with less memory does not fill a machine by itself.
 pub const MUCH_KB: u64 = 256 << 10;
 
 /// The kind of a report.
@@ -43,7 +43,7 @@ pub enum Kind {
 /// A report.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 pub struct Report {
-    /// What it is about.
+    /// Its kind.
     pub kind: Kind,
     /// Its first line in the log.
     pub line: usize,
@@ -53,7 +53,7 @@ pub struct Report {
     pub at: Option<Stamp>,
     /// The task that asked for memory.
     pub task: Option<String>,
-    /// How long it has waited, in milliseconds, where the kernel says so.
+    /// The time that it has waited, in milliseconds, if the kernel prints it.
     pub stall_ms: Option<u64>,
     /// The order that it asked for.
     pub order: Option<u32>,
@@ -67,12 +67,12 @@ pub struct Report {
     pub mems_allowed: Option<String>,
     /// The kernel's version.
     pub version: Option<String>,
-    /// Whether the addresses in the stack are those of a kernel of 32 bits, above 3 GiB.
+    /// Whether the addresses in the stack are those of a 32-bit kernel, above 3 GiB.
     pub is_32_bit: bool,
     /// The slab cache whose allocation failed just before.
     pub slab: Option<Slab>,
-    /// Whether an OOM report says that the machine was short, and not a memory cgroup: by its stack, or in the line of the
-    /// kill.
+    /// Whether an OOM report says, by its stack or the line of the kill, that the machine lacked memory and not a memory
+    /// cgroup.
     pub of_machine: bool,
     /// Whether the task that called the OOM killer is in a container, by its cpuset or its `oom_score_adj`.
     pub of_container: bool,
@@ -80,19 +80,19 @@ pub struct Report {
     pub cgroup: Option<Cgroup>,
     /// The task that the OOM killer ended.
     pub victim: Option<Victim>,
-    /// How `vmalloc` failed.
+    /// The failure of `vmalloc`.
     pub vmalloc: Option<Vmalloc>,
     /// The lines of a notice.
     pub notice: Option<Notice>,
-    /// Who asked for the memory, if a stack is printed.
+    /// The caller that asked for memory, if a stack is printed.
     pub caller: Option<Caller>,
-    /// How many reports before it the kernel left out.
+    /// The number of reports before it that the kernel suppressed.
     pub suppressed: Option<u64>,
-    /// The largest processes, where they are listed.
+    /// The largest processes, if they are listed.
     pub processes: Vec<Process>,
-    /// The processes of one name that have most together, where that is more than one process has.
+    /// The processes of the name with the most memory, if that is more than any single process has.
     pub most_named: Option<Named>,
-    /// The largest slab caches, where they are listed.
+    /// The largest slab caches, if they are listed.
     pub slab_caches: Vec<SlabCache>,
     /// The state of memory.
     pub memory: MemInfo,
@@ -141,7 +141,7 @@ impl Report {
         }
     }
 
-    /// Returns whether it is a piece of a report that tells no more than that there was one: its end, or its stack.
+    /// Returns whether it is a piece of a report, its end or its stack, that shows only that there was a report.
     pub(super) fn is_piece(&self) -> bool {
         let has_free = self.memory.zones.iter().any(|zone| zone.free.is_some());
         let has_request = self.order.is_some() || self.mode.is_some();
@@ -149,12 +149,12 @@ impl Report {
             && !(has_free || has_request || self.memory.has_counts())
     }
 
-    /// Returns whether it is a failure in somebody's words, without what the kernel prints.
+    /// Returns whether it is a failure in a person's words, without the kernel's lines.
     pub(super) fn is_mention(&self) -> bool {
         self.kind == Kind::Failure && self.order.is_none() && !self.says_more()
     }
 
-    /// Returns whether it has more than a failure's order.
+    /// Returns whether it has more than the order of a failure.
     pub(super) fn says_more(&self) -> bool {
         self.mode.is_some()
             || self.caller.is_some()
@@ -163,7 +163,7 @@ impl Report {
             || !self.memory.zones.is_empty()
     }
 
-    /// Returns the process, or all of one name, that is known to have most, with what it has in swap, in kB; none if that
+    /// Returns the process, or all processes of a name, with the most memory, including swap, in kB; `None` if that
     /// is less than [`MUCH_KB`].
     #[must_use]
     pub fn largest(&self) -> Option<(String, u64)> {

@@ -1,4 +1,4 @@
-//! Slab caches that got no page.
+//! Slab caches whose allocation of a page failed.
 
 use std::sync::LazyLock;
 
@@ -12,7 +12,7 @@ use crate::log::Line;
 pub(in crate::log) const MARKS: [&str; 2] = [UNABLE, CACHE_LINE];
 const UNABLE: &str = ": Unable to allocate memory on ";
 const CACHE_LINE: &str = "object size:";
-/// The lines between the two.
+/// The largest number of lines between the two lines.
 const BETWEEN: usize = 6;
 
 static FLAGS: LazyLock<Regex> =
@@ -30,11 +30,11 @@ fn pattern(text: &str) -> Regex {
 /// A slab cache whose allocation failed.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 pub struct Slab {
-    /// The line that says so.
+    /// The line that reports it.
     pub line: usize,
     /// Its name.
     pub cache: Option<String>,
-    /// Its memory cgroup, which is part of its name up to 5.8.
+    /// Its memory cgroup, which is a part of its name up to 5.8.
     pub cgroup: Option<String>,
 }
 
@@ -45,7 +45,7 @@ pub(super) struct Parser {
 }
 
 impl Parser {
-    /// Reads a line; returns the line that began, and what both say, once both were read.
+    /// Reads a line. After the second, returns the number of the first and the cache.
     pub(super) fn push(&mut self, line: &Line) -> Option<(Line, About)> {
         let text = &line.text;
         if text.contains(UNABLE) && (text.contains("SLUB") || text.contains("SLAB")) {

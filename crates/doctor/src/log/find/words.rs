@@ -1,4 +1,4 @@
-//! What drivers and programs say in their own words of memory that they did not get.
+//! Failed allocations that drivers and programs report in their own words.
 
 use std::sync::LazyLock;
 
@@ -9,11 +9,11 @@ use super::about::About;
 use super::phrases::PHRASES;
 use crate::log::literals::Literals;
 
-/// Whose memory such words are about.
+/// The subject of such words.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Told {
-    /// The hardware lost what was in memory.
+    /// The hardware lost the content of memory.
     Hardware,
     /// A language's runtime reached the limit of its own heap.
     OwnHeap,
@@ -33,11 +33,11 @@ pub enum Told {
     Killed,
     /// A process could not be copied.
     Fork,
-    /// The memory of a virtual machine could not be promised.
+    /// The memory of a virtual machine could not be committed.
     Guest,
     /// Locked memory is limited.
     Locked,
-    /// A device got no memory in one piece.
+    /// A device got no contiguous memory.
     Contiguous,
     /// A network driver got no buffer.
     Packet,
@@ -47,7 +47,7 @@ pub enum Told {
     Probe,
     /// A driver, or another part of the kernel, returned `ENOMEM`.
     Driver,
-    /// Another system call did.
+    /// A system call returned `ENOMEM`.
     Refused,
     /// Something was not allocated.
     Nothing,
@@ -56,22 +56,22 @@ pub enum Told {
 static PATTERNS: LazyLock<Vec<Regex>> = LazyLock::new(|| {
     PHRASES.iter().map(|(.., text)| Regex::new(text).expect("the pattern is valid")).collect()
 });
-/// Words that tell nothing else must be about memory.
+/// Words that name no other subject must be about memory.
 static OF_MEMORY: LazyLock<Regex> = LazyLock::new(|| {
     Regex::new(r"(?i)mem|buffer|page|byte|skb|dma|\bring\b|-12\b|kB|MB")
         .expect("the pattern is valid")
 });
-/// How a log has the name of the error: `errno: ENOMEM`, `= -1 ENOMEM`, `(ENOMEM)`, `ENOMEM: not enough memory`.
+/// The forms of the error's name in a log: `errno: ENOMEM`, `= -1 ENOMEM`, `(ENOMEM)`, `ENOMEM: not enough memory`.
 static LOGGED: LazyLock<Regex> = LazyLock::new(|| {
     Regex::new(r#"[:=]\s*(?:-1 )?['"]?-?ENOMEM\b|(?:^|\s)\(-?ENOMEM\)|\bENOMEM: |spawn ENOMEM|error -?ENOMEM|\w\.ENOMEM\b"#)
         .expect("the pattern is valid")
 });
-/// Source code, which names errors, too.
+/// Source code, which also names errors.
 static CODE: LazyLock<Regex> = LazyLock::new(|| {
     Regex::new(r"ERR_PTR\(|\breturn\b.*-E[A-Z]{3}|[=!]= ?-E[A-Z]{3}|^\s*(?:[-+]\s*)?(?:\*|//|#define|if \()|-ENOMEM\)*;|[{;]\s*$|\*/\s*$")
         .expect("the pattern is valid")
 });
-/// Words of sentences, which few messages have more than two of, but for these phrases of messages.
+/// Words of sentences. Few messages have more than two of them, except for these phrases of messages.
 const OF_SENTENCES: [&str; 40] = [
     "the", "a", "an", "is", "are", "was", "were", "be", "to", "and", "or", "but", "if", "it", "we",
     "you", "i", "that", "this", "these", "with", "in", "on", "at", "as", "by", "from", "will",
@@ -82,9 +82,9 @@ static PHRASES_OF_MESSAGES: LazyLock<Regex> = LazyLock::new(|| {
     Regex::new(r"(?i)\b(?:fail\w*|unable|able|trying|tried) to\b|\bout of memory\b")
         .expect("the pattern is valid")
 });
-/// The words of sentences by which a line is told from a message, at least.
+/// The least number of such words in a line that is a sentence and no message.
 const SENTENCE: usize = 3;
-/// The longest such words that are kept, and how much of it may stand before what tells.
+/// The length of the words that are kept, and of the part before the phrase that matched.
 const LONGEST: usize = 120;
 const BEFORE: usize = 60;
 
@@ -93,12 +93,12 @@ pub(super) fn marks() -> impl Iterator<Item = &'static str> {
     PHRASES.iter().flat_map(|(_, marks, _)| marks.iter().copied())
 }
 
-/// Returns the place of what such words tell in the table: what tells more is first.
+/// Returns the place in the table of the subject of such words. The more specific come first.
 pub(super) fn rank(told: Told) -> usize {
     PHRASES.iter().position(|(other, ..)| *other == told).unwrap_or(PHRASES.len())
 }
 
-/// Returns what a line says in its own words of memory that was not had.
+/// Returns the subject of a line that reports a failed allocation in its own words.
 pub(super) fn said(text: &str) -> Option<About> {
     static MARKED: LazyLock<Literals> = LazyLock::new(|| Literals::new(marks().collect()));
     if !MARKED.is_in(text.as_bytes()) {
@@ -119,14 +119,14 @@ pub(super) fn said(text: &str) -> Option<About> {
     Some(About::Words(told, quoted(text, at)))
 }
 
-/// Returns whether somebody wrote a line for people, and no program did.
+/// Returns whether a person wrote a line, not a program.
 fn is_sentence(text: &str) -> bool {
     let text = PHRASES_OF_MESSAGES.replace_all(text, " ").to_ascii_lowercase();
     let words = || text.split(|c: char| !c.is_ascii_alphabetic());
     OF_SENTENCES.iter().filter(|known| words().any(|word| word == **known)).count() >= SENTENCE
 }
 
-/// Returns the part of a line around what tells.
+/// Returns the part of a line around the phrase that matched.
 fn quoted(text: &str, at: usize) -> String {
     let chars = text[..at].chars().count();
     let skipped = if text.chars().count() <= LONGEST { 0 } else { chars.saturating_sub(BEFORE) };

@@ -17,9 +17,9 @@ pub(in crate::log) const MARKS: [&str; 5] = [
 const KILLED: &str = "Killed process ";
 const STATS: &str = "emory cgroup stats for ";
 const GROUP: &str = "memory.oom.group";
-/// The lines of a cgroup's statistics from 5.2 on, at most.
+/// The largest number of lines of a cgroup's statistics, from 5.2 on.
 const STAT_LINES: usize = 100;
-/// More than any machine has, 4 PiB. A missing limit is printed as a larger number.
+/// 4 PiB, more than any machine has. A missing limit is printed as a larger number.
 const MOST_KB: u64 = 1 << 42;
 
 static USAGE: LazyLock<Regex> =
@@ -77,7 +77,7 @@ pub struct Cgroup {
     pub task_path: Option<String>,
 }
 
-/// What has most of a cgroup's memory.
+/// The largest part of a cgroup's memory.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Share {
@@ -100,7 +100,7 @@ impl Cgroup {
         (dirty * 100 + limit / 2).checked_div(limit)
     }
 
-    /// Returns what has at least half of its limit, if it was printed.
+    /// Returns the part that takes at least half of the limit, if it was printed.
     #[must_use]
     pub fn largest(&self) -> Option<Share> {
         let limit = self.limit_kb.or(self.usage_kb)?;
@@ -115,7 +115,7 @@ impl Cgroup {
         .find_map(|(share, kb)| kb.filter(|kb| kb.saturating_mul(2) >= limit).map(|_| share))
     }
 
-    /// Takes a number of the statistics.
+    /// Reads a number of the statistics.
     fn take(&mut self, key: &str, kb: u64) {
         let field = match key {
             "rss" | "anon" => &mut self.anon_kb,
@@ -152,7 +152,7 @@ pub(in crate::log) struct Parser {
     victim: Option<Victim>,
     /// The victim as the line of the constraint names it.
     named: Option<Victim>,
-    /// The victim was chosen, and may yet be a child of it.
+    /// The victim was chosen; the kernel may still kill a child of it.
     is_chosen: bool,
     /// Every task of a cgroup is killed.
     is_group: bool,
@@ -163,7 +163,7 @@ pub(in crate::log) struct Parser {
 }
 
 impl Parser {
-    /// Returns whether a line is of another report: what it says was said.
+    /// Returns whether a line belongs to another report, because this one has such a line already.
     pub(in crate::log) fn is_of_next(&self, text: &str) -> bool {
         let usage = USAGE.is_match(text) && self.cgroup.usage_kb.is_some();
         // They are printed before the kill.

@@ -1,10 +1,10 @@
-//! Who has memory, by the counters of a report.
+//! The holders of memory, by the counters of a report.
 
 use serde::Serialize;
 
 use super::state::{MOST_KB, MOST_PAGES, at_most};
 
-/// Who has memory, in kB; `None`: not printed.
+/// The memory of each holder, in kB; `None` if it was not printed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize)]
 pub struct Held {
     /// Anonymous memory on the lists that reclaim looks at.
@@ -13,7 +13,7 @@ pub struct Held {
     pub shmem: Option<u64>,
     /// Memory that reclaim may not take.
     pub unevictable: Option<u64>,
-    /// What of it is locked (`mlock`).
+    /// The part of it that is locked (`mlock`).
     pub mlocked: Option<u64>,
     /// Slab that the kernel can free.
     pub slab_reclaimable: Option<u64>,
@@ -25,18 +25,18 @@ pub struct Held {
     pub pagetables: Option<u64>,
     /// Huge pages that were set aside (hugetlb).
     pub hugetlb: Option<u64>,
-    /// What a balloon gave back to the hypervisor.
+    /// Memory that a balloon returned to the hypervisor.
     pub balloon: Option<u64>,
     /// Pages that compressed swap is stored in.
     pub zspages: Option<u64>,
-    /// What none of the counters of `/proc/meminfo` has that were pasted.
+    /// Memory that none of the pasted counters of `/proc/meminfo` includes.
     pub uncounted: Option<u64>,
-    /// What is counted and belongs to nobody above: bounce buffers, isolated pages, per-CPU lists.
+    /// Counted memory of no holder above: bounce buffers, isolated pages, per-CPU lists.
     pub other: Option<u64>,
 }
 
 impl Held {
-    /// Counts a number of a whole machine, in pages; the page's size is not known yet.
+    /// Adds a number of the whole machine in pages, whose size is not known yet.
     pub(super) fn count(&mut self, key: &str, number: u64) {
         let field = match key {
             "active_anon" | "Active_anon" | "inactive_anon" => &mut self.anonymous,
@@ -55,7 +55,7 @@ impl Held {
         *field = Some((field.unwrap_or(0) + number).min(MOST_PAGES));
     }
 
-    /// Adds what is printed by zone, or by node, and only there, in kB.
+    /// Adds a number in kB that the kernel prints only by zone or by node.
     pub(super) fn add(&mut self, key: &str, kb: u64) {
         let field = match key {
             "mlocked" => &mut self.mlocked,
@@ -79,7 +79,7 @@ impl Held {
         }
     }
 
-    /// Returns it without what is more than a machine's memory, in kB: of lines that were printed twice.
+    /// Drops numbers larger than the machine's memory (in kB): their lines were printed twice.
     pub(super) fn within(mut self, most: u64) -> Self {
         for field in [
             &mut self.anonymous,
@@ -100,7 +100,7 @@ impl Held {
         self
     }
 
-    /// Returns it with counts of pages turned into kB.
+    /// Converts counts of pages to kB.
     pub(super) fn in_kb(self, page_kb: u64) -> Self {
         let kb = |pages: Option<u64>| pages.map(|pages| pages * page_kb);
         Self {

@@ -5,7 +5,7 @@ use serde::{Serialize, Serializer};
 
 use super::held::Held;
 
-/// No page is larger.
+/// The largest page size.
 const MOST_PAGE_KB: u64 = 256;
 
 /// Writes the kernel's name of a zone.
@@ -16,16 +16,16 @@ pub(crate) fn kind_name<S: Serializer>(kind: &ZoneKind, to: S) -> Result<S::Ok, 
 /// The free blocks of one order.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize)]
 pub struct FreeList {
-    /// How many there are.
+    /// Their number.
     pub blocks: u64,
-    /// The size of one in kB.
+    /// The size of a block in kB.
     pub block_kb: u64,
-    /// The types that have some, as letters; `None` where the kernel prints none (before 3.8).
+    /// The letters of the types that have such blocks; `None` if the kernel prints none (before 3.8).
     pub types: Option<String>,
 }
 
 impl FreeList {
-    /// Tells whether a type of this letter has some of the blocks.
+    /// Returns whether the type of a letter has some of the blocks.
     pub(crate) fn has(&self, letter: char) -> bool {
         self.types.as_ref().is_some_and(|types| types.contains(letter))
     }
@@ -45,7 +45,7 @@ pub struct Zone {
     pub list_line: Option<usize>,
     /// Free memory.
     pub free: Option<u64>,
-    /// The boost, which `min`, `low` and `high` have in them.
+    /// The boost, which `min`, `low` and `high` include.
     pub boost: Option<u64>,
     /// The least that the boost must be where it is not printed, by what the marks of a zone say of each other, or by
     /// marks that rise from report to report.
@@ -62,9 +62,9 @@ pub struct Zone {
     pub free_highatomic: Option<u64>,
     /// Free CMA memory.
     pub free_cma: Option<u64>,
-    /// The memory that there is.
+    /// The memory that is present.
     pub present: Option<u64>,
-    /// The memory that the allocator has.
+    /// The memory that the allocator manages.
     pub managed: Option<u64>,
     /// The page cache.
     pub file: u64,
@@ -104,7 +104,7 @@ impl Zone {
         self.boost.or(self.inferred_boost)
     }
 
-    /// Returns the memory of the highatomic reserve that kernels leave out of what is free for others.
+    /// Returns the memory of the highatomic reserve, which the kernel does not count as free for other requests.
     pub(crate) fn highatomic(&self) -> Option<u64> {
         self.free_highatomic.or(self.reserved_highatomic)
     }
@@ -117,18 +117,18 @@ pub struct MemInfo {
     pub zones: Vec<Zone>,
     /// Page cache that can be reclaimed, in pages.
     pub file_pages: Option<u64>,
-    /// The same as the nodes print it, in kB.
+    /// The same, as printed by node, in kB.
     #[serde(skip)]
     pub(crate) file_kb: u64,
-    /// Free swap in kB; 0 where the numbers around it are printed and it is not, as of a kernel without swap.
+    /// Free swap in kB; 0 if only the numbers around it are printed, as by a kernel without swap.
     pub free_swap_kb: Option<u64>,
-    /// What can be had without swap, in kB, where `/proc/meminfo` or `free` was pasted (`MemAvailable`).
+    /// Memory available without swapping (`MemAvailable`), in kB, if `/proc/meminfo` or `free` was pasted.
     pub available_kb: Option<u64>,
-    /// Who has memory, in kB.
+    /// The memory of each holder, in kB.
     pub held: Held,
-    /// Pages of the machine, with those that were never given to the allocator.
+    /// Pages of the machine, including those that the allocator never got.
     pub ram_pages: Option<u64>,
-    /// Whether what follows the zones was printed: no zone was cut off.
+    /// Whether the text after the zones was printed, so that no zone was cut off.
     pub is_whole: bool,
     /// Pages of high memory, or of zones for movable pages only.
     pub highmem_pages: u64,
@@ -137,7 +137,7 @@ pub struct MemInfo {
 }
 
 impl MemInfo {
-    /// Returns whether a good part of memory, a fifth, can be had without swap, as far as that was pasted.
+    /// Returns whether a fifth of memory is available without swapping, as far as that was pasted.
     #[must_use]
     pub fn is_available(&self) -> bool {
         let total = self.ram_pages.map(|pages| pages.saturating_mul(self.page_kb()));
@@ -175,7 +175,7 @@ impl MemInfo {
         used.peek().is_some() && used.all(|list| list.types.is_none())
     }
 
-    /// Returns whether a zone up to this kind would have been printed, and none is: one above it is, or what follows the
+    /// Returns whether the report prints no zone up to this kind, although it prints one above it or the text after the
     /// zones.
     pub(crate) fn is_whole_without(&self, kind: ZoneKind) -> bool {
         let above = |zone: &Zone| zone.kind > kind;

@@ -10,26 +10,26 @@ use super::state::{MOST_KB, MOST_PAGES, at_most};
 use super::tasks::{LARGEST, SlabCache};
 use crate::log::Line;
 
-/// A text that somebody pasted has them soon; in a longer one they are not about a failure.
+/// Pasted text has these files within this many lines; further down they do not belong to a failure.
 const LINES: usize = 200;
-/// The page whose blocks `/proc/buddyinfo` counts, in kB; it does not say it.
+/// The assumed page size of `/proc/buddyinfo` in kB; the file does not say it.
 const PAGE_KB: u64 = 4;
-/// The names of `/proc/pagetypeinfo`, and the letters of reports.
+/// The names of types in `/proc/pagetypeinfo`, and their letters in reports.
 const TYPES: [(&str, char); 5] =
     [("Unmovable", 'U'), ("Movable", 'M'), ("Reclaimable", 'E'), ("HighAtomic", 'H'), ("CMA", 'C')];
-/// The orders of a line of `/proc/buddyinfo`, at least.
+/// The least number of orders in a line of `/proc/buddyinfo`.
 const ORDERS: usize = 9;
 const MOST_ORDERS: usize = 20;
 
 /// Reads them.
 #[derive(Default)]
 pub(in crate::log) struct Pasted {
-    /// The fields of `/proc/meminfo`, in kB, but for counts of huge pages.
+    /// The fields of `/proc/meminfo`, in kB; counts of huge pages in pages.
     fields: BTreeMap<String, u64>,
     zones: BTreeMap<(u32, ZoneKind), Zone>,
     /// The zone of `/proc/zoneinfo` whose numbers follow.
     now: Option<(u32, ZoneKind)>,
-    /// The unit of `free` in kB, once its command was read, and whether its last column is what is available.
+    /// The unit of `free` in kB, after its command was read, and whether its last column is the available memory.
     unit_kb: Option<u64>,
     has_available: bool,
     /// The slab caches of `slabtop` or `/proc/slabinfo`, in kB; both may be there.
@@ -143,7 +143,7 @@ impl Pasted {
         zone.free = Some(free.fold(0, u64::saturating_add).min(MOST_KB));
     }
 
-    /// Reads a number of a zone in `/proc/zoneinfo`; after `managed` the lists of CPUs have some of the same names.
+    /// Reads a number of a zone in `/proc/zoneinfo`. Below `managed` the per-CPU lists use some of the same names.
     fn number(&mut self, name: &str, pages: &str) {
         let kb = at_most(pages, MOST_PAGES).map(|pages| pages * PAGE_KB);
         let Some((at, kb)) = self.now.zip(kb) else { return };

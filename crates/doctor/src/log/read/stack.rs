@@ -1,4 +1,4 @@
-//! The stack below a report: who asked for the memory, and what that means.
+//! The stack below a report: the caller that asked for memory, and its purpose.
 
 use std::sync::LazyLock;
 
@@ -11,7 +11,7 @@ static FRAME: LazyLock<Regex> = LazyLock::new(|| {
         .expect("the pattern is valid")
 });
 
-/// The beginnings of the names of functions that hand a request on to the allocator, or report that it failed.
+/// Prefixes of the names of functions that pass a request on to the allocator, or report that it failed.
 const ALLOCATORS: [&str; 76] = [
     "__pfx_",
     "dump_",
@@ -90,7 +90,7 @@ const ALLOCATORS: [&str; 76] = [
     "try_charge",
     "obj_cgroup",
 ];
-/// Further ones, whole: a longer name is another function.
+/// More of these functions, by their full names: a longer name is another function.
 const WHOLE: [&str; 22] = [
     "do_page_fault",
     "__do_page_fault",
@@ -116,28 +116,28 @@ const WHOLE: [&str; 22] = [
     "worker_thread",
     "process_one_work",
 ];
-/// The frames from the caller on that may tell what it is for.
+/// The number of frames, from the caller on, that may tell the purpose.
 const FRAMES: usize = 12;
 /// Parts of the names of functions below which the stack is that of what was interrupted.
 const INTERRUPTS: [&str; 6] =
     ["irq_exit", "do_softirq", "_interrupt", "ret_from_intr", "irq_svc", "el1_irq"];
 
-/// Beginnings of the names of functions of an idle CPU, which asks for nothing.
+/// Prefixes of the names of functions of an idle CPU, which requests nothing.
 const IDLE: [&str; 6] =
     ["cpuidle_", "cpu_idle", "do_idle", "default_idle", "cpu_startup_entry", "start_secondary"];
 
-/// The function that asked for memory, outside of the allocator.
+/// The function outside the allocator that requested memory.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 pub struct Caller {
     /// The function.
     pub function: String,
     /// Its module.
     pub module: Option<String>,
-    /// What the request was for, if the stack tells.
+    /// The purpose of the request, if the stack tells it.
     pub purpose: Option<Purpose>,
 }
 
-/// What a request was for.
+/// The purpose of a request.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Purpose {
@@ -149,7 +149,7 @@ pub enum Purpose {
     HugePage,
     /// A buffer of a graphics driver.
     Graphics,
-    /// To write a page to swap, which is to free it.
+    /// Writing a page to swap in order to free it.
     SwapOut,
     /// A new task.
     Fork,
@@ -161,7 +161,7 @@ pub enum Purpose {
     NoMmu,
 }
 
-/// Parts of the names of functions that tell what a request is for; where one has several, the first counts.
+/// Parts of names of functions that tell the purpose of a request. If a name has several, the first counts.
 const PURPOSES: [(Purpose, &[&str]); 9] = [
     (Purpose::DmaPool, &["atomic_pool_expand", "dma_atomic_pool"]),
     (Purpose::Module, &["module_alloc", "bpf_jit_binary", "execmem_alloc"]),
@@ -211,7 +211,7 @@ const PURPOSES: [(Purpose, &[&str]); 9] = [
 ];
 
 impl Caller {
-    /// Finds it in the lines of a report above the state of memory.
+    /// Finds the caller in the lines of a report above the state of memory.
     pub(in crate::log) fn find<'l>(lines: impl Iterator<Item = &'l str>) -> Option<Self> {
         let frames = frames(lines);
         // `? name` is a leftover on the stack; a kernel without frame pointers marks all frames so. Its module, and what
@@ -230,7 +230,7 @@ impl Caller {
         })
     }
 
-    /// Finds it in frames. Among leftovers, the one that tells what the request is for is named.
+    /// Finds the caller in frames. Among leftovers it is the one that tells the purpose of the request.
     fn of<'f>(frames: impl Iterator<Item = &'f Frame<'f>>, has_leftovers: bool) -> Option<Self> {
         let mut found: Option<Self> = None;
         let mut left = FRAMES;
@@ -256,7 +256,7 @@ impl Caller {
         found
     }
 
-    /// Returns the function of a line, the first one.
+    /// Returns the first function of a line.
     pub(in crate::log) fn of_line(line: &str) -> Option<Self> {
         frames(std::iter::once(line)).first().map(|frame| Self::new(frame.name, frame.module))
     }
@@ -273,7 +273,7 @@ struct Frame<'l> {
     is_leftover: bool,
 }
 
-/// Returns the functions of a stack, up to what was interrupted, which did not ask.
+/// Returns the functions of a stack down to the interrupted ones, which did not request memory.
 fn frames<'l>(lines: impl Iterator<Item = &'l str>) -> Vec<Frame<'l>> {
     let lines: Vec<&str> = lines.collect();
     // Mail wraps such lines in the middle of a name.

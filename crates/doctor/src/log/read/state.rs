@@ -27,12 +27,12 @@ pub(in crate::log) const WORDS: [&str; 15] = [
     // Whatever Markdown escaped.
     r"\_",
 ];
-/// What is printed after the last zone.
+/// The text that is printed after the last zone.
 const AFTER_ZONES: [&str; 4] =
     ["hugepages_total=", "total pagecache pages", "pages in swap cache", "pages RAM"];
 /// The largest `MAX_NUMNODES` that a kernel can be built with: a larger number is damage.
 const NODES: u32 = 1 << 10;
-/// The most reserves of a zone that are kept: a dump has one for each kind of zone.
+/// The largest number of reserves kept for a zone: a dump has one for each kind of zone.
 const RESERVES: usize = 64;
 
 // What no machine exceeds, 4 PiB: larger numbers are damage, and their sums would overflow.
@@ -41,7 +41,7 @@ pub(super) const MOST_PAGES: u64 = 1 << 40;
 const MOST_BLOCKS: u64 = 1 << 36;
 const MOST_BLOCK_KB: u64 = 1 << 22;
 
-/// What the words are about.
+/// The subject of the next words.
 #[derive(Clone, Copy, PartialEq, Eq, Default)]
 enum Now {
     #[default]
@@ -60,15 +60,15 @@ enum Now {
     Swap,
 }
 
-/// Reads the state of memory line by line, in whatever way it is wrapped.
+/// Reads the state of memory line by line, however it is wrapped.
 #[derive(Default)]
 pub(in crate::log) struct Parser {
     zones: BTreeMap<(u32, ZoneKind), Zone>,
-    /// All but the zones.
+    /// Everything except the zones.
     info: MemInfo,
     node: u32,
     now: Now,
-    /// Whether the size of memory was printed, which follows that of swap.
+    /// Whether the size of memory, which follows that of swap, was printed.
     has_ram: bool,
     /// Anonymous memory of the zones, in kB: pieces of reports may have no sum of it.
     anonymous_kb: Option<u64>,
@@ -95,7 +95,7 @@ impl Parser {
         }
     }
 
-    /// Returns whether a line without any of [`WORDS`] would change what is read of the lines after it.
+    /// Returns whether a line without any of [`WORDS`] affects how the next lines are read.
     pub(in crate::log) fn is_within(&self) -> bool {
         !matches!(self.now, Now::Nothing | Now::Numbers(_))
     }
@@ -178,7 +178,7 @@ impl Parser {
         self.begin(word);
     }
 
-    /// Begins with what a word announces.
+    /// Starts to read the subject that a word announces.
     fn begin(&mut self, word: &str) {
         self.now = match word {
             "Node" => Now::Node,

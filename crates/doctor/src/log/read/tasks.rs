@@ -4,17 +4,17 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-/// What the lines of both lists contain, or the line above them; the rows of tasks alone have wide gaps.
+/// Strings in the lines of both lists, or in the line above them. Only rows of tasks have wide gaps.
 pub(in crate::log) const MARKS: [&str; 3] = ["total_vm", "Unreclaimable slab info", GAP];
 /// The gap before `oom_score_adj`.
 const GAP: &str = "         ";
-/// The rows of tasks without the line above them that are no chance.
+/// The number of rows of tasks, without the line above them, that cannot be a coincidence.
 const ROWS: usize = 3;
-/// How many numbers such a row has, by version.
+/// The number of numbers in such a row, by version.
 const NUMBERS: [usize; 3] = [8, 9, 11];
 /// In rows without the line above them a smaller number is not known to be pages in swap: 2.6.32 prints `oom_adj` there.
 const LEAST_SWAP: u64 = 18;
-/// Daemons of a machine: the list of a memory cgroup's tasks has none of them.
+/// Daemons of a machine. A memory cgroup's list of tasks has none of them.
 const DAEMONS: [&str; 11] = [
     "systemd-udevd",
     "systemd-logind",
@@ -28,13 +28,13 @@ const DAEMONS: [&str; 11] = [
     "libvirtd",
     "ubusd",
 ];
-/// The largest that are kept of each.
+/// The number of entries kept of each list, the largest first.
 pub(super) const LARGEST: usize = 5;
-/// The names of processes that are counted: damage could make any number.
+/// The largest number of process names that are counted: damage could make any number.
 const NAMES: usize = 1 << 12;
-/// What no process exceeds, in pages.
+/// A size that no process exceeds, in pages.
 const MOST_PAGES: u64 = 1 << 40;
-/// What no slab cache exceeds, in kB.
+/// A size that no slab cache exceeds, in kB.
 const MOST_KB: u64 = 1 << 42;
 
 /// A process.
@@ -46,12 +46,12 @@ pub struct Process {
     pub task: String,
     /// Its resident pages; some may be shared.
     pub rss_pages: u64,
-    /// Its pages in swap, where the list has them (from 3.8 on).
+    /// Its pages in swap, if the list has them (from 3.8 on).
     pub swap_pages: Option<u64>,
 }
 
 impl Process {
-    /// Returns the pages that its end frees, at most, in memory and in swap.
+    /// Returns the largest number of pages, in memory and in swap, that its end can free.
     #[must_use]
     pub fn pages(&self) -> u64 {
         self.rss_pages + self.swap_pages.unwrap_or(0)
@@ -63,9 +63,9 @@ impl Process {
 pub struct Named {
     /// The name.
     pub task: String,
-    /// How many there are.
+    /// Their number.
     pub count: u64,
-    /// Their pages in memory and in swap together; what they share counts for each.
+    /// Their pages in memory and in swap; shared pages count for each process.
     pub pages: u64,
 }
 
@@ -102,12 +102,12 @@ impl SlabCache {
 pub(in crate::log) struct Lists {
     pub(in crate::log) processes: Vec<Process>,
     pub(in crate::log) slabs: Vec<SlabCache>,
-    /// How many processes of a name there are, and their pages.
+    /// The number of processes of each name, and their pages.
     names: BTreeMap<String, (u64, u64)>,
     within: Within,
-    /// How many columns stand before the name of a process.
+    /// The number of columns before the name of a process.
     before_name: usize,
-    /// The column of what is in swap.
+    /// The column of pages in swap.
     swap: Option<usize>,
     has_head: bool,
     /// The rows of tasks without the line above them.
@@ -163,7 +163,7 @@ impl Lists {
         self.has_head || self.bare_rows >= ROWS
     }
 
-    /// Returns the processes of one name that have most together, if they have more than the largest process.
+    /// Returns the processes of the name with the most memory, if they have more than the largest process.
     pub(in crate::log) fn most_named(&self) -> Option<Named> {
         let (task, (count, pages)) = self.names.iter().max_by_key(|(_, (_, pages))| *pages)?;
         let largest = self.processes.first().map_or(0, Process::pages);

@@ -1,4 +1,4 @@
-//! Failures of `vmalloc`, which maps pages side by side: of addresses, or of pages.
+//! Failures of `vmalloc`, which maps pages at consecutive addresses: it lacks addresses, or pages.
 
 use std::sync::LazyLock;
 
@@ -17,24 +17,24 @@ static WHOLE: LazyLock<Regex> = LazyLock::new(|| {
     )
 });
 
-/// Large blocks are tried first, from 5.13 on; up to 6.3 it is reported if there are none.
+/// From 5.13 on large blocks are tried first. Up to 6.3 the kernel reports if there are none.
 static ORDER: LazyLock<Regex> = LazyLock::new(|| pattern(r"page order (\d+)"));
 
 fn pattern(text: &str) -> Regex {
     Regex::new(text).expect("the pattern is valid")
 }
 
-/// What was missing.
+/// The missing resource.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Lack {
-    /// Room among the addresses of `vmalloc`.
+    /// A range of addresses.
     Addresses,
     /// Pages, or tables to map them.
     Pages,
-    /// Large blocks; it goes on with single pages.
+    /// Large blocks; it continues with single pages.
     Blocks,
-    /// More was asked for than the machine has.
+    /// The request is larger than the machine's memory.
     Machine,
 }
 
@@ -45,7 +45,7 @@ pub struct Vmalloc {
     pub bytes: Option<u64>,
     /// The part of it that was allocated, in bytes, if it is printed.
     pub had_bytes: Option<u64>,
-    /// What was missing.
+    /// The missing resource.
     pub lack: Lack,
 }
 
@@ -83,7 +83,8 @@ impl Vmalloc {
         text.contains("vmap allocation")
     }
 
-    /// Returns the failure of a machine with so many kB: before 5.13 no line says that a request is larger, or of nothing.
+    /// Returns the failure on a machine with this much memory in kB. Before 5.13 no line says that a request is larger or of
+    /// size 0.
     pub(in crate::log) fn on(self, machine_kb: u64) -> Self {
         let is_larger = |bytes| bytes == 0 || (machine_kb > 0 && bytes >> 10 > machine_kb);
         let is_larger = self.lack == Lack::Addresses && self.bytes.is_some_and(is_larger);

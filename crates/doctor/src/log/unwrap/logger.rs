@@ -12,13 +12,13 @@ const TIMES: [&str; 6] = ["time", "timestamp", "@timestamp", "ts", "receiveTimes
 /// The time of an entry in the journal, microseconds since 1970.
 pub(in crate::log) const REALTIME: &str = "__REALTIME_TIMESTAMP=";
 const REALTIME_KEY: &str = "__REALTIME_TIMESTAMP";
-/// The levels of objects that are looked through, as of `{"fields": {"log": ...}}`.
+/// The levels of nested objects that are searched, as in `{"fields": {"log": ...}}`.
 const LEVELS: usize = 3;
 
 /// Removes what a logger put around lines.
 #[derive(Default)]
 pub(in crate::log) struct Logger {
-    /// The time of the entry that is read, where the journal was exported.
+    /// The time of the current entry, if the journal was exported.
     exported: Option<String>,
 }
 

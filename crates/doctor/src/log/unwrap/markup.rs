@@ -12,7 +12,7 @@ static HTML: LazyLock<Regex> = LazyLock::new(|| {
         r"(?i)<br\s*/?>|</?(?:p|pre|code|span|div|td|tr|tt|font|b|i)\b[^<>]*>|&(?:[a-z]{2,5}|#\d{1,5}|#x[0-9a-f]{1,5});",
     )
 });
-/// A character that Markdown or JSON gives a meaning to, and a list of free blocks whose stars became underscores.
+/// A character with a meaning in Markdown or JSON, and a list of free blocks whose stars became underscores.
 static ESCAPED: LazyLock<Regex> =
     LazyLock::new(|| pattern(r#"\\([_*\[\]()|<>#.+"~-])|\\([nrt])|\b(\d+)_(\d+)kB"#));
 
@@ -20,7 +20,7 @@ fn pattern(text: &str) -> Regex {
     Regex::new(text).expect("the pattern is valid")
 }
 
-/// Returns a line without them; breaks of HTML and escaped ones become newlines.
+/// Removes markup from a line. Breaks of HTML and escaped ones become newlines.
 pub(super) fn plain(line: Cow<'_, str>) -> Cow<'_, str> {
     let line = replaced(line, '\x1b', &COMMAND, |_| String::new());
     let line = match line.contains('&') {

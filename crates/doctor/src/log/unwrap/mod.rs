@@ -1,4 +1,4 @@
-//! The first stage: a log without what terminals, loggers, mail and web pages put around it.
+//! The first stage: removes what terminals, loggers, mail and web pages put around a log.
 
 mod logger;
 mod markup;
@@ -117,7 +117,7 @@ mod tests {
         }
     }
 
-    /// What looks like a prefix and is the kernel's own.
+    /// Texts of the kernel that look like a prefix.
     #[test]
     fn lines_of_the_kernel_stay_whole() {
         for line in [

@@ -1,4 +1,4 @@
-//! What stands before a kernel's message: times, levels, hosts, callers, quotes.
+//! The prefix of a kernel's message: times, levels, hosts, callers, quotes.
 
 use std::sync::LazyLock;
 
@@ -6,7 +6,7 @@ use regex::Regex;
 
 use super::stamp::Stamp;
 
-/// What stands before a message, each part as often as it comes.
+/// The parts of a prefix, each any number of times.
 static PREFIX: LazyLock<Regex> = LazyLock::new(|| {
     let iso = r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d[\d.,]*(?: ?(?:Z|UTC|[+-]\d\d:?\d\d))?";
     let parts = [
@@ -61,7 +61,7 @@ static JOINED: LazyLock<Regex> = LazyLock::new(|| {
     Regex::new(r"\S\s?((?:<\d{1,3}>)?\[ *\d+\.\d{6}\])").expect("the pattern is valid")
 });
 
-/// What stood before a message.
+/// The prefix of a message.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Prefix(pub(in crate::log) String);
 
@@ -72,7 +72,7 @@ impl Prefix {
         self.bracketed(at_us).or_else(|| self.field(2)?.parse().ok())
     }
 
-    /// Returns who printed it: a task (`T100`) or a CPU (`C1`), where the kernel prints callers.
+    /// Returns the task (`T100`) or CPU (`C1`) that printed it, if the kernel prints callers.
     #[must_use]
     pub fn caller(&self) -> Option<String> {
         let field = || caller(self.0.split("caller=").nth(1)?.split([',', ';']).next()?);
@@ -85,7 +85,7 @@ impl Prefix {
         Stamp::find(&self.0)
     }
 
-    /// Returns the first of what stands in brackets that `read` understands.
+    /// Returns the first text in brackets that `read` understands.
     fn bracketed<T>(&self, read: fn(&str) -> Option<T>) -> Option<T> {
         self.0.split('[').skip(1).find_map(|rest| read(rest.split(']').next()?.trim()))
     }
@@ -111,7 +111,7 @@ fn caller(text: &str) -> Option<String> {
     is_number.then(|| text.to_owned())
 }
 
-/// Parts a line into what stands before the message, and the message.
+/// Splits a line into its prefix and the message.
 pub(super) fn split(line: &str) -> (&str, &str) {
     let prefix = |line: &str| PREFIX.find(line).map_or(0, |prefix| prefix.end());
     let mut end = prefix(line);
@@ -126,7 +126,7 @@ pub(super) fn split(line: &str) -> (&str, &str) {
     line.split_at(end)
 }
 
-/// Splits a line at the line breaks that it lost: where the prefix of another line follows.
+/// Splits a line where line breaks were lost: before the prefix of another line.
 pub(super) fn parted(line: &str) -> Vec<&str> {
     let from = split(line).0.len().saturating_sub(1);
     let from = (0..=from).rev().find(|at| line.is_char_boundary(*at)).unwrap_or(0);

@@ -43,7 +43,7 @@ static LOGCAT: LazyLock<Regex> =
 static EPOCH: LazyLock<Regex> = LazyLock::new(|| pattern(r"^(\d{10})\.\d{6} "));
 static CLOCK: LazyLock<Regex> = LazyLock::new(|| pattern(r"^(\d{1,2}):(\d\d)(?::(\d\d))?$"));
 
-/// A date; syslog prints no year.
+/// A date. Syslog prints no year.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct Date {
     /// The year.
@@ -61,12 +61,12 @@ pub struct Stamp {
     pub date: Date,
     /// Seconds of the day.
     pub second: u32,
-    /// The difference to UTC in seconds; `None`: the machine's local time, which the log does not say.
+    /// The offset from UTC in seconds; `None` for the machine's local time, whose zone the log does not say.
     pub offset_s: Option<i64>,
 }
 
 impl Stamp {
-    /// Returns the first time in what stands before a message.
+    /// Returns the first time in a prefix.
     pub(super) fn find(prefix: &str) -> Option<Self> {
         if let Some(found) = EPOCH.captures(prefix) {
             return Self::of_utc(found[1].parse().ok()?);
@@ -101,7 +101,7 @@ impl Stamp {
         Some(Self { date, second, offset_s: Some(0) })
     }
 
-    /// Returns it in UTC, if the log says its zone and its year.
+    /// Returns the time in UTC, if the log says its zone and its year.
     #[must_use]
     pub fn utc(&self) -> Option<Self> {
         let Date { year, month, day } = self.date;
@@ -148,7 +148,7 @@ impl Moment {
     /// Parses `03:12`, `03:12:40`, `2026-11-23`, `2026-11-23T03:12`, `2026-11-23T03:12:40Z`, or `Nov 23 03:12`.
     ///
     /// # Errors
-    /// Says what is allowed.
+    /// If the text has another form; the error names the allowed ones.
     pub fn parse(text: &str) -> Result<Self, String> {
         let allowed = || {
             format!(
@@ -235,7 +235,7 @@ fn month(name: &str) -> Option<u8> {
     u8::try_from(at + 1).ok()
 }
 
-/// Returns a difference to UTC in seconds.
+/// Parses an offset from UTC. Returns it in seconds.
 fn offset(zone: &str) -> Option<i64> {
     if matches!(zone, "Z" | "UTC") {
         return Some(0);

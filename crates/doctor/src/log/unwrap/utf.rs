@@ -1,14 +1,14 @@
-//! Text in other encodings than UTF-8.
+//! Text in encodings other than UTF-8.
 
 use std::io::{self, BufRead, BufReader, Read};
 
-/// The bytes by which UTF-16 without a mark of its byte order is known: in a log every second one is 0.
+/// The number of bytes by which UTF-16 without a byte order mark is recognised: in a log every second byte is 0.
 const LOOKED_AT: usize = 64;
 
-/// A reader of UTF-8, of what may be UTF-16.
+/// Reads text that may be UTF-16 as UTF-8.
 pub(in crate::log) struct Utf8<R> {
     source: BufReader<R>,
-    /// How two bytes make a number; `None` if the text is not UTF-16.
+    /// Converts two bytes to a number; `None` if the text is not UTF-16.
     wide: Option<fn([u8; 2]) -> u16>,
     ready: Vec<u8>,
 }
@@ -55,7 +55,7 @@ impl<R: Read> Read for Utf8<R> {
     }
 }
 
-/// Returns the byte order of UTF-16 that begins without a mark of it, as what was cut out of a file does.
+/// Returns the byte order of UTF-16 without a byte order mark, such as a part of a file.
 fn unmarked(start: &[u8]) -> Option<fn([u8; 2]) -> u16> {
     let pairs = start.get(..LOOKED_AT)?.chunks_exact(2);
     let all = |zero: usize| pairs.clone().all(|two| two[zero] == 0 && two[1 - zero] != 0);

@@ -305,7 +305,7 @@ impl FrameBits<'_> {
         cell.flip_own(aside, true)
     }
 
-    /// Puts an allocated page on a CPU list, whoever owns its pageblock, whose word is given. Returns whether it
+    /// Puts an allocated page on a CPU list, regardless of the owner of its pageblock. `word` is the pageblock's. Returns whether it
     /// was an allocated page.
     #[inline(always)]
     pub(crate) fn put_page(&self, offset: usize, word: u16, by: &Owner) -> bool {

@@ -1,4 +1,4 @@
-//! What drivers and their devices lacked.
+//! Messages of drivers about memory that they or their devices lacked.
 
 use super::{Text, number, words};
 use crate::log::find::about::About;
@@ -6,7 +6,7 @@ use crate::log::find::about::About;
 /// The largest mapping that bounce buffers can serve: 128 slots of 2 KiB (`IO_TLB_SEGSIZE`).
 const MOST_BOUNCED: u64 = 256 << 10;
 
-/// Returns what a request of this many bytes to the bounce buffers failed for.
+/// Returns the reason why bounce buffers failed for a request of this many bytes.
 const fn swiotlb(bytes: u64) -> About {
     if bytes > MOST_BOUNCED { About::SwiotlbSize(bytes) } else { About::Swiotlb(bytes) }
 }

@@ -1,9 +1,9 @@
-//! What parts of the kernel lacked, or were refused by their own rules.
+//! Messages of parts of the kernel that lacked memory, or whose own rules refused it.
 
 use super::{Text, number, words};
 use crate::log::find::about::About;
 
-/// The smallest page: XFS gets less than that from a slab cache.
+/// The smallest page size: XFS takes less than that from a slab cache.
 const PAGE: u64 = 4096;
 
 pub(super) static TEXTS: [Text; 16] = [

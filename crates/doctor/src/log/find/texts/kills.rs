@@ -1,4 +1,4 @@
-//! Who was killed, and who tells of it.
+//! Messages about kills.
 
 use super::{Text, words};
 use crate::log::find::about::About;

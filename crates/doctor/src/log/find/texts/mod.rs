@@ -1,5 +1,5 @@
-//! The texts by which parts of the kernel, and programs that kill, say that memory was not had: what a line contains, its
-//! pattern, and what it is about.
+//! The messages of parts of the kernel, and of programs that kill, about failed allocations: a string in the line, its
+//! pattern, and its subject.
 
 mod devices;
 mod kernel;
@@ -14,7 +14,7 @@ use crate::log::literals::Literals;
 
 type Make = fn(&Captures<'_>) -> Option<About>;
 
-/// A text: what a line must contain, its pattern, and what it is about. A group `task` is the task.
+/// A message: a string that a line must contain, its pattern, and its subject. A group `task` is the task.
 type Text = (&'static str, &'static str, Make);
 
 fn number<T: std::str::FromStr>(found: &Captures<'_>, group: usize) -> Option<T> {
@@ -35,7 +35,7 @@ pub(super) fn is_marked(text: &str) -> bool {
     MARKED.is_in(text.as_bytes())
 }
 
-/// Returns what a line is about, and its task.
+/// Returns the subject of a line, and its task.
 pub(super) fn find(text: &str) -> Option<(About, Option<String>)> {
     if !is_marked(text) {
         return None;
