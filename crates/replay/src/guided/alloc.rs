@@ -187,7 +187,6 @@ impl Guided<'_, '_> {
     pub(super) fn note_skipped(&mut self, cpu: usize, at: usize, pfn: Option<Pfn>, to: ListEnd) {
         let before = std::mem::replace(&mut self.cpus[cpu].skipped, pfn);
         let Some(pfn) = pfn.filter(|_| before == pfn) else { return };
-        debug_assert_eq!(self.holder(pfn), Some(cpu), "{pfn} was skipped on another CPU's list");
         let Some((zone, cache)) = self.allocator.zone_and_cache(ZoneIndex::new(at), CpuId(cpu))
         else {
             return;

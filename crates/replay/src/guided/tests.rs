@@ -250,6 +250,31 @@ fn a_page_that_waited_for_the_zones_lock_is_on_the_list_when_another_task_takes_
 }
 
 #[test]
+fn a_refill_of_one_type_ends_where_the_task_takes_a_block_of_another() {
+    on_machine(&[(8200, 0, Movable), (8704, 0, Unmovable)], &[], |guided| {
+        guided.zone_locked(0, TASK, Pfn(8704), 0, Unmovable);
+        guided.zone_locked(0, TASK, Pfn(8200), 0, Movable);
+        let refill = guided.cpus[0].refill.unwrap();
+        assert_eq!((refill.mt, refill.got, refill.first), (Movable, 1, Some(Pfn(8200))));
+        assert_eq!(guided.tally.verification().kinds[kind::REFILL_COUNT].cases, 1);
+    });
+}
+
+#[test]
+fn a_drain_that_the_model_would_not_make_is_followed() {
+    on_machine(&[], &[], |guided| {
+        let limits = CacheLimits { batch: 63, high_min: 100, high_max: 1000 };
+        let (_, cache) = guided.allocator.zone_and_cache(ZoneIndex::new(NORMAL), CpuId(0)).unwrap();
+        cache.impose_state(CacheState { limits, high: 1000, ..cache.state() });
+        list(guided, &[8200, 8201]);
+        guided.free(0, TASK, Pfn(8210), 0, Destination::Listed);
+        guided.drain(0, TASK, Pfn(8201), 0, Unmovable, false);
+        assert_eq!(guided.holder(Pfn(8201)), None);
+        assert!(guided.allocator.zones()[NORMAL].free_block_of(Pfn(8201)).is_some());
+    });
+}
+
+#[test]
 fn a_missing_drain_shows_once_that_the_cpus_have_pcpf_free_high_batch() {
     on_machine(&[], &[], |guided| {
         let limits = CacheLimits { batch: 63, high_min: 100, high_max: 1000 };
