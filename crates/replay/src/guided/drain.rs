@@ -159,9 +159,7 @@ impl Guided<'_, '_> {
             self.note_skipped(owner, at, next, ListEnd::Head);
         }
         // Closed after this block was compared: an explanation may move blocks of the same lists.
-        if let Some(other) = other {
-            self.close(other);
-        }
+        other.into_iter().for_each(|other| self.close(other));
         let agreement = Comparison { exact, shape, explained }.agreement();
         self.tally.compare_frame(kind::DRAIN_FRAME, pfn, agreement, || {
             let model = (or_none(list), or_none(next), or_none(to));

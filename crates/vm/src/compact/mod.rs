@@ -416,13 +416,11 @@ mod tests {
     use super::*;
     use pageblock::ids::NodeId;
 
-    /// What a compaction meets.
+    /// What a compaction meets: nothing, a kswapd that runs after the first step, or a watermark that spares no page.
     #[derive(Clone, Copy, PartialEq, Eq)]
     enum Meets {
         Nothing,
-        /// kswapd runs after the first step.
         Kswapd,
-        /// The watermark allows no page to be taken.
         NoRoom,
     }
 
