@@ -119,9 +119,9 @@ mod tests {
             ("5.4.1", &[16_260 + 36_580], 4065, &[Some(36_580)]),
             // The distance is that of vm.watermark_scale_factor: a second report shows it.
             ("5.4.1", &[4000, 8096], 9000, &[None, Some(4096)]),
-            // The most that there is: 1.5 times `high`.
+            // The largest boost: 1.5 times `high`.
             ("5.4.1", &[4000, 37_000], 9000, &[None, Some(33_000)]),
-            // No pageblock is 4000 kB: somebody raised vm.min_free_kbytes.
+            // No pageblock has 4000 kB: vm.min_free_kbytes was raised.
             ("5.4.1", &[4000, 8000], 9000, &[None, None]),
             ("4.19.1", &[4000, 8096], 1000, &[None, None]),
         ] {

@@ -93,7 +93,7 @@ pub fn classify(
     if any(Verdict::Fits) {
         return (Class::Changed, Confidence::Medium);
     }
-    // Where no watermark was printed, the lists tell; other zones may have more blocks.
+    // If no watermark was printed, the lists decide; other zones may have more blocks.
     let blocks = |verdict, of: fn(&Check) -> u64| -> u64 {
         checks.iter().filter(|check| check.verdict == verdict).map(of).sum()
     };
@@ -196,7 +196,7 @@ pub fn likely(report: &Report, flags: Option<Gfp>) -> Option<Class> {
     let may_wait = flags.has(Gfp::DIRECT_RECLAIM);
     match report.kind {
         Kind::Stall if order <= COSTLY_ORDER => Some(Class::SlowReclaim),
-        // As the machine boots, or as a crash kernel does, nothing is in pieces yet.
+        // While the machine or a crash kernel boots, memory is not fragmented yet.
         Kind::Failure if is_at_boot(report) && flags.highest_zone() == ZoneKind::Dma => {
             Some(Class::ZoneMask)
         }

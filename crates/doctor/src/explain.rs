@@ -102,7 +102,7 @@ fn explain_report(report: Report) -> Explanation {
         (Some(flags), kind) => {
             Request::new(policy, order, flags).of_oom(kind == Kind::Oom).checks(memory, allowed)
         }
-        // As a page that the kernel needs for itself would find it.
+        // The check for a page that the kernel needs for itself.
         (None, Kind::Dump | Kind::State | Kind::FaultOom) => {
             Request::new(policy, 0, Gfp::GFP_KERNEL).checks(memory, allowed)
         }

@@ -184,7 +184,7 @@ fn held(sample: &Sample) -> BTreeMap<String, u64> {
     let told = HELD.into_iter().map(|(holding, line)| (word(&holding), kb(line)));
     let others = [
         (word(&Holding::File), kb("Cached").map(file)),
-        // Logs do not tell it.
+        // Logs do not have it.
         (Some("percpu".to_owned()), kb("Percpu")),
     ];
     let mut held: BTreeMap<String, u64> =

@@ -66,7 +66,7 @@ pub fn flags_of(report: &Report, version: Option<&KernelVersion>) -> Option<Gfp>
         (Some(names), _) => Some(gfp::named(names, version)),
         (None, mode) => mode.map(|bits| gfp::numbered(bits, version)),
     };
-    // Only who may reclaim gets there, however its flags were copied.
+    // Only a caller that may reclaim gets there, however its flags were copied.
     let waits = matches!(report.kind, Kind::Oom | Kind::Stall);
     flags.map(|flags| if waits && !may_wait(flags) { flags | Gfp::GFP_KERNEL } else { flags })
 }

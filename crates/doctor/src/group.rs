@@ -120,7 +120,7 @@ pub fn groups(found: &[Explanation]) -> Vec<Group> {
             let of = &found[*at];
             (of.zones.len(), of.report.stall_ms, of.report.version.is_some())
         };
-        // The first of those that say most; of stalls the longest.
+        // The first of the most informative; of stalls the longest.
         let best = group.members.iter().rev().max_by_key(|at| says(at));
         group.shown = best.copied().unwrap_or(group.shown);
     }

@@ -78,7 +78,7 @@ pub fn holders(memory: &MemInfo) -> Vec<Holder> {
     let held = memory.held;
     let less =
         |all: Option<u64>, part: Option<u64>| all.map(|a| a.saturating_sub(part.unwrap_or(0)));
-    // Where what is before the zones was cut off.
+    // If the text before the zones was cut off.
     let by_zone = Some(memory.zones.iter().map(|zone| zone.file).sum()).filter(|kb| *kb > 0);
     let counted = [
         (Holding::Anonymous, less(held.anonymous, held.shmem)),
@@ -148,7 +148,7 @@ fn most_unknown(memory: &MemInfo) -> Option<u64> {
     let sum = |of: fn(&Zone) -> Option<u64>| memory.zones.iter().map(of).sum::<Option<u64>>();
     let managed = sum(|zone| zone.managed)?;
     let file = memory.zones.iter().map(|zone| zone.file).sum::<u64>();
-    // Locked memory is a part of what is unevictable.
+    // Locked memory is a part of unevictable memory.
     let locked = held.unevictable.max(held.mlocked);
     let others = [locked, held.slab_unreclaimable, held.slab_reclaimable, held.hugetlb];
     let known = sum(|zone| zone.free)? + held.anonymous? + file;

@@ -199,7 +199,7 @@ impl<'p> Request<'p> {
             };
         };
         let (free, mark) = (free / page, mark / page);
-        // The rest of the block that is asked for does not count as free.
+        // The rest of the requested block does not count as free.
         let rest = (1 << self.order) - 1;
         let needed = mark + check.reserve.unwrap_or(0) / page;
         let above = |free: u64| free > needed + rest;
@@ -212,7 +212,7 @@ impl<'p> Request<'p> {
                 () => Verdict::Below,
             };
         }
-        // What was not printed may be the reserve that the zone has not.
+        // A missing number may be the reserve, which the zone then lacks.
         let fits = match check.reserve {
             None if !self.is_unbound => Verdict::Unknown,
             _ => Verdict::Fits,

@@ -48,17 +48,17 @@ const fn is_table(_file: &Path) -> bool {
     false
 }
 
-/// What is among the sources.
+/// The kinds of sources.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Given {
-    /// Saved runs only, which are of one workload and machine.
+    /// Saved runs only, which are all compared with each other.
     Runs,
-    /// Tables too, which may have several workloads and machines.
+    /// A table is among them, which may have several workloads and machines.
     Tables,
 }
 
 impl Given {
-    /// Returns what is given if `tables` are among it, or not.
+    /// Returns the kind of sources, with or without tables.
     #[must_use]
     pub const fn with(tables: bool) -> Self {
         if tables { Self::Tables } else { Self::Runs }

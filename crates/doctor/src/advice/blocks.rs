@@ -38,7 +38,7 @@ pub(super) fn of_fragmentation(case: &Case<'_>, has: &dyn Fn(&str) -> bool) -> V
              more often",
         )
     });
-    // First what every kernel has, where the version is not known.
+    // If the version is not known, settings that every kernel has come first.
     let (first, later) = if case.version.is_none() { (more_free, None) } else { (None, more_free) };
     all.extend(first);
     if has("compaction_proactiveness") {

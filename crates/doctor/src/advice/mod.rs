@@ -106,7 +106,7 @@ pub fn helps(class: Class, case: Case<'_>) -> Vec<Advice> {
     let is_likely =
         is_of_request || matches!(class, Class::Shortage | Class::SlowReclaim | Class::ZoneMask);
     let lacks_state = !case.has_state && case.has_request && is_likely;
-    // Who has the memory is to be found out first, where nobody is known; other requests tell what to do by themselves.
+    // If no holder is known, it must be found first; other requests determine the advice by themselves.
     let collects = lacks_state
         && matches!(class, Class::Shortage | Class::SlowReclaim)
         && case.holding.is_none()
@@ -137,7 +137,7 @@ pub fn helps(class: Class, case: Case<'_>) -> Vec<Advice> {
             "fragmentation raised the watermark; kswapd lowers it again when it has reclaimed as much",
         )
     };
-    // Who has the memory comes before a boost that only holds it back.
+    // The holder of memory comes before a boost, which only holds memory back.
     let has_holder = !matches!(case.holding, None | Some(Holding::File));
     let is_filled = match class {
         Class::Shortage => case.has_filled,

@@ -31,7 +31,7 @@ pub struct Rates {
     pub thp_fallback: f64,
     /// Faults that got a large folio below a huge page.
     pub folio_alloc: f64,
-    /// Faults that wanted such a folio and did not get one.
+    /// Faults that wanted a large folio and did not get one.
     pub folio_fallback: f64,
     /// Pages that were swapped out.
     pub swapped_out: f64,
@@ -43,13 +43,13 @@ pub struct Rates {
     pub hugetlb_made: f64,
     /// hugetlb pages that could not be allocated.
     pub hugetlb_failed: f64,
-    /// Times that somebody wrote to `drop_caches`.
+    /// Writes to `drop_caches`.
     pub dropped_caches: f64,
     /// Tasks that the OOM killer killed.
     pub oom_kills: f64,
-    /// Percent of the time during which a task waited for memory.
+    /// The percentage of time with a task waiting for memory.
     pub pressure_some: Option<f64>,
-    /// Percent of a CPU that each of the kernel's threads for memory used.
+    /// The percentage of a CPU that each of the kernel's threads for memory used.
     pub daemons: BTreeMap<String, f64>,
 }
 

@@ -1,4 +1,4 @@
-//! What a machine says of its memory at one moment.
+//! The state of a machine's memory at one moment.
 
 use std::collections::BTreeMap;
 use std::io::Cursor;
@@ -23,7 +23,7 @@ use crate::proc::zoneinfo::{self, Zone};
 pub struct Sample {
     /// The kernel's version.
     pub version: Option<KernelVersion>,
-    /// When it was taken, in UTC, where a flight file tells.
+    /// The time of the sample in UTC, if a flight file has it.
     pub time: Option<String>,
     /// The size of a page in kB.
     pub page_kb: u64,
@@ -53,9 +53,9 @@ pub struct Sample {
     pub daemons: BTreeMap<String, f64>,
     /// The command line of node_exporter, if it runs.
     pub exporter: Option<String>,
-    /// What the kernel's log says of memory; `None` if there is no log.
+    /// The signs in the kernel's log; `None` without a log.
     pub log: Option<Signs>,
-    /// What could not be read.
+    /// The files that could not be read.
     pub missing: Vec<Missing>,
 }
 
@@ -75,7 +75,7 @@ pub struct Pressure {
 }
 
 impl Sample {
-    /// Reads the files of a tree; what cannot be read is in [`missing`](Self::missing). The log is left out where it was read
+    /// Reads the files of a tree; unreadable ones are in [`missing`](Self::missing). The log is left out if it was read
     /// before.
     #[must_use]
     pub fn read(tree: &Tree, with_log: bool) -> Self {
@@ -158,20 +158,20 @@ impl Sample {
         self.version.as_ref().map(|version| version.release().to_owned())
     }
 
-    /// Tells whether no file says anything of memory.
+    /// Returns whether no file has data about memory.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         let no_zones = self.zones.is_empty() && self.free_blocks.is_empty();
         no_zones && self.vmstat.is_empty() && self.log.is_none()
     }
 
-    /// Returns a counter of `/proc/vmstat`; 0 if it is not there.
+    /// Returns a counter of `/proc/vmstat`; 0 if it is missing.
     #[must_use]
     pub fn counter(&self, name: &str) -> u64 {
         self.vmstat.get(name).copied().unwrap_or(0)
     }
 
-    /// Returns the counters of `/proc/vmstat` whose names begin so.
+    /// Returns the counters of `/proc/vmstat` whose names have a prefix.
     pub(crate) fn counters<'s>(&'s self, prefix: &'s str) -> impl Iterator<Item = (&'s str, u64)> {
         let named = self.vmstat.iter().map(|(name, &value)| (name.as_str(), value));
         named.filter(move |(name, _)| name.starts_with(prefix))
@@ -183,7 +183,7 @@ impl Sample {
         self.meminfo.get(name)
     }
 
-    /// Returns what its zones do not manage yet of its memory.
+    /// Returns the memory that its zones do not manage yet.
     #[must_use]
     pub fn uninitialised(&self) -> Option<Uninitialised> {
         uninitialised(self.kb("MemTotal")?, self.page_kb, &self.zones)
@@ -195,7 +195,7 @@ impl Sample {
         self.sysctls.get(name)?.parse().ok()
     }
 
-    /// Tells whether the kernel has a sysctl of `vm` that commands set: by the files if there are any, else by its version.
+    /// Returns whether the kernel has a sysctl of `vm` that commands set: by the files if there are any, otherwise by its version.
     #[must_use]
     pub fn has_sysctl(&self, name: &str) -> bool {
         match self.sysctls.is_empty() {
@@ -204,7 +204,7 @@ impl Sample {
         }
     }
 
-    /// Tells whether a kernel's rule holds; true if its version is unknown.
+    /// Returns whether a kernel's rule applies; true if its version is unknown.
     #[must_use]
     pub fn follows(&self, rule: impl FnOnce(&Kernel) -> bool) -> bool {
         self.version.as_ref().is_none_or(|version| rule(&rules(version)))
@@ -215,12 +215,12 @@ pub(super) fn gone(file: &str, why: &str) -> Missing {
     Missing { file: file.to_owned(), why: why.to_owned() }
 }
 
-/// Returns a note where zones do not manage all of `MemTotal` yet.
+/// Returns a note if zones do not manage all of `MemTotal` yet.
 fn unmanaged(sample: &Sample) -> Option<Missing> {
     Some(gone("/proc/zoneinfo", &sample.uninitialised()?.to_string()))
 }
 
-/// Returns the free blocks by zone and order that `pagetypeinfo` counts by type. The kernel stops counting a list at 100,000.
+/// Returns the free blocks by zone and order, summed over the types of `pagetypeinfo`. The kernel stops counting a list at 100,000.
 fn lists_by_type(types: Option<&PageTypeInfo>) -> BTreeMap<ZoneName, Vec<u64>> {
     let mut zones = BTreeMap::<ZoneName, Vec<u64>>::new();
     for (((node, zone), _), blocks) in types.iter().flat_map(|types| &types.free) {

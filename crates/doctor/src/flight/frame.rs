@@ -38,13 +38,13 @@ impl EventKind {
 /// A failure or a stall.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Event {
-    /// What it was.
+    /// Its kind.
     pub kind: EventKind,
     /// The line of the log, or the figures.
     pub text: String,
 }
 
-/// A file's text, or why it could not be read.
+/// A file's text, or the reason why it could not be read.
 pub type FileText = Result<String, String>;
 
 /// The data read at one moment. Files that are missing here were not read again.

@@ -32,7 +32,7 @@ struct Counters {
 #[derive(Default)]
 pub(super) struct Stalls {
     recent: VecDeque<Counters>,
-    /// When the current stall was last seen.
+    /// The time at which the current stall was last seen.
     since: Option<f64>,
 }
 

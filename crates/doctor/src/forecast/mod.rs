@@ -177,7 +177,7 @@ pub fn forecast(root: &Path, begin: &dyn Fn(u64), watch: Watch<'_>) -> Result<Fo
 
 /// Returns the numbers of blocks of both sizes of huge pages that requests can get in all zones.
 fn obtain(source: &Source, tallies: &[Tally], zones: &[ZoneForecast], pins: Pins) -> Vec<Obtain> {
-    // Where swap is not known, the upper bound assumes that it has room for all.
+    // If swap is not known, the upper bound assumes that it has room for all.
     let swap = source.swap_free.unwrap_or(u64::MAX);
     let sizes = [source.sizes.pageblock, source.sizes.gigantic];
     let made = sizes.map(|order| {

@@ -68,7 +68,7 @@ impl Pool {
     /// # Errors
     /// If the kernel has no pages of this size, or the user may not change the pool.
     pub fn open(kb: u64) -> Result<Self, Error> {
-        // No other root: what it writes to is a file of the running kernel.
+        // No other root: it writes to files of the running kernel.
         Self::below(Path::new("/"), kb)
     }
 
@@ -86,7 +86,7 @@ impl Pool {
         let tree = Tree::new(root);
         let nodes = "sys/devices/system/node";
         let of_node = |name: String| root.join(nodes).join(name).join("hugepages").join(&own);
-        // A number for all nodes is spread over them evenly, whatever each had.
+        // A number for all nodes is spread over them evenly, regardless of what each had.
         let mut folders: Vec<PathBuf> = tree.names(nodes).into_iter().map(of_node).collect();
         folders.retain(|folder| folder.join(PAGES).is_file());
         if folders.is_empty() {
@@ -303,7 +303,7 @@ mod tests {
         let mut own = Pool::below(folder.path(), 2048).unwrap();
         assert_eq!(own.put_back_by().1, 5);
         own.is_changed = true;
-        // The kernel took them from where it found them, and somebody has one of those that came.
+        // The kernel took them where it found them, and a task uses one of the allocated pages.
         set(&pool, 8).unwrap();
         nodes.iter().for_each(|node| set(node, 54).unwrap());
         let error = own.put_back().unwrap_err().to_string();

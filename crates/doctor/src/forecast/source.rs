@@ -65,7 +65,7 @@ impl Source {
         let folder = ScratchFolder::new().map_err(Error::io(root))?;
         recording.write_state(folder.path())?;
         let opened = Self::open_folder(folder.path(), Some(recording));
-        // The folder is gone when somebody reads its name.
+        // The folder no longer exists when its name is read.
         let mut source = opened.map_err(|error| match error {
             Error::Missing { what, expected, .. } => {
                 Error::Missing { path: root.to_owned(), what, expected }
@@ -305,7 +305,7 @@ impl Source {
                 let end = start.saturating_add(frames).min(zone.end());
                 // Lines cannot overlap.
                 let push = |sink: &mut Real<'_, S>, kind: Kind, frames: u64| {
-                    // Which page cache is dirty or mapped is not in it.
+                    // It does not say which page cache is dirty or mapped.
                     let run = Run { kind, frames, dropped: kind == Kind::File };
                     if frames > 0 {
                         sink.push(run);

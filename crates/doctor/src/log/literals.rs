@@ -2,14 +2,14 @@
 
 use aho_corasick::AhoCorasick;
 
-/// With more strings than this a searcher looks at one byte at a time, else at 16.
+/// With more strings than this a searcher examines one byte at a time, otherwise 16.
 const AT_ONCE: usize = 64;
 
-/// Finds whether a text has one of some strings. Its time grows with every [`AT_ONCE`] strings, not with each.
+/// Finds whether a text has one of some strings. Its time grows with each group of [`AT_ONCE`] strings, not with each string.
 pub(super) struct Literals(Vec<AhoCorasick>);
 
 impl Literals {
-    /// Makes it of the strings; one that contains another is left out.
+    /// Returns a search for strings. A string that contains another is left out.
     pub(super) fn new(mut all: Vec<&str>) -> Self {
         all.sort_by_key(|text| text.len());
         let mut kept: Vec<&str> = Vec::new();

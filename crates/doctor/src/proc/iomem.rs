@@ -23,7 +23,7 @@ mod tests {
         let text = "00000000-00000fff : Reserved\n00001000-0009fbff : System RAM\n  00100000-001fffff : Kernel code\n\
                     100000000-63fffffff : System RAM\n";
         assert_eq!(memory(text, 4), [(1, 0xa0), (0x10_0000, 0x64_0000)]);
-        // What users without rights see.
+        // The content that users without privileges see.
         assert_eq!(memory("00000000-00000000 : System RAM\n", 4), []);
     }
 }

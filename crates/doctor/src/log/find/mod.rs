@@ -164,7 +164,7 @@ impl Finder {
 
     /// Returns the place of the report that a line belongs to. A line that `starts` one gets a new place for its caller.
     fn of_caller(&mut self, line: &Line, starts: bool) -> usize {
-        // What mail wrapped goes on with the line above it.
+        // A line that mail wrapped continues the line above it.
         let is_wrapped = |last: &usize| {
             last + 1 == line.number
                 && line.prefix.at_us().is_none()
@@ -206,7 +206,7 @@ impl Finder {
     pub(super) fn finish(mut self) -> Vec<Report> {
         self.found.extend(self.open.into_iter().filter_map(|(_, open)| open.finish()));
         let is_taken = |notice: &Notice| self.taken.iter().any(|slab| slab.is_of(&notice.about));
-        // Where the kernel's own report is in the log, others' words about the kill say nothing more.
+        // If the kernel's own report is in the log, others' words about the kill add nothing.
         let is_kill =
             |kind| matches!(kind, Kind::Oom | Kind::MemcgOom | Kind::FaultOom | Kind::AskedOom);
         let has_kill = self.found.iter().any(|report| is_kill(report.kind));
@@ -217,8 +217,8 @@ impl Finder {
         let (notices, words) = self.notices.finish();
         let notices = notices.into_iter().filter(|notice| !is_taken(notice) && !is_said(notice));
         self.found.extend(notices.map(Report::of_notice));
-        // A piece of a report whose first line was cut says less than any other; others' words say less than any report, and
-        // those that tell nothing less than a state.
+        // A piece of a report whose first line was cut is less informative than any other; others' words are less informative
+        // than any report, and unspecific ones less than a state.
         let is_state =
             self.found.iter().all(|report| report.kind == Kind::State || report.is_piece());
         let is_piece = self.found.iter().all(Report::is_piece);
@@ -228,13 +228,13 @@ impl Finder {
         self.found.retain(|report| !report.is_mention());
         let has_request = |report: &Report| report.mode.is_some();
         if self.found.iter().any(|report| report.kind == Kind::Failure && has_request(report)) {
-            // The title of a thread says it again, with less.
+            // The title of a thread repeats it with less detail.
             self.found.retain(|report| report.kind != Kind::Failure || report.says_more());
         }
         let words = words.into_iter().filter(|notice| is_piece || (is_state && !notice.is_vague()));
         self.found.extend(words.map(Report::of_notice));
         of_modules(&mut self.found);
-        // What was pasted around a failure comes after what tells of one, and what tells less after what tells more.
+        // Text pasted around a failure comes after lines about one, and the less informative after the more informative.
         let rank = |report: &Report| match &report.notice {
             Some(Notice { about: About::Words(told, _), .. }) => words::rank(*told),
             _ if !is_kill(report.kind) => 0,

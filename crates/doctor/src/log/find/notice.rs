@@ -148,7 +148,7 @@ impl Parser {
     fn read(&mut self, line: &Line) {
         if let Some((about, task)) = texts::find(&line.text) {
             self.end_stack();
-            // systemd says of its unit what the program said before.
+            // systemd repeats for its unit what the program reported before.
             let is_told = |known: &Notice| {
                 known.about == about && line.number - known.last_line <= LINES_OF_KILL
             };
@@ -166,7 +166,7 @@ impl Parser {
                 let task = found.get(1).or(found.get(4))?.as_str().to_owned();
                 Some((line.clone(), task, found.get(2).or(found.get(3))?.as_str().parse().ok()?))
             });
-            // These do nothing else, whatever their stack is cut to.
+            // These do nothing else, however their stack is cut.
             let about: Option<fn(u64) -> About> = match &self.blocked {
                 Some((_, task, _)) if task.starts_with("kswapd") => Some(About::Reclaim),
                 Some((_, task, _)) if task.starts_with("kcompactd") => Some(About::Compaction),
@@ -207,7 +207,7 @@ impl Parser {
         let above = self.above.take().filter(|(at, _)| at + 1 == line.number);
         let waits_in = above.map(|(_, frame)| frame);
         let Some((first, task, seconds)) = self.blocked.take() else {
-            // How long it has waited is above the stack, and was not copied.
+            // The duration is above the stack, and was not copied.
             if line.text.contains(FRAME) && !self.has_crash {
                 let at = add(&mut self.words, about(0), line, None);
                 wait(&mut self.words, at, waits_in);
@@ -249,11 +249,11 @@ impl Parser {
             self.read(&line);
         }
         self.end_stack();
-        // Who asks for a kill makes the driver give pages back, too.
+        // A requested kill also makes the driver release pages.
         if self.found.iter().any(|notice| notice.about == About::Asked) {
             self.found.retain(|notice| notice.about != About::GpuPurge);
         }
-        // ZFS warns of what it asks for again, and a range is passed over for the next one until all are.
+        // ZFS warns about a request that it repeats; a range that fails is skipped for the next one until all have failed.
         let has = |is: fn(&About) -> bool| {
             self.found.iter().chain(&self.words).any(|notice| is(&notice.about))
         };
@@ -262,7 +262,7 @@ impl Parser {
             has(|about| matches!(about, About::Cma(..) | About::Words(Told::Contiguous, _)));
         let has_size = has(|about| matches!(about, About::Swiotlb(1..) | About::SwiotlbSize(_)));
         self.found.retain(|notice| match notice.about {
-            // As a title says it.
+            // The form of a title.
             About::Swiotlb(0) => !has_size,
             About::ZfsLarge(_) => !waits,
             About::ContigRange => !failed,

@@ -47,7 +47,7 @@ static VERSION: LazyLock<Regex> =
 pub(super) const MARKS: [&str; 7] = [
     "page allocation",
     "allocation failure: order",
-    // The killer, its constraint, and what systemd says of it.
+    // The killer, its constraint, and systemd's line about it.
     "oom-kill",
     "OOM",
     "Show Memory",
@@ -175,7 +175,7 @@ impl Open {
     pub(super) fn push(&mut self, line: &Line) {
         let text = &line.text;
         self.has_header |= is_header(text);
-        // What describes the request may be wrapped, or follow the stack.
+        // The description of the request may be wrapped, or follow the stack.
         if !self.has_header && self.head.len() < HEAD_LINES {
             self.head.push(text.clone());
         }
@@ -189,7 +189,7 @@ impl Open {
         }
         self.oom.push(text, line.number);
         if self.kind == Kind::Vmalloc && !self.has_header {
-            // A second line says it without the page that guards the range.
+            // A second line gives the size without the page that guards the range.
             self.vmalloc = Vmalloc::read(text).or(self.vmalloc);
         }
         self.lists.push(text);
@@ -244,7 +244,7 @@ impl Open {
         let flags = word(&MODE, &request, 2);
         let mode = word(&MODE, &request, 1).and_then(|hex| u64::from_str_radix(&hex, 16).ok());
         let kind = kind_of_kill(kind, is_memcg, &request, mode);
-        // Mail wraps the line that says how it failed.
+        // Mail wraps the line that describes the failure.
         let vmalloc = vmalloc.map(|line| Vmalloc::read(&request).unwrap_or(line));
         Some(Report {
             at_us,
@@ -303,7 +303,7 @@ fn kind_of(kind: Kind, has_header: bool, memory: &MemInfo, head: &[String]) -> O
 fn kind_of_kill(kind: Kind, is_memcg: bool, request: &str, mode: Option<u64>) -> Kind {
     match kind {
         Kind::Oom if is_memcg => Kind::MemcgOom,
-        // What the kernel calls it with for want of an order.
+        // The order that the kernel passes if it has none.
         Kind::Oom if request.contains("order=-1") => Kind::AskedOom,
         Kind::Oom if mode == Some(0) => Kind::FaultOom,
         kind => kind,

@@ -78,12 +78,12 @@ impl Pasted {
             }
             ["total", "used", "free", ..] => self.has_available = text.ends_with("available"),
             ["Mem:", total, _, free, .., last] => {
-                // Of two that were pasted the last counts.
+                // If two were pasted, the last counts.
                 self.fields.remove("MemAvailable");
                 self.row("Mem", total, free, Some(last));
             }
             ["Swap:", total, _, free] => self.row("Swap", total, free, None),
-            // What older versions say of what can be had.
+            // The available memory in older versions.
             ["-/+", "buffers/cache:", _, free] => self.available(free),
             _ => {
                 if let Some(at) = words.iter().position(|word| *word == "free") {
@@ -121,7 +121,7 @@ impl Pasted {
             return;
         }
         let zone = self.zones.entry(at).or_insert_with(|| Zone::empty(at.0, at.1));
-        // Both files may be there, and count the same blocks.
+        // Both files may be pasted, and count the same blocks.
         if zone.lists.iter().any(|list| list.types.is_none())
             || (of.is_none() && !zone.lists.is_empty())
         {

@@ -108,7 +108,7 @@ const WHOLE: [&str; 22] = [
     "__page_cache_alloc",
     "policy_alloc_pages",
     "ret_from_fork",
-    // The stack of a task that waits, mixed with the lines of one that asks.
+    // The stack of a waiting task, mixed with the lines of a requesting one.
     "schedule",
     "__schedule",
     "schedule_timeout",
@@ -280,12 +280,12 @@ fn frames<'l>(lines: impl Iterator<Item = &'l str>) -> Vec<Frame<'l>> {
     let has_addresses = lines.iter().any(|line| line.contains("[<"));
     let mut frames: Vec<Frame<'_>> = Vec::new();
     for line in lines.into_iter().filter(|line| !has_addresses || line.contains("[<")) {
-        // The line that says where the CPU was is no frame.
+        // The line with the CPU's position is no frame.
         let places = ["IP:", "WARNING:", "pc :", "lr :", "NIP [", "LR ["];
         let is_place = places.iter().any(|place| line.contains(place));
         // A search for a text costs a tenth of a pattern.
         if !is_place && line.contains("+0x") {
-            // ARM prints a function and who called it.
+            // ARM prints a function and its caller.
             for found in FRAME.captures_iter(line) {
                 let Some(name) = found.get(3) else { continue };
                 let name = name.as_str().split('.').next().unwrap_or_default();

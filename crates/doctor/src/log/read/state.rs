@@ -24,7 +24,7 @@ pub(in crate::log) const WORDS: [&str; 15] = [
     "kB",
     "KB",
     "lowmem_reserve",
-    // Whatever Markdown escaped.
+    // Any text that Markdown escaped.
     r"\_",
 ];
 /// The text that is printed after the last zone.
@@ -35,7 +35,7 @@ const NODES: u32 = 1 << 10;
 /// The largest number of reserves kept for a zone: a dump has one for each kind of zone.
 const RESERVES: usize = 64;
 
-// What no machine exceeds, 4 PiB: larger numbers are damage, and their sums would overflow.
+// 4 PiB, which no machine exceeds: larger numbers are damage, and their sums would overflow.
 pub(super) const MOST_KB: u64 = 1 << 42;
 pub(super) const MOST_PAGES: u64 = 1 << 40;
 const MOST_BLOCKS: u64 = 1 << 36;
@@ -189,7 +189,7 @@ impl Parser {
             ) {
                 (Some(kind), _) => Now::Zone(kind),
                 (_, Some(kind)) => Now::Lists(kind),
-                // Between the numbers of a zone stands what later versions add.
+                // Later versions add words between the numbers of a zone.
                 _ if matches!(self.now, Now::Numbers(_)) => self.now,
                 _ => Now::Nothing,
             },

@@ -56,7 +56,7 @@ impl Vmalloc {
             return None;
         }
         if let Some(found) = PART.captures(text) {
-            // Mail may have wrapped the line before what was asked for.
+            // Mail may have wrapped the line before the request.
             let bytes = found.get(2).and_then(|bytes| bytes.as_str().parse().ok());
             return Some(Self { bytes, had_bytes: found[1].parse().ok(), lack: Lack::Pages });
         }
@@ -64,7 +64,7 @@ impl Vmalloc {
         let order = ORDER.captures(text).and_then(|found| found[1].parse::<u32>().ok());
         let has = |what: &str| text.contains(what);
         if has("failed to allocate pages") || order.is_some() {
-            // The size is that of the pages which it got.
+            // The size is that of the pages that were allocated.
             let lack = if order.unwrap_or(0) > 0 { Lack::Blocks } else { Lack::Pages };
             return Some(Self { bytes: None, had_bytes: Some(bytes), lack });
         }
@@ -113,7 +113,7 @@ mod tests {
                 None,
                 Lack::Addresses,
             ),
-            // What is printed here is how much it got.
+            // The printed number is the allocated part.
             (
                 "a: vmalloc error: size 4096, page order 0, failed to allocate pages",
                 None,

@@ -23,7 +23,7 @@ pub(super) static TEXTS: [Text; 30] = [
         |found| words(found, 1).map(About::KilledBy),
     ),
     (
-        // As older versions of earlyoom say it.
+        // The words of older versions of earlyoom.
         "illing process ",
         r"(?:(earlyoom)\[\d+\]: )?[Kk]illing process (?:\d+ )?[\x22'](?<task>[^\x22']+)[\x22'] with signal",
         |found| Some(About::KilledBy(words(found, 1).unwrap_or_else(|| "earlyoom".to_owned()))),
