@@ -70,6 +70,7 @@ impl<'m, Z: Access<'m, P>, P: PolicySource> Local<'_, 'm, Z, P> {
             }
             _ => None,
         };
+        // The policy has no say, or leaves the block at the head: then the fast paths may serve.
         let Some((kept, list, mt)) = kept else { return self.free(pfn, order, observer) };
         observer.event(Event::PageFree { pfn, order });
         self.cache(at).count_free(order);
@@ -97,6 +98,7 @@ impl<'m, Z: Access<'m, P>, P: PolicySource> Local<'_, 'm, Z, P> {
     ) -> bool {
         let CpuZone { map, cache, .. } = &mut self.caches.zones[at.index()];
         let Some(mt) = map.emptying_type(i) else { return false };
+        // Blocks without a list, and those for which there is no room, go to the zone one by one.
         if cache.list_index(order, mt).is_none() || !cache.leave(map, i, order, mt) {
             return false;
         }

@@ -93,6 +93,7 @@ impl<P: PolicySource> CpuCache<'_, P> {
     /// batch is at most an eighth of `high_max`.
     pub fn refill_count(&mut self, policy: &Policy, order: Order, below_high: bool) -> u32 {
         let n = self.linux_refill(policy, order, below_high);
+        // Disabled lists take no page beyond the requested one.
         if !self.shares_refills || n <= 1 {
             return n;
         }
@@ -310,6 +311,7 @@ impl<P: PolicySource> CpuCache<'_, P> {
     /// (`decay_pcp_high`, 6.7 and later).
     pub fn decay(&mut self, policy: &Policy) -> u32 {
         let CacheLimits { batch, high_min, .. } = self.limits;
+        // Fixed limits do not decay.
         if policy.pcp_high != PcpHigh::Autotune {
             return 0;
         }
