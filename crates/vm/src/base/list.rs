@@ -160,5 +160,11 @@ mod tests {
         list.remove(&mut table, 0);
         list.rotate(&mut table);
         assert_eq!(list, List::default());
+        list.push_tail(&mut table, 1);
+        assert_eq!(
+            list.iter(&table).collect::<Vec<_>>(),
+            [1],
+            "an entry that left a list may join one"
+        );
     }
 }
