@@ -128,7 +128,8 @@ impl<'py> Source<'py> {
 /// `change` (a share of the baseline; null for the baseline), `low` and `high` (its interval over seeds), `p` (rank-sum test; adjusted for
 /// measures that are not primary), `level` (the p that decides a primary measure), `verdict` (`better`, `worse`, `unchanged`,
 /// `undecided`, `identical`, `open`); of replays also `supported` (`yes`, `large changes`, `no`, `none recorded`, `rare`, `unknown`), `margin`
-/// (the replay's own error, a share) and `grade` (of the recording). `force` compares what runs of different
+/// (the replay's own error, a share), `least_ratio` (what a change exceeds to be marked; null where what-ifs were not shown to be right)
+/// and `grade` (of the recording). `force` compares what runs of different
 /// workloads, machines or scales have in common; `published` puts the published table beside; `stars` is mmtests' rule. The text has
 /// the `tables` below its summary that `pageblock compare --tables` has: `summary` (none), `all`, those with a text in their title.
 #[pyfunction]
