@@ -64,7 +64,7 @@ pub(crate) fn bisect_answer(
     let (mut draws, further): (Vec<Draw>, Vec<Draw>) =
         (parse_draws(&draws.0)?, parse_draws(&draws.1)?);
     let measured: Vec<Measured> =
-        labels.into_iter().map(|name| Measured { name, support: None }).collect();
+        labels.into_iter().map(|name| Measured { name, limit: None }).collect();
     let same = same_as(&kernels, &draws);
     draws.extend(further);
     let made = (draws.len(), (seeds, "seed"));

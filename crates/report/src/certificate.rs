@@ -98,7 +98,8 @@ fn grade(letter: Grade, parts: &BTreeMap<Part, Support>) -> String {
 }
 
 /// Why no change of a what-if is marked.
-pub const NOT_SHOWN: &str = "what-ifs of such a change were not shown to be right (docs/fidelity.md#what-ifs-across-kernels-and-settings)";
+pub const NOT_SHOWN: &str =
+    "what-ifs of such a change were not shown to be right (docs/fidelity.md#what-ifs)";
 
 /// Returns what a recording and a what-if support of a measure together.
 #[must_use]
