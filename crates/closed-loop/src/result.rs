@@ -11,6 +11,10 @@ use pageblock_replay::open_loop::Replayed;
 
 use crate::machine::Machine;
 
+/// How the counters of `/proc/vmstat` begin that this machine decides. Faults and swap, of which it knows nothing, are no 0.
+const DECIDED: [&str; 7] =
+    ["allocstall", "compact_", "kswapd_", "pageoutrun", "pgmigrate_", "pgscan_", "pgsteal_"];
+
 impl Machine<'_> {
     /// Returns the result, after the last demand.
     pub(crate) fn finish(self, policy: &str, workload: &str, machine: &str) -> Replayed {
@@ -41,7 +45,6 @@ impl Machine<'_> {
             let name = format!("Node {}, zone {}", zone.node(), zone.kind().name());
             run.set_free_blocks(&name, free);
         }
-        let stat = &self.vm.stat;
         for (name, count) in [
             (names::ZONE_LOCK_ACQUIRED, locks),
             (names::LIST_PROBES, probes),
@@ -49,13 +52,14 @@ impl Machine<'_> {
             ("alloc_slow", self.counts.slow),
             ("alloc_failed_then_served", self.counts.rescued),
             ("free_unknown", self.counts.unknown_frees),
-            ("pgsteal_kswapd", stat.pgsteal_kswapd),
-            ("pgsteal_direct", stat.pgsteal_direct),
-            ("compact_stall", stat.compact_stall),
-            ("pgmigrate_success", stat.pgmigrate_success),
         ] {
             run.counters.set(name, count);
         }
+        let decided = |name: &str| DECIDED.iter().any(|start| name.starts_with(start));
+        for (name, count) in self.vm.stat.iter().filter(|(name, _)| decided(name)) {
+            run.counters.set(name, count);
+        }
+        self.vm.stalls.iter().for_each(|(name, count)| run.counters.set(name, count));
         run.set_blocks(self.census());
         Replayed { run, outcome }
     }

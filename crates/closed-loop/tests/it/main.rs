@@ -45,7 +45,7 @@ impl Shipped {
 }
 
 fn count(run: &Run, name: &str) -> u64 {
-    run.counters.get(name).unwrap_or(0)
+    run.counters.get(name).unwrap_or_else(|| panic!("{name} is not counted"))
 }
 
 #[test]
