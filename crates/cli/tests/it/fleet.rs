@@ -35,7 +35,7 @@ fn hosts_that_cannot_be_read_are_rows_with_an_error() {
     }
     // One host that can be read.
     let text = prints(&format!("fleet {}/router.log", hosts.display()));
-    assert!(text.starts_with("1 hosts: 1 examined\n"), "{text}");
+    assert!(text.starts_with("1 host: 1 examined\n"), "{text}");
 }
 
 #[test]

@@ -156,7 +156,7 @@ fn replay_says_which_loop_it_takes_and_why() {
         (&["--open-loop"], "; the open loop is taken, as asked for (the closed loop: grade C)"),
         (
             &["--closed-loop"],
-            "; the closed loop is taken, as asked for (the open loop: grade B): grade C, 5 of 6 parts of a what-if are \
+            "; the closed loop is taken, as asked for (the open loop: grade B): grade C, 6 of 7 parts of a what-if are \
              tested, 2 supported",
         ),
     ] {
