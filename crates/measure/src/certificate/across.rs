@@ -6,9 +6,7 @@
 
 use super::grades::Loop;
 use super::reproduced::Certified;
-use super::support::Support;
-use crate::catalogue::Measure as Measured;
-use crate::catalogue::deciding::id;
+use super::support::{Part, Support};
 
 /// In what the policy of a what-if differs from the one that it is compared with.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -25,9 +23,9 @@ const SETTINGS: [&str; 3] = ["min_free_kbytes", "watermark_boost_factor", "water
 /// The error of a what-if: the root mean square, over pairs of recorded columns, of the difference between the logarithms of the
 /// predicted and the recorded ratio. Only of measures of which what-ifs explain half of what really changes.
 const ERRORS: [(WhatIf, Loop, &str, f64); 3] = [
-    (WhatIf::Setting, Loop::Closed, id::UNMOVABLE_FALLBACKS, 1.009),
-    (WhatIf::Setting, Loop::Closed, id::MISMATCHED_PAGES, 1.136),
-    (WhatIf::Setting, Loop::Closed, id::MIXED_PAGEBLOCKS, 0.540),
+    (WhatIf::Setting, Loop::Closed, "unmovable-fallbacks", 1.009),
+    (WhatIf::Setting, Loop::Closed, "mismatched-pages", 1.136),
+    (WhatIf::Setting, Loop::Closed, "mixed-pageblocks", 0.540),
 ];
 
 /// 95 % of a normal distribution lie below so many deviations.
@@ -80,14 +78,18 @@ pub struct Limit {
 }
 
 impl Limit {
-    /// Returns the limit of a what-if of a recording.
+    /// Returns the limit of a what-if of a recording, for a measure by its name, which is this part of a what-if.
     #[must_use]
-    pub fn of(what: WhatIf, certified: Option<&Certified>, measure: &Measured) -> Self {
-        let of_part = |of: &Certified| of.support(measure.part?);
+    pub fn of(
+        what: WhatIf,
+        certified: Option<&Certified>,
+        (measure, part): (&str, Option<Part>),
+    ) -> Self {
+        let of_part = |of: &Certified| of.support(part?);
         let taken = certified.and_then(Certified::taken);
         Self {
             support: certified.and_then(of_part),
-            least_ratio: taken.and_then(|taken| what.least_ratio(taken, &measure.id)),
+            least_ratio: taken.and_then(|taken| what.least_ratio(taken, measure)),
         }
     }
 
@@ -129,10 +131,10 @@ mod tests {
     #[test]
     fn limits_are_those_that_were_measured() {
         let least = |what: WhatIf, of, measure| what.least_ratio(of, measure);
-        let mixed = least(WhatIf::Setting, Loop::Closed, id::MIXED_PAGEBLOCKS).unwrap();
+        let mixed = least(WhatIf::Setting, Loop::Closed, "mixed-pageblocks").unwrap();
         assert!((2.43..2.44).contains(&mixed), "{mixed}");
-        assert_eq!(least(WhatIf::Setting, Loop::Open, id::MIXED_PAGEBLOCKS), None);
-        assert_eq!(least(WhatIf::Kernel, Loop::Closed, id::MIXED_PAGEBLOCKS), None);
+        assert_eq!(least(WhatIf::Setting, Loop::Open, "mixed-pageblocks"), None);
+        assert_eq!(least(WhatIf::Kernel, Loop::Closed, "mixed-pageblocks"), None);
     }
 
     #[test]

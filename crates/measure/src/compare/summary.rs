@@ -227,7 +227,7 @@ impl SummaryRow {
         let base = options.baseline;
         let limit = |at: usize| {
             let [base, policy] = [base, at].map(|at| policies[at][0].policy.as_str());
-            Limit::of(WhatIf::between(base, policy), certificate, measure)
+            Limit::of(WhatIf::between(base, policy), certificate, (&measure.id, measure.part))
         };
         let comparable = |at: usize| measure.comparable(policies[base][0], policies[at][0]);
         let placed = |at: usize, new: &[f64]| {
@@ -453,6 +453,13 @@ mod tests {
         );
         assert_eq!(cell(&both, id::ALLOCATION_STALLS).verdict, Judged::Better);
         assert_eq!((both.runs.as_slice(), both.each), (&[8, 6][..], "run"));
+    }
+
+    #[test]
+    fn what_ifs_have_limits_by_the_names_of_measures() {
+        for id in [id::UNMOVABLE_FALLBACKS, id::MISMATCHED_PAGES, id::MIXED_PAGEBLOCKS] {
+            assert!(WhatIf::Setting.least_ratio(Loop::Closed, id).is_some(), "{id}");
+        }
     }
 
     #[test]

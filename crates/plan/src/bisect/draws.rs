@@ -251,8 +251,9 @@ fn answered(
     let replayed = runs[0].1.origin == Origin::Replayed;
     let last = kernels.steps.last().map_or(0, |step| step.kernel);
     let what = WhatIf::between(&kernels.texts[0], &kernels.texts[last]);
-    let limit =
-        |measure: &Measure| replayed.then(|| Limit::of(what, certificate.as_ref(), measure));
+    let limit = |measure: &Measure| {
+        replayed.then(|| Limit::of(what, certificate.as_ref(), (&measure.id, measure.part)))
+    };
     let measured: Vec<Measured> = measures
         .iter()
         .map(|measure| Measured { name: measure.full_label(), limit: limit(measure) })
