@@ -164,7 +164,7 @@ const TABLES: &[(&str, &[Column])] = &[
                 "what the recording supports: yes, large changes, no, none recorded, rare, unknown",
             ),
             ("margin", "share", "the replay's own error"),
-            ("least_ratio", "", "ratio that a change in a replay exceeds to be marked"),
+            ("least_ratio", "ratio", "ratio that a change in a replay exceeds to be marked"),
             ("grade", "", "grade of the recording"),
         ],
     ),

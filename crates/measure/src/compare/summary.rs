@@ -99,8 +99,7 @@ pub struct SummaryCell {
     pub level: Option<f64>,
     /// What the change is.
     pub verdict: Judged,
-    /// In a replay, the ratio that a change exceeds in either direction to be marked; `None` where what-ifs of the measure were not
-    /// shown to be right.
+    /// In a replay, the ratio that a change exceeds to be marked; `None` where what-ifs of the measure were not shown to be right.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub least_ratio: Option<f64>,
     /// Where the real runs lie among the simulations, if the one is compared with the other.
