@@ -52,9 +52,9 @@ fn switch_value<'v>(switch: &str, content: &'v str) -> &'v str {
     match (switch, content) {
         ("khugepaged_defrag", "0") => "off",
         ("khugepaged_defrag", "1") => "on",
-        // A mask of three parts, of which one without the others is not simulated.
-        ("lru", "0" | "n" | "0x0000") => "node",
-        ("lru", "7" | "y" | "0x0007") => "mglru",
+        // The low bit says whether generations are used; the others are missing where the hardware has no such accessed bits.
+        ("lru", "0" | "n" | "0x0000" | "0x0002" | "0x0004" | "0x0006") => "node",
+        ("lru", "7" | "y" | "0x0001" | "0x0003" | "0x0005" | "0x0007") => "mglru",
         // The one that is chosen of several.
         _ => content
             .split_once('[')
@@ -129,7 +129,9 @@ mod tests {
         assert_eq!(of(enabled, "always [madvise] never\n"), Some(("thp_enabled", "madvise")));
         let lru = "/sys/kernel/mm/lru_gen/enabled";
         assert_eq!(of(lru, "0x0007\n"), Some(("lru", "mglru")));
-        assert_eq!(of(lru, "0x0003\n"), Some(("lru", "0x0003")));
+        assert_eq!(of(lru, "0x0003\n"), Some(("lru", "mglru")));
+        assert_eq!(of(lru, "0x0006\n"), Some(("lru", "node")));
+        assert_eq!(of(lru, "0x0013\n"), Some(("lru", "0x0013")));
         assert_eq!(of("/proc/sys/vm/overcommit_memory", "0"), None);
     }
 }

@@ -56,7 +56,9 @@ impl Settings {
     fn set(&mut self, default: &Kernel, switch: Switch, value: &str, path: &str) {
         let mut kernel = *default;
         if switch.name() == IN_THE_STATE {
-        } else if !switch.set(&mut kernel, value) {
+            return;
+        }
+        if !switch.set(&mut kernel, value) {
             self.unknown.push(format!("/{path}={value}"));
         } else if switch.get(&kernel) != switch.get(default) {
             self.changed.push((switch, switch.get(&kernel)));
@@ -86,9 +88,9 @@ impl Settings {
     }
 }
 
-/// Tells by counters whether generations were evicted: `pgrefill` then counts pages that eviction sorts, of which none is
-/// deactivated, and otherwise those that `shrink_active_list` takes, of which nearly all are (`sort_folio`, mm/vmscan.c). `None`
-/// where too few are counted.
+/// Tells by counters whether generations were evicted. `pgrefill` then counts the pages that eviction sorts (`scan_folios`), and
+/// `pgdeactivate` stays; else both count the pages that `shrink_active_list` takes (mm/vmscan.c). `None` where too few are
+/// counted.
 fn counted_generations(recording: &Recording) -> Option<bool> {
     let of = |snapshot: &Snapshot, name| snapshot.vmstat.as_ref()?.0.get(name).copied();
     let grown = |name| {

@@ -44,9 +44,9 @@ fn settings_that_are_no_defaults_hold_under_every_kernel_that_has_them() {
 #[test]
 fn what_is_not_simulated_is_named() {
     let mut recording = shipped("settings-unknown").recording;
-    recording.settings.insert("sys/kernel/mm/lru_gen/enabled".into(), "0x0003\n".into());
+    recording.settings.insert("sys/kernel/mm/lru_gen/enabled".into(), "0x0013\n".into());
     let settings = Settings::of(&recording);
-    assert_eq!(settings.unknown, ["/sys/kernel/mm/lru_gen/enabled=0x0003"]);
+    assert_eq!(settings.unknown, ["/sys/kernel/mm/lru_gen/enabled=0x0013"]);
     assert!(settings.words().is_empty());
 }
 
