@@ -387,6 +387,19 @@ Pages reclaimed  2700  B  1700   -37 %  -37 % to -37 %      0.0002
     }
 
     #[test]
+    fn no_number_of_draws_is_asked_for_where_none_decides() {
+        let draws = |policy| {
+            let origin = pageblock_measure::Origin::Replayed;
+            let mut run = runs(policy, 100, 1).remove(0);
+            run.counters.set(pageblock_measure::value::names::TYPE_MISMATCH_PAGES, 50);
+            [Run { origin, workload: "recording".into(), ..run }]
+        };
+        let runs: Vec<Run> = ["linux-6.9", "linux-6.10"].map(draws).concat();
+        let text = print(&Summary::of_runs(&runs, &Options::default()).unwrap());
+        assert!(text.contains(&format!("B is not judged: {}\n", certificate::NOT_SHOWN)), "{text}");
+    }
+
+    #[test]
     fn what_seeds_can_decide_is_said_before() {
         let said = can_decide(3, 2, 4).unwrap();
         assert_eq!(

@@ -46,13 +46,11 @@ pub fn sentence(summary: &Summary, at: usize) -> String {
     text
 }
 
-/// Reports whether draws are tested of a policy of which no what-if can be marked.
+/// Reports whether these are draws of a what-if that no number of draws decides.
 fn is_beyond_what_ifs(summary: &Summary, at: usize) -> bool {
-    let mut tested =
-        summary.measures.iter().map(|m| &m.cells[at]).filter(|cell| cell.level.is_some());
-    summary.each == "draw"
-        && tested.clone().next().is_some()
-        && tested.all(|cell| cell.least_ratio.is_none())
+    let primary = || summary.measures.iter().filter(|measure| measure.primary);
+    let can_be_marked = |measure: &SummaryRow| measure.cells[at].least_ratio.is_some();
+    summary.each == "draw" && primary().count() > 0 && !primary().any(can_be_marked)
 }
 
 /// Says why a policy is not judged.
