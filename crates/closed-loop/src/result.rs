@@ -11,7 +11,8 @@ use pageblock_replay::open_loop::Replayed;
 
 use crate::machine::Machine;
 
-/// How the counters of `/proc/vmstat` begin that this machine decides. Faults and swap, of which it knows nothing, are no 0.
+/// The prefixes of the counters of `/proc/vmstat` that this machine decides. It does not model faults and swap: their 0 would
+/// be wrong.
 const DECIDED: [&str; 7] =
     ["allocstall", "compact_", "kswapd_", "pageoutrun", "pgmigrate_", "pgscan_", "pgsteal_"];
 
@@ -19,12 +20,13 @@ impl Machine<'_> {
     /// Returns the result, after the last demand.
     pub(crate) fn finish(self, policy: &str, workload: &str, machine: &str) -> Replayed {
         let watch = &self.vm.observer;
+        let census = self.census();
         let outcome = Outcome {
             extfrag: Some(watch.tally.extfrag().clone()),
             fallbacks: watch.fallbacks.clone().unwrap_or_default(),
             mismatch: Some(self.mismatch.counters()),
             failed: (0..=ORDER_LIMIT).map(|order| watch.tally.failed(order)).sum(),
-            mixed: Some(self.census().mixed.total()),
+            mixed: Some(census.mixed.total()),
             end: Some(end_state(self.vm.allocator())),
         };
         let mut run = Run::from_tally(&watch.tally);
@@ -60,7 +62,7 @@ impl Machine<'_> {
             run.counters.set(name, count);
         }
         self.vm.stalls.iter().for_each(|(name, count)| run.counters.set(name, count));
-        run.set_blocks(self.census());
+        run.set_blocks(census);
         Replayed { run, outcome }
     }
 

@@ -4,6 +4,7 @@ use pageblock::FrameState;
 use pageblock::alloc::Allocator;
 use pageblock::frame::{Order, Pfn};
 use pageblock::mobility::Migratetype;
+use pageblock::zone::Zone;
 use pageblock_measure::value::blocks::{BlockCensus, BlockSummary, TypeCounts};
 
 use crate::demand::assumed_type;
@@ -62,17 +63,15 @@ impl Requested {
         Migratetype::from_index(usize::from(mt))
     }
 
-    /// Returns the pageblocks of all zones by type, and which of them are mixed by pages of which the type is known.
+    /// Returns the pageblocks of all zones by type, and which of them are mixed by pages of a known type.
     pub(crate) fn census(&self, allocator: &Allocator<'_>) -> BlockCensus {
-        count(allocator, |pfn| self.get(pfn))
+        count(allocator, |_, pfn| self.get(pfn))
     }
 
     /// As [`Self::census`], of an allocator on which a recording's changes were imposed: what is free there holds nothing, and
     /// a page that moved to its frame is taken for what it most likely is, as no event names its request.
     pub(crate) fn census_of_states(&self, allocator: &Allocator<'_>) -> BlockCensus {
-        let zones = allocator.zones();
-        count(allocator, |pfn| {
-            let zone = &zones[allocator.zone_of(pfn)?.index()];
+        count(allocator, |zone, pfn| {
             let is_free = zone.free_block_of(pfn).is_some();
             // Only the first frame of a block has its state.
             let known = || self.get(pfn);
@@ -88,13 +87,16 @@ impl Requested {
 }
 
 /// Counts the pageblocks of all zones by the types of their pages.
-fn count(allocator: &Allocator<'_>, of: impl Fn(Pfn) -> Option<Migratetype>) -> BlockCensus {
+fn count(
+    allocator: &Allocator<'_>,
+    of: impl Fn(&Zone<'_>, Pfn) -> Option<Migratetype>,
+) -> BlockCensus {
     let of = &of;
     let blocks = allocator.zones().iter().flat_map(|zone| {
         zone.pageblocks().map(move |(start, migratetype, _)| {
             let mut allocated = TypeCounts::default();
             let pages = zone.geometry().pageblock_pages();
-            for mt in (start.0..start.0 + pages).filter_map(|pfn| of(Pfn(pfn))) {
+            for mt in (start.0..start.0 + pages).filter_map(|pfn| of(zone, Pfn(pfn))) {
                 allocated[mt] += 1;
             }
             BlockSummary { migratetype, allocated }

@@ -2,6 +2,7 @@
 
 use pageblock::frame::ORDER_LIMIT;
 use pageblock_measure::certificate::Outcome;
+use pageblock_measure::value::blocks::BlockCensus;
 use pageblock_measure::value::names;
 use pageblock_measure::{EventUnit, Origin, Run};
 
@@ -21,19 +22,22 @@ impl Replay<'_, '_> {
     /// Returns the result, after the last demand.
     #[must_use]
     pub fn finish(mut self, policy: &str, workload: &str, machine: &str) -> Replayed {
-        let outcome = self.compared();
+        let census = self.placement.census(self.allocator);
+        let outcome = self.compared(&census);
         let history = self.finish_history();
-        Replayed { run: Run { history, ..self.run(policy, workload, machine) }, outcome }
+        let mut run = Run { history, ..self.run(policy, workload, machine) };
+        run.set_blocks(census);
+        Replayed { run, outcome }
     }
 
-    fn compared(&self) -> Outcome {
+    fn compared(&self, census: &BlockCensus) -> Outcome {
         let tally = &self.tally.tally;
         Outcome {
             extfrag: Some(tally.extfrag().clone()),
             fallbacks: self.tally.fallbacks.clone().unwrap_or_default(),
             mismatch: Some(self.mismatch.counters()),
             failed: (0..=ORDER_LIMIT).map(|order| tally.failed(order)).sum(),
-            mixed: Some(self.placement.census(self.allocator).mixed.total()),
+            mixed: Some(census.mixed.total()),
             end: Some(end_state(self.allocator)),
         }
     }
@@ -65,7 +69,6 @@ impl Replay<'_, '_> {
         run.counters.set("alloc_failed_then_served", self.outcome.rescued);
         run.counters.set("free_unknown", self.outcome.unknown_frees);
         run.counters.set("isolate_not_found", self.outcome.not_isolated);
-        run.set_blocks(self.placement.census(self.allocator));
         run
     }
 }
