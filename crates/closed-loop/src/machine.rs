@@ -70,8 +70,8 @@ impl Indexes {
         Self { space, used: vec![false; len], next: 0 }
     }
 
-    /// Takes as many consecutive indices as a block of an order has pages, none of which is named or has a page. Returns the
-    /// first; `None` if too few are left.
+    /// Takes consecutive indices without a name or a page, one for each page of a block. Returns the first index; `None` if too
+    /// few are left.
     fn take(&mut self, vm: &mut Vm<'_, Watch>, order: Order) -> Option<u32> {
         let (pages, mut free) = (1 << order, 0);
         for _ in 0..2 * self.used.len() {

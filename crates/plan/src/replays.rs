@@ -15,9 +15,9 @@ use crate::policy::NamedPolicy;
 use crate::session::Session;
 use crate::{grade, run};
 
-/// Returns the policies to replay under, each set up as the recorded machine is, including the recorded one: the others are
-/// compared with its replay, as counts of a replay differ from the recorded ones. It stands first, or second where `has_baseline` says that the first is the
-/// baseline.
+/// Returns the policies to replay under, each set up as the recorded machine is. The recorded one is among them: the others are
+/// compared with its replay, as counts of a replay differ from the recorded ones. It stands first, or second where
+/// `has_baseline` says that the first is the baseline.
 #[must_use]
 pub fn with_recorded(
     policies: Vec<NamedPolicy>,

@@ -17,11 +17,11 @@ pub enum WhatIf {
     Setting,
 }
 
-/// The sysctls of which changes were recorded.
+/// The sysctls that the recordings change.
 const SETTINGS: [&str; 3] = ["min_free_kbytes", "watermark_boost_factor", "watermark_scale_factor"];
 
 /// The error of a what-if: the root mean square, over pairs of recorded columns, of the difference between the logarithms of the
-/// predicted and the recorded ratio. Only of measures of which what-ifs explain half of what really changes.
+/// predicted and the recorded ratio. A measure is listed if what-ifs explain half of its recorded changes.
 const ERRORS: [(WhatIf, Loop, &str, f64); 3] = [
     (WhatIf::Setting, Loop::Closed, "unmovable-fallbacks", 1.009),
     (WhatIf::Setting, Loop::Closed, "mismatched-pages", 1.136),

@@ -2,7 +2,7 @@
 
 use super::words::Told;
 
-/// The meaning of a phrase, strings of which its lines contain one, and its pattern. The more specific come first.
+/// The meaning of a phrase, the strings that select its lines, and its pattern. The more specific come first.
 pub(super) const PHRASES: [(Told, &[&str], &str); 19] = [
     (
         Told::Hardware,
