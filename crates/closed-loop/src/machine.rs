@@ -247,8 +247,8 @@ impl<'m> Machine<'m> {
             Demand::MoveAway { pfn, to } => {
                 if self.instead.relocate(pfn, to) {
                     self.names.hold(pfn, 0);
-                } else {
-                    self.names.rename(pfn, to);
+                } else if let Some(left) = self.names.rename(pfn, to) {
+                    self.leave(left);
                 }
             }
             Demand::Bulk { pages } => {

@@ -68,11 +68,11 @@ impl Names {
         self.put(recorded, content);
     }
 
-    fn put(&mut self, recorded: Pfn, content: Content) {
-        if let Some(slot) = self.of.get_mut(recorded.0 as usize) {
-            *slot = content.encode();
-            self.held[recorded.0 as usize] = false;
-        }
+    /// Returns the memory that the frame named before.
+    fn put(&mut self, recorded: Pfn, content: Content) -> Option<Content> {
+        let slot = self.of.get_mut(recorded.0 as usize)?;
+        self.held[recorded.0 as usize] = false;
+        Content::decode(std::mem::replace(slot, content.encode()))
     }
 
     /// Names a block that stays where it is.
@@ -105,14 +105,17 @@ impl Names {
     }
 
     /// Notes that the recorded compaction moved a page: the new frame names its memory, and compaction holds the
-    /// old one.
-    pub(crate) fn rename(&mut self, from: Pfn, to: Option<Pfn>) {
+    /// old one. Returns the memory that the new frame named: its free was not recorded.
+    #[must_use]
+    pub(crate) fn rename(&mut self, from: Pfn, to: Option<Pfn>) -> Option<Content> {
         let content = self.take(from);
         self.hold(from, 0);
-        match (content, to) {
-            (Some(content), Some(to)) => self.put(to, content),
-            (Some(content), None) => self.keep_unnamed(content),
-            (None, _) => {}
+        match (content?, to) {
+            (content, Some(to)) => self.put(to, content),
+            (content, None) => {
+                self.keep_unnamed(content);
+                None
+            }
         }
     }
 
@@ -131,15 +134,24 @@ mod tests {
         let mut names = Names::new(64);
         names.set(Pfn(3), Content::Anon(7));
         names.hold(Pfn(40), 2);
-        names.rename(Pfn(3), Some(Pfn(41)));
+        assert_eq!(names.rename(Pfn(3), Some(Pfn(41))), None);
         assert_eq!(names.take(Pfn(3)), None);
         assert!(names.release(Pfn(3)) && names.release(Pfn(40)));
         assert!(!names.release(Pfn(41)) && !names.release(Pfn(3)));
         assert_eq!(names.take(Pfn(41)), Some(Content::Anon(7)));
         names.set(Pfn(3), Content::File(1));
-        names.rename(Pfn(3), None);
+        assert_eq!(names.rename(Pfn(3), None), None);
         assert_eq!(names.take_unnamed(), Some(Content::File(1)));
         assert_eq!(names.take(Pfn(1 << 20)), None);
+    }
+
+    #[test]
+    fn memory_whose_frame_another_page_was_moved_to_is_not_lost() {
+        let mut names = Names::new(64);
+        names.set(Pfn(3), Content::Anon(7));
+        names.set(Pfn(41), Content::File(2));
+        assert_eq!(names.rename(Pfn(3), Some(Pfn(41))), Some(Content::File(2)));
+        assert_eq!(names.take(Pfn(41)), Some(Content::Anon(7)));
     }
 
     #[test]
