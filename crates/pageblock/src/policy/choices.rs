@@ -387,11 +387,11 @@ switches! {
         } = WithoutIo::AsOthers,
         /// After which direct compactions a request tries the free lists again, which counts as a stall.
         compact_try: CompactTry {
-            /// Up to 5.0: those that were neither skipped nor deferred.
+            /// Up to 5.0, and in 7.2: those that were neither skipped nor deferred.
             WhenCompacted = "when_compacted",
             /// 5.1 to 5.12 (e05741fb10c3): all.
             Always = "always",
-            /// From 5.13 (06dac2f467fe): those that were not skipped.
+            /// 5.13 (06dac2f467fe) to 7.0: those that were not skipped.
             UnlessSkipped = "unless_skipped",
         } = CompactTry::WhenCompacted,
         // With `__GFP_NORETRY`, as the first attempt at a huge page is.
