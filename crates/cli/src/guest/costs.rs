@@ -30,7 +30,7 @@ const ROWS: [Row; COSTS.len()] = [
     (|c| c.message_free, "message freed"),
     (|c| c.pipe_page + c.alloc, "page through a pipe"),
     (|c| c.program + 42 * (c.fault_base + c.alloc), "program of 42 pages started and ended"),
-    (|c| c.scan + c.reclaim, "page reclaimed by kswapd"),
+    (|c| c.scan + c.reclaim, "small page reclaimed by kswapd"),
     (|c| 100 * c.migrate / YEAR_2018.migrate, "compaction, in percent of 2018's"),
 ];
 

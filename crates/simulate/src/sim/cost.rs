@@ -160,8 +160,8 @@ pub const YEAR_2018: Costs = Costs {
 };
 
 /// The CPU of a guest whose instructions QEMU runs, each in a nanosecond. (E) with Debian's 6.12.117; 7.2.13 clears a huge
-/// page in half the time, and reclaims a page of a large folio in a tenth. What was not measured takes as many times as long
-/// as on [`YEAR_2018`] as the median of what was. No cache line is transferred between CPUs on one thread.
+/// page in half the time. What was not measured takes as many times as long as on [`YEAR_2018`] as the median of what was. No
+/// cache line is transferred between CPUs on one thread.
 pub const EMULATED: Costs = Costs {
     user: UserCosts {
         fault_base: slower(YEAR_2018.user.fault_base),
