@@ -81,7 +81,7 @@ pub struct Answer {
     pub subject: String,
     /// Both kernels.
     pub kernels: (String, String),
-    /// The draws of each kernel that stands for itself; replays that are all alike are one.
+    /// The draws of each kernel that stands for itself, the fewest; replays that are alike are one.
     pub draws: usize,
     /// What they are called: `seed` or `draw`.
     pub each: &'static str,

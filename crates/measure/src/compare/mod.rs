@@ -4,6 +4,7 @@ pub mod bisect;
 pub mod calibrate;
 pub mod common;
 pub mod comparable;
+mod draws;
 pub mod ended;
 pub mod error_rates;
 pub mod full;

@@ -3,6 +3,7 @@
 use serde::Serialize;
 
 use super::common::{self, Options};
+use super::draws;
 use super::ended;
 use super::placement::{self, Placement};
 use super::verdict::{self, Judged, LEVEL, Looks, Stopped, Test};
@@ -27,7 +28,7 @@ pub struct Summary {
     pub policies: Vec<String>,
     /// The policy that the others are compared with, from 0.
     pub baseline: usize,
-    /// The draws of each policy: its runs, but those of a replay that are all alike are one.
+    /// The draws of each policy: its runs, but replays that are alike are one.
     pub runs: Vec<usize>,
     /// Whether a policy has more runs than draws.
     #[serde(skip)]
@@ -124,15 +125,15 @@ impl Summary {
             deciding::measures().iter().filter(|m| family.iter().all(|own| own.id != m.id));
         let named = family.iter().map(|m| (m, true)).chain(others.map(|m| (m, false)));
         let identical = identical(policies, options.baseline);
+        let drawn: Vec<Vec<&Run>> = policies.iter().map(|runs| draws::distinct(runs)).collect();
         let mut values = Vec::new();
         let mut measures = Vec::new();
         for (measure, primary) in named {
-            let Some(of_policies) = read(measure, policies) else { continue };
-            measures.push(SummaryRow::new(measure, primary, policies, &of_policies, options));
+            let Some(of_policies) = read(measure, &drawn) else { continue };
+            measures.push(SummaryRow::new(measure, primary, &drawn, &of_policies, options));
             values.push(of_policies);
         }
-        let draws: Vec<usize> = policies.iter().map(|runs| draws(runs)).collect();
-        let judged = Judge { policies, options, draws: &draws, identical: &identical };
+        let judged = Judge { drawn: &drawn, options, identical: &identical };
         judged.primary(&mut measures, &values);
         judged.exploratory(&mut measures, &values);
         let first = &policies[0];
@@ -153,8 +154,8 @@ impl Summary {
                 Looks::At(looks) => looks.clone(),
             },
             stopped: options.stopped,
-            alike: policies.iter().zip(&draws).map(|(runs, &draws)| runs.len() > draws).collect(),
-            runs: draws,
+            alike: policies.iter().zip(&drawn).map(|(all, own)| all.len() > own.len()).collect(),
+            runs: drawn.iter().map(Vec::len).collect(),
             real: policies.iter().map(|runs| runs[0].origin == Origin::Real).collect(),
             identical,
             measures,
@@ -200,17 +201,6 @@ fn identical(policies: &[Vec<&Run>], baseline: usize) -> Vec<bool> {
         at != baseline && base.len() == runs.len() && hashes
     };
     policies.iter().enumerate().map(same).collect()
-}
-
-/// Returns how many draws the runs of a policy are: all, but a replay that has the same values under every seed is one, as
-/// it is where only the order of its free lists differs.
-fn draws(runs: &[&Run]) -> usize {
-    let values = |run: &Run| -> Vec<Option<f64>> {
-        deciding::measures().iter().map(|measure| measure.number(run)).collect()
-    };
-    let first = values(runs[0]);
-    let same = || runs[1..].iter().all(|run| values(run) == first);
-    if runs[0].origin == Origin::Replayed && same() { 1 } else { runs.len() }
 }
 
 impl SummaryRow {
@@ -276,9 +266,8 @@ impl SummaryCell {
 
 /// What the cells of a summary are judged by.
 struct Judge<'a> {
-    policies: &'a Policies<'a>,
+    drawn: &'a [Vec<&'a Run>],
     options: &'a Options,
-    draws: &'a [usize],
     identical: &'a [bool],
 }
 
@@ -286,9 +275,9 @@ impl Judge<'_> {
     /// Reports whether a cell can be tested: several draws of both, of the same kind, that can be compared.
     fn is_tested(&self, row: &SummaryRow, at: usize) -> bool {
         let base = self.options.baseline;
-        let origin = |at: usize| self.policies[at][0].origin;
-        let several = self.draws[base] > 1 && self.draws[at] > 1;
-        let finished = |at: usize| self.policies[at].iter().all(|run| run.ended.is_none());
+        let origin = |at: usize| self.drawn[at][0].origin;
+        let several = self.drawn[base].len() > 1 && self.drawn[at].len() > 1;
+        let finished = |at: usize| self.drawn[at].iter().all(|run| run.ended.is_none());
         let comparable = row.id == deciding::id::UNFINISHED || (finished(base) && finished(at));
         at != base
             && several
@@ -301,8 +290,8 @@ impl Judge<'_> {
     fn units_differ(&self, row: &SummaryRow, at: usize) -> bool {
         row.units_differ
             && !crate::run::policies::units_agree(
-                self.policies[self.options.baseline][0],
-                self.policies[at][0],
+                self.drawn[self.options.baseline][0],
+                self.drawn[at][0],
             )
     }
 
@@ -329,7 +318,7 @@ impl Judge<'_> {
             let cell = &mut rows[row].cells[at];
             cell.take(&found.change);
             cell.level = Some(found.level);
-            let replayed = self.policies[at][0].origin == Origin::Replayed;
+            let replayed = self.drawn[at][0].origin == Origin::Replayed;
             cell.verdict = found.verdict;
             let is_one = matches!(found.verdict, Judged::Better | Judged::Worse);
             let limit = Limit { support, least_ratio: cell.least_ratio };

@@ -260,18 +260,23 @@ fn answered(
         .collect();
     let mut draws = draws(runs, measures);
     let mut each = seeds;
-    if replayed && are_alike(&draws) {
-        draws.retain(|draw| draw.seed == runs[0].1.seed);
-        each = 1;
+    if replayed {
+        draws = distinct(draws);
+        let of = |kernel: usize| draws.iter().filter(|draw| draw.kernel == kernel).count();
+        each = draws.iter().map(|draw| of(draw.kernel)).min().unwrap_or(seeds);
     }
     let made = (made, (each, runs[0].1.origin.each()));
     Answer { certificate, ..answer(subject, kernels, same_as, &draws, &measured, made) }
 }
 
-/// Reports whether each kernel has the same values in all draws: those of a replay in which only the order of free lists differs.
-fn are_alike(draws: &[Draw]) -> bool {
-    draws.iter().all(|draw| {
-        let first = draws.iter().find(|other| other.kernel == draw.kernel);
-        first.is_some_and(|first| first.values == draw.values)
-    })
+/// Leaves of replays of a kernel that have the same values the first: they tell of one order of the free lists.
+fn distinct(draws: Vec<Draw>) -> Vec<Draw> {
+    let mut found: Vec<Draw> = Vec::new();
+    for draw in draws {
+        let same = |other: &Draw| other.kernel == draw.kernel && other.values == draw.values;
+        if !found.iter().any(same) {
+            found.push(draw);
+        }
+    }
+    found
 }
