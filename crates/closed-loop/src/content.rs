@@ -3,6 +3,7 @@
 use pageblock::frame::Order;
 use pageblock::mobility::Migratetype;
 use pageblock::request::Gfp;
+use pageblock_replay::demand::is_of_file;
 
 /// The use of memory.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -15,24 +16,14 @@ pub(crate) enum Use {
     Fixed,
 }
 
-/// The largest order of a folio that is followed. It is below that of a huge page.
-const MAX_FOLIO_ORDER: Order = 8;
-
-/// The flags of a request for readahead pages (`readahead_gfp_mask`).
-const READ_AHEAD: Gfp = Gfp(Gfp::NORETRY.0 | Gfp::NOWARN.0);
-
 impl Use {
-    /// Returns the purpose of a request. A block device's page for metadata must not fail (`grow_buffers`). It is
-    /// on an LRU list, but the file system's journal holds it, so it is neither reclaimed nor migrated. A file's
-    /// page is requested to be written (`__GFP_WRITE`), by readahead, or by a file system that must not be
-    /// re-entered; a mapping's page has none of these flags.
+    /// Returns the purpose of a request. A block device's page for metadata is on an LRU list, but the file system's journal
+    /// holds it, so it is neither reclaimed nor migrated.
     pub(crate) fn of(order: Order, gfp: Gfp) -> Self {
         let movable = gfp.migratetype() == Some(Migratetype::Movable);
-        if order > MAX_FOLIO_ORDER || !movable || gfp.has(Gfp::NOFAIL) {
-            Self::Fixed
-        } else if gfp.has(Gfp::WRITE) || gfp.has(READ_AHEAD) || !gfp.has(Gfp::FS) {
+        if is_of_file(order, gfp) {
             Self::File
-        } else if order > 0 {
+        } else if order > 0 || !movable || gfp.has(Gfp::NOFAIL) {
             Self::Fixed
         } else {
             Self::Anon

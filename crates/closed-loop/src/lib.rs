@@ -6,9 +6,10 @@
 //! code decides, under the rules of the kernel in question. `pageblock_replay`'s open loop takes both from the
 //! recording instead.
 //!
-//! Where a recording has no events, this machine is simpler than a kernel: file pages are used once; nothing is
-//! swapped; shrinkers empty the recorded slab pages; bulk requests are as recorded; tasks reclaim and compact in no
-//! time, kswapd and kcompactd at the speed of the recorded kswapd.
+//! Where a recording has no events, this machine is simpler than a kernel: pages of files that reclaim passed over are
+//! used again as soon as they are there, all others once; nothing is swapped; shrinkers empty the recorded slab pages;
+//! bulk requests are as recorded; tasks reclaim and compact in no time, kswapd and kcompactd at the speed of the
+//! recorded kswapd.
 #![forbid(unsafe_code)]
 
 mod content;

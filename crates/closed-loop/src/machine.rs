@@ -56,6 +56,8 @@ pub(crate) struct Counts {
     pub(crate) rescued: u64,
     /// Frees of frames whose allocation was not recorded, and for which no unnamed block was left.
     pub(crate) unknown_frees: u64,
+    /// Pages and folios of files that were used again.
+    pub(crate) reused: u64,
 }
 
 /// The indices of a file or mapping, given to one page after the other.
@@ -243,6 +245,7 @@ impl<'m> Machine<'m> {
                     self.free(cpu, pfn, order, reclaimed);
                 }
             }
+            Demand::Reuse { pfn } => self.reuse(pfn),
             Demand::Isolate { pfn, order } => self.names.hold(pfn, order),
             Demand::MoveAway { pfn, to } => {
                 if self.instead.relocate(pfn, to) {
@@ -267,6 +270,17 @@ impl<'m> Machine<'m> {
             }
             // This machine decides reclaim and compaction itself.
             Demand::Evacuate { .. } | Demand::Drain { .. } | Demand::Kswapd { .. } => {}
+        }
+    }
+
+    /// Uses a page of a file again: the first use makes it referenced, the second active.
+    fn reuse(&mut self, recorded: Pfn) {
+        if let Some(Content::File(index)) = self.names.get(recorded)
+            && let Slot::Page(pfn) = self.vm.spaces().slot(self.files.space, index)
+        {
+            self.vm.mark_accessed(pfn);
+            self.vm.mark_accessed(pfn);
+            self.counts.reused += 1;
         }
     }
 

@@ -82,6 +82,11 @@ impl Names {
         }
     }
 
+    /// Returns the memory that a recorded frame names.
+    pub(crate) fn get(&self, recorded: Pfn) -> Option<Content> {
+        Content::decode(*self.of.get(recorded.0 as usize)?)
+    }
+
     /// Removes the name of a recorded frame. Returns the memory that it named.
     pub(crate) fn take(&mut self, recorded: Pfn) -> Option<Content> {
         Content::decode(std::mem::take(self.of.get_mut(recorded.0 as usize)?))

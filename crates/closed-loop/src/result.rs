@@ -54,6 +54,7 @@ impl Machine<'_> {
             ("alloc_slow", self.counts.slow),
             ("alloc_failed_then_served", self.counts.rescued),
             ("free_unknown", self.counts.unknown_frees),
+            ("file_reused", self.counts.reused),
         ] {
             run.counters.set(name, count);
         }

@@ -11,7 +11,7 @@ the allocator decides. A request that failed in the recording counts as failed h
 policy has a block for it at that moment.";
 
 const CLOSED_LOOP: &str = "Closed loop: what tasks asked for, and how long they needed it, is as recorded; reclaim and \
-compaction decide here. Pages of files are used once, as no event tells more.";
+compaction decide here. Pages of files that reclaim passed over are used again.";
 
 /// Returns a note in words.
 #[must_use]

@@ -57,6 +57,19 @@ fn the_same_demand_and_kernel_give_the_same_run() {
     assert_ne!(first.run.event_hash, shipped.drawn("debian-6.12", 1).run.event_hash);
 }
 
+#[test]
+fn pages_that_reclaim_passed_over_are_used_again() {
+    let shipped = Shipped::new("reuse");
+    let mut demanded = 0;
+    let mut chunks = shipped.demands.chunks().unwrap();
+    while let Some(chunk) = chunks.next_chunk().unwrap() {
+        let reuse = chunk.iter().filter(|timed| matches!(timed.demand, Demand::Reuse { .. }));
+        demanded += reuse.count() as u64;
+    }
+    assert!(demanded > 100, "{demanded}");
+    assert_eq!(count(&shipped.replay("debian-6.12").run, "file_reused"), demanded);
+}
+
 /// What the recorded reclaim freed is no demand: the machine frees about as much, by its own choice.
 #[test]
 fn reclaim_is_decided_by_the_machine() {

@@ -186,6 +186,11 @@ impl<'f> DemandFinder<'f> {
                     matches!(what, What::Alloc { .. } | What::ZoneLocked { .. } | What::Extfrag(_));
                 task.freed = task.freed.filter(|&n| interrupts && n < INTERRUPTING).map(|n| n + 1);
                 self.other(timed(Demand::Tick), record.pid, what);
+                if let What::Alloc { pfn: Some(pfn), .. } = *what
+                    && self.look_ahead.is_reused(event)
+                {
+                    self.queue.push(timed(Demand::Reuse { pfn }));
+                }
             }
         }
         self.tasks.entry(record.pid).or_default().cpu = Some(cpu);

@@ -49,6 +49,11 @@ pub enum Demand {
         /// The page fault that it is for, if it asks for a huge page. A fault asks once or twice.
         fault: Option<u32>,
     },
+    /// The block of a file that was just allocated is used again.
+    Reuse {
+        /// The block in the recording.
+        pfn: Pfn,
+    },
     /// A free.
     Free {
         /// The block in the recording.
@@ -129,6 +134,22 @@ fn request(record: &Record, faults: &mut Faults) -> Option<Timed> {
         _ => return None,
     };
     Some(Timed { t_ms: (record.t_us / 1000) as u32, cpu: record.cpu, demand })
+}
+
+/// The largest order of a folio that is followed. It is below that of a huge page.
+const MAX_FOLIO_ORDER: Order = 8;
+
+/// The flags of a request for readahead pages (`readahead_gfp_mask`).
+const READ_AHEAD: Gfp = Gfp(Gfp::NORETRY.0 | Gfp::NOWARN.0);
+
+/// Reports whether a request is for a page or folio of a file: it is to be written (`__GFP_WRITE`), for readahead, or of a file
+/// system that must not be re-entered. A mapping's page has none of these flags, a block device's page for metadata must not fail
+/// (`grow_buffers`).
+#[must_use]
+pub fn is_of_file(order: Order, gfp: Gfp) -> bool {
+    let movable = gfp.migratetype() == Some(Migratetype::Movable);
+    let flags = gfp.has(Gfp::WRITE) || gfp.has(READ_AHEAD) || !gfp.has(Gfp::FS);
+    order <= MAX_FOLIO_ORDER && movable && !gfp.has(Gfp::NOFAIL) && flags
 }
 
 /// Returns the type with which an unknown page in use was most likely requested.

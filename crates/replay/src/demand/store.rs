@@ -30,6 +30,7 @@ mod op {
     pub(super) const TICK: u8 = 10;
     pub(super) const MOVE_AWAY: u8 = 11;
     pub(super) const EVACUATE: u8 = 12;
+    pub(super) const REUSE: u8 = 13;
 }
 
 const COLUMNS: &[(&str, ColumnType)] = &[
@@ -43,7 +44,7 @@ const COLUMNS: &[(&str, ColumnType)] = &[
 ];
 
 /// Must change with the meaning of the columns.
-const FORMAT: &str = "12";
+const FORMAT: &str = "13";
 
 /// The demands of a recording in a file of columns, made once and kept.
 pub struct Demands {
@@ -207,6 +208,7 @@ impl DemandWriter {
                 (op, order, frame(pfn)?, u32::from(reclaimed))
             }
             Demand::Isolate { pfn, order } => (op::ISOLATE, order, frame(pfn)?, 0),
+            Demand::Reuse { pfn } => (op::REUSE, 0, frame(pfn)?, 0),
             Demand::Bulk { pages } => (op::BULK, 0, 0, pages),
             Demand::Drain { pfn } => (op::DRAIN, 0, frame(pfn)?, 0),
             Demand::MoveAway { pfn, to } => {
@@ -300,6 +302,7 @@ fn decode(batch: &Batch, out: &mut Vec<Timed>) -> Result<(), Error> {
                 Demand::Free { pfn, order, past_list, reclaimed: arg != 0 }
             }
             op::ISOLATE => Demand::Isolate { pfn, order },
+            op::REUSE => Demand::Reuse { pfn },
             op::BULK => Demand::Bulk { pages: arg },
             op::DRAIN => Demand::Drain { pfn },
             op::MOVE_AWAY => {

@@ -72,6 +72,7 @@ pub struct LookAhead {
     pub(super) ticks: Ticks,
     pub(super) reclaim_ends: BTreeMap<u64, u8>,
     pub(super) reserves: BTreeMap<u64, Pfn>,
+    pub(super) reused: Vec<u64>,
     pub(super) freed_delayed: u64,
     pub(super) untraced: Untraced,
     /// Pages that left CPU lists silently, as the bulk allocator takes pages without an event.
@@ -147,6 +148,12 @@ impl LookAhead {
     #[must_use]
     pub fn reserve(&self, event: u64) -> Option<Pfn> {
         self.reserves.get(&event).copied()
+    }
+
+    /// Returns whether the block that the allocation of this event adds to a file is used again.
+    #[must_use]
+    pub fn is_reused(&self, event: u64) -> bool {
+        self.reused.binary_search(&event).is_ok()
     }
 
     /// Returns when the limits of CPU lists decay.

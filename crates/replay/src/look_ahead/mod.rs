@@ -14,6 +14,7 @@ mod delayed;
 mod destination;
 mod kswapd;
 mod reserve;
+mod reuse;
 mod tick;
 mod untraced;
 
@@ -28,6 +29,7 @@ use self::delayed::{DelayedFinder, LateReport, LeftBy};
 pub use self::destination::{Destination, LookAhead, Taken};
 use self::kswapd::KswapdFinder;
 use self::reserve::ReserveFinder;
+use self::reuse::ReuseFinder;
 use self::tick::TickFinder;
 pub use self::tick::{PERIOD_US, Ticks};
 pub use self::untraced::Untraced;
@@ -68,6 +70,7 @@ pub struct LookAheadFinder {
     ticks: TickFinder,
     kswapd: KswapdFinder,
     reserve: ReserveFinder,
+    reuse: ReuseFinder,
     /// The blocks with which each CPU just refilled a list: the task and the events.
     refills: BTreeMap<u16, (u32, Vec<u64>)>,
 }
@@ -127,6 +130,7 @@ impl LookAheadFinder {
             ticks: TickFinder::new(workers),
             kswapd: KswapdFinder::default(),
             reserve: ReserveFinder::new(start, pageblock_order),
+            reuse: ReuseFinder::new(start.end_pfn().0 as usize),
             refills: BTreeMap::new(),
         }
     }
@@ -135,6 +139,7 @@ impl LookAheadFinder {
     pub fn push(&mut self, event: u64, record: &Record) {
         self.ticks.event(record);
         self.kswapd.event(event, record);
+        self.reuse.event(event, record);
         if self.compaction_keeps {
             self.reserve.event(event, record);
         }
@@ -461,6 +466,7 @@ impl LookAheadFinder {
         self.look_ahead.ticks = self.ticks.finish();
         self.look_ahead.reclaim_ends = self.kswapd.finish();
         self.look_ahead.reserves = self.reserve.finish();
+        self.look_ahead.reused = self.reuse.finish();
         self.look_ahead
     }
 }

@@ -118,6 +118,8 @@ impl<'a, 'm> Replay<'a, 'm> {
                     self.free(cpu, pfn, order);
                 }
             }
+            // Reclaim is as recorded.
+            Demand::Reuse { .. } => {}
             Demand::Evacuate { pfn, pages } => self.evacuate(cpu, pfn, pages),
             Demand::MoveAway { pfn, to } => {
                 if !self.instead.relocate(pfn, to) {
