@@ -1,6 +1,7 @@
 //! Pageblock where other projects expect a frame allocator of theirs.
 //!
 //! * [`arceos`]: `PageAllocator` of ArceOS (crate `ax-allocator`).
+//! * [`buffers`]: the buffers of a database, as DuckDB's `BlockAllocator` has them.
 //! * [`paging`]: `FrameAllocator` and `FrameDeallocator` of the crate `x86_64`, which many small kernels
 //!   use.
 //! * [`vm_memory`]: memory of virtual machines for rust-vmm's crate of that name.
@@ -9,6 +10,8 @@
 #![no_std]
 
 pub mod arceos;
+#[cfg(target_os = "linux")]
+pub mod buffers;
 pub mod paging;
 #[cfg(target_os = "linux")]
 pub mod vm_memory;
