@@ -2,6 +2,7 @@
 //!
 //! * [`arceos`]: `PageAllocator` of ArceOS (crate `ax-allocator`).
 //! * [`buffers`]: the buffers of a database, as DuckDB's `BlockAllocator` has them.
+//! * [`frame_alloc`](mod@frame_alloc): `PhysicalAllocator` of the crate `frame-alloc`.
 //! * [`paging`]: `FrameAllocator` and `FrameDeallocator` of the crate `x86_64`, which many small kernels
 //!   use.
 //! * [`vm_memory`]: memory of virtual machines for rust-vmm's crate of that name.
@@ -12,6 +13,8 @@
 pub mod arceos;
 #[cfg(target_os = "linux")]
 pub mod buffers;
+#[cfg(target_os = "linux")]
+pub mod frame_alloc;
 pub mod paging;
 #[cfg(target_os = "linux")]
 pub mod vm_memory;
