@@ -1,16 +1,16 @@
 //! Pageblock where other projects expect a frame allocator of theirs.
 //!
 //! * [`arceos`]: `PageAllocator` of ArceOS (crate `ax-allocator`).
+//! * [`asterinas`]: `GlobalFrameAllocator` of Asterinas (crate `ostd`).
 //! * [`buffers`]: the buffers of a database, as DuckDB's `BlockAllocator` has them.
 //! * [`frame_alloc`](mod@frame_alloc): `PhysicalAllocator` of the crate `frame-alloc`.
 //! * [`paging`]: `FrameAllocator` and `FrameDeallocator` of the crate `x86_64`, which many small kernels
 //!   use.
 //! * [`vm_memory`]: memory of virtual machines for rust-vmm's crate of that name.
-//!
-//! `GlobalFrameAllocator` of Asterinas (crate `ostd`) is missing: that crate needs a nightly compiler.
 #![no_std]
 
 pub mod arceos;
+pub mod asterinas;
 #[cfg(target_os = "linux")]
 pub mod buffers;
 #[cfg(target_os = "linux")]
