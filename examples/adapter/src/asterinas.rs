@@ -14,17 +14,16 @@ use ostd::mm::{PAGE_SIZE, Paddr};
 use ostd::sync::{LocalIrqDisabled, SpinLock, SpinLockGuard};
 use pageblock::locks::Locks;
 use pageblock::prelude::{
-    Allocator, Cpu, CpuId, FrameRange, NodeId, Order, Pfn, Policy, Request, Setup, Shared,
-    ZoneKind, ZoneSpec,
+    Allocator, Cpu, CpuId, FrameRange, NodeId, Policy, Setup, Shared, ZoneKind, ZoneSpec,
 };
-use pageblock::zone::Geometry;
 use spin::Once;
+
+use crate::pieces;
 
 /// The most ranges of memory that the machine can have when it starts.
 const MOST_RANGES: usize = 64;
 /// The most CPUs.
 const MOST_CPUS: usize = 256;
-const LARGEST: Order = 10;
 
 /// Locks of `ostd`, whose holders take no interrupt.
 pub struct Irq;
@@ -92,9 +91,8 @@ impl<const BYTES: usize> Frames<BYTES> {
         let present = ranges.iter().map(|range| range.len()).sum();
         let kind = ZoneKind::Normal;
         let zones = [ZoneSpec { node: NodeId(0), kind, span, present, managed: 0 }];
-        let geometry = Geometry { max_order: LARGEST, ..Geometry::default() };
         let nodes = &NODES[..num_cpus()];
-        let setup = Setup { geometry, ..Setup::new(Policy::default(), &zones, nodes) };
+        let setup = Setup::new(Policy::default(), &zones, nodes);
         // SAFETY: nobody else has them: `shared` calls this once.
         let tables = unsafe { &mut *self.tables.get() };
         let (locks, tables) = tables
@@ -127,66 +125,17 @@ impl<const BYTES: usize> Frames<BYTES> {
     }
 }
 
-/// Allocates pages that start at a multiple of `align` pages.
-fn take(cpu: &mut Handle, pages: usize, align: usize) -> Option<Pfn> {
-    let order = pages.checked_next_power_of_two()?.max(align).trailing_zeros() as Order;
-    if order > LARGEST {
-        let request = Request::movable(0);
-        let (pages, align) = (pages as u64, align as u64);
-        let range = cpu.alloc_contig(pages, align, &request, &mut (), &mut ()).ok()?;
-        Some(range.start)
-    } else if pages == 1 << order {
-        cpu.alloc(&Request::movable(order), &mut ()).ok()
-    } else if align <= pages {
-        let mut extent = [FrameRange::new(0, 0)];
-        let request = Request::movable(0);
-        cpu.alloc_extents(pages as u64, &request, &mut extent, &mut ()).ok()?;
-        Some(extent[0].start)
-    } else {
-        let pfn = cpu.alloc(&Request::movable(order), &mut ()).ok()?;
-        cpu.split_allocated(pfn, order, 0).ok()?;
-        for page in pages..1 << order {
-            cpu.free(pfn.plus(page as u64), 0, &mut ()).ok()?;
-        }
-        Some(pfn)
-    }
-}
-
-/// Frees pages of a block in use, which may be a part of it, or some smaller blocks. Nothing, where they are not in use.
-fn give(cpu: &mut Handle, pfn: Pfn, order: Order) {
-    if cpu.free(pfn, order, &mut ()).is_ok() {
-        return;
-    }
-    for above in order + 1..=LARGEST {
-        let head = Pfn(pfn.0 & !((1 << above) - 1));
-        // Others of its pages come one by one too, as a rule.
-        if cpu.split_allocated(head, above, 0).is_ok() {
-            break;
-        }
-    }
-    if order == 0 {
-        _ = cpu.free(pfn, order, &mut ());
-    } else {
-        give(cpu, pfn, order - 1);
-        give(cpu, pfn.plus(1 << (order - 1)), order - 1);
-    }
-}
-
 impl<const BYTES: usize> GlobalFrameAllocator for Frames<BYTES> {
     fn alloc(&self, layout: Layout) -> Option<Paddr> {
         let guard = irq::disable_local();
         let (pages, align) = (layout.size() / PAGE_SIZE, layout.align().div_ceil(PAGE_SIZE));
-        let pfn = self.with_cpu(&guard, |cpu| take(cpu, pages, align))?;
+        let pfn = self.with_cpu(&guard, |cpu| pieces::take(cpu, pages, align))?;
         Some(pfn.0 as usize * PAGE_SIZE)
     }
 
     fn dealloc(&self, addr: Paddr, size: usize) {
         let guard = irq::disable_local();
-        self.with_cpu(&guard, |cpu| {
-            for (pfn, order) in range(addr, size).blocks(LARGEST) {
-                give(cpu, pfn, order);
-            }
-        });
+        self.with_cpu(&guard, |cpu| pieces::give(cpu, range(addr, size)));
     }
 
     /// What comes after the first request is freed, if it was allocated before: the span of frames is known then.

@@ -5,6 +5,8 @@
 
 #[path = "../../src/asterinas.rs"]
 pub mod asterinas;
+#[path = "../../src/pieces.rs"]
+mod pieces;
 
 /// Tables for 16 GiB.
 #[ostd::global_frame_allocator]
