@@ -5,6 +5,7 @@
 //! * [`ax_alloc`](mod@ax_alloc): `AllocatorOps` of ArceOS and StarryOS today (crate `ax-alloc`).
 //! * [`buffers`]: the buffers of a database, as DuckDB's `BlockAllocator` has them.
 //! * [`frame_alloc`](mod@frame_alloc): `PhysicalAllocator` of the crate `frame-alloc`.
+//! * [`hermit`]: the crate `free-list`, which has Hermit's physical memory.
 //! * [`paging`]: `FrameAllocator` and `FrameDeallocator` of the crate `x86_64`, which many small kernels
 //!   use.
 //! * [`vm_memory`]: memory of virtual machines for rust-vmm's crate of that name.
@@ -17,6 +18,7 @@ pub mod ax_alloc;
 pub mod buffers;
 #[cfg(target_os = "linux")]
 pub mod frame_alloc;
+pub mod hermit;
 pub mod paging;
 mod pieces;
 #[cfg(target_os = "linux")]
