@@ -12,14 +12,12 @@ pub(crate) trait Blocks {
     fn largest(&self) -> Order;
     /// Allocates a block.
     fn block(&mut self, order: Order) -> Option<Pfn>;
-    /// Allocates pages of one block; the others of it stay free.
-    fn part(&mut self, pages: u64) -> Option<Pfn>;
-    /// Allocates more than a block.
+    /// Allocates more than a block holds.
     fn range(&mut self, pages: u64, align: u64) -> Option<Pfn>;
     /// Frees a block, if it is one in use.
     fn free(&mut self, pfn: Pfn, order: Order) -> bool;
-    /// Makes pages of a block, if it is one in use.
-    fn split(&mut self, pfn: Pfn, order: Order) -> bool;
+    /// Makes blocks of a smaller order of a block, if it is one in use.
+    fn split(&mut self, pfn: Pfn, order: Order, to: Order) -> bool;
 }
 
 impl<L: Locks, I: Interrupts> Blocks for Cpu<'_, '_, L, I> {
@@ -29,11 +27,6 @@ impl<L: Locks, I: Interrupts> Blocks for Cpu<'_, '_, L, I> {
     fn block(&mut self, order: Order) -> Option<Pfn> {
         self.alloc(&Request::movable(order), &mut ()).ok()
     }
-    fn part(&mut self, pages: u64) -> Option<Pfn> {
-        let mut extent = [FrameRange::new(0, 0)];
-        self.alloc_extents(pages, &Request::movable(0), &mut extent, &mut ()).ok()?;
-        Some(extent[0].start)
-    }
     fn range(&mut self, pages: u64, align: u64) -> Option<Pfn> {
         let request = Request::movable(0);
         Some(self.alloc_contig(pages, align, &request, &mut (), &mut ()).ok()?.start)
@@ -41,8 +34,8 @@ impl<L: Locks, I: Interrupts> Blocks for Cpu<'_, '_, L, I> {
     fn free(&mut self, pfn: Pfn, order: Order) -> bool {
         Cpu::free(self, pfn, order, &mut ()).is_ok()
     }
-    fn split(&mut self, pfn: Pfn, order: Order) -> bool {
-        self.split_allocated(pfn, order, 0).is_ok()
+    fn split(&mut self, pfn: Pfn, order: Order, to: Order) -> bool {
+        self.split_allocated(pfn, order, to).is_ok()
     }
 }
 
@@ -53,11 +46,6 @@ impl Blocks for Allocator<'_> {
     fn block(&mut self, order: Order) -> Option<Pfn> {
         self.alloc(CpuId(0), &Request::movable(order), &mut ()).ok()
     }
-    fn part(&mut self, pages: u64) -> Option<Pfn> {
-        let mut extent = [FrameRange::new(0, 0)];
-        self.alloc_extents(CpuId(0), pages, &Request::movable(0), &mut extent, &mut ()).ok()?;
-        Some(extent[0].start)
-    }
     fn range(&mut self, pages: u64, align: u64) -> Option<Pfn> {
         let request = Request::movable(0);
         Some(self.alloc_contig(CpuId(0), pages, align, &request, &mut (), &mut ()).ok()?.start)
@@ -65,8 +53,8 @@ impl Blocks for Allocator<'_> {
     fn free(&mut self, pfn: Pfn, order: Order) -> bool {
         Allocator::free(self, CpuId(0), pfn, order, &mut ()).is_ok()
     }
-    fn split(&mut self, pfn: Pfn, order: Order) -> bool {
-        self.split_allocated(pfn, order, 0).is_ok()
+    fn split(&mut self, pfn: Pfn, order: Order, to: Order) -> bool {
+        self.split_allocated(pfn, order, to).is_ok()
     }
 }
 
@@ -76,18 +64,23 @@ pub(crate) fn take(blocks: &mut impl Blocks, count: usize, align: usize) -> Opti
     if order > blocks.largest() {
         return blocks.range(count as u64, align as u64);
     }
-    if count as u64 == pages(order) {
-        return blocks.block(order);
-    }
-    if align <= count {
-        return blocks.part(count as u64);
-    }
     let pfn = blocks.block(order)?;
-    blocks.split(pfn, order);
-    for page in count as u64..pages(order) {
-        blocks.free(pfn.plus(page), 0);
-    }
+    keep(blocks, pfn, order, count as u64);
     Some(pfn)
+}
+
+/// Frees all but the first pages of a block in use; those become its largest blocks.
+fn keep(blocks: &mut impl Blocks, mut pfn: Pfn, mut order: Order, mut count: u64) {
+    while count < pages(order) {
+        blocks.split(pfn, order, order - 1);
+        order -= 1;
+        let middle = pfn.plus(pages(order));
+        if count > pages(order) {
+            (pfn, count) = (middle, count - pages(order));
+        } else {
+            blocks.free(middle, order);
+        }
+    }
 }
 
 /// Frees pages, which may be a part of what was allocated at once, or several of those. Those that are not in use stay as
@@ -102,7 +95,7 @@ fn give_block(blocks: &mut impl Blocks, pfn: Pfn, order: Order) -> u64 {
     }
     for above in order + 1..=blocks.largest() {
         // Others of its pages come one by one too, as a rule.
-        if blocks.split(Pfn(pfn.0 & !(pages(above) - 1)), above) {
+        if blocks.split(Pfn(pfn.0 & !(pages(above) - 1)), above, 0) {
             break;
         }
     }
