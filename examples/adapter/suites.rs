@@ -31,7 +31,7 @@ fn main() {
     let variable = |name| env::var(name).expect("cargo sets it");
     let target = variable("TARGET");
     let metadata = Command::new(variable("CARGO"))
-        .args(["metadata", "--locked", "--offline", "--format-version=1", "--filter-platform"])
+        .args(["metadata", "--locked", "--format-version=1", "--filter-platform"])
         .arg(target)
         .output()
         .expect("cargo runs");

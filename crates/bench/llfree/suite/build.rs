@@ -10,7 +10,7 @@ fn main() {
     println!("cargo::rustc-check-cfg=cfg(feature, values(\"llc\", \"tree_huge_1\"))");
     let variable = |name| env::var(name).expect("cargo sets it");
     let metadata = Command::new(variable("CARGO"))
-        .args(["metadata", "--locked", "--offline", "--format-version=1", "--filter-platform"])
+        .args(["metadata", "--locked", "--format-version=1", "--filter-platform"])
         .arg(variable("TARGET"))
         .output()
         .expect("cargo runs");
