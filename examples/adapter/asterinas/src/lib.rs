@@ -1,13 +1,26 @@
-//! The adapter where it belongs: a kernel that links this crate has it as its frame allocator.
+//! Asterinas with the adapter as its frame allocator: a kernel of `ostd`, whose tests run in QEMU.
 //!
-//! `cargo +nightly check --target x86_64-unknown-none`
+//! `cargo osdk test` (`cargo install cargo-osdk --version 0.19.0`), or without QEMU `cargo check --target
+//! x86_64-unknown-none`, with the compiler of `rust-toolchain.toml`.
 #![no_std]
+
+extern crate alloc;
 
 #[path = "../../src/asterinas.rs"]
 pub mod asterinas;
 #[path = "../../src/pieces.rs"]
 mod pieces;
 
-/// Tables for 16 GiB.
+use ostd::prelude::*;
+
+/// Tables for 4 GiB.
 #[ostd::global_frame_allocator]
-static FRAMES: asterinas::Frames<{ 4 << 20 }> = asterinas::Frames::new();
+static FRAMES: asterinas::Frames<{ 1 << 20 }> = asterinas::Frames::new();
+
+#[ostd::main]
+fn main() {
+    println!("a kernel, whose frames are Pageblock's");
+}
+
+#[cfg(ktest)]
+mod tests;
