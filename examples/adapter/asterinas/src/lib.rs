@@ -1,7 +1,6 @@
 //! Asterinas with the adapter as its frame allocator: a kernel of `ostd`, whose tests run in QEMU.
 //!
-//! `cargo osdk test` (`cargo install cargo-osdk --version 0.19.0`), or without QEMU `cargo check --target
-//! x86_64-unknown-none`, with the compiler of `rust-toolchain.toml`.
+//! `./run.sh`, or without QEMU `cargo check --target x86_64-unknown-none`.
 #![no_std]
 
 extern crate alloc;
