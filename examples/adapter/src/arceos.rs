@@ -3,14 +3,15 @@
 use core::mem::MaybeUninit;
 
 use ax_allocator::{AllocError, AllocResult, BaseAllocator, PageAllocator};
-use pageblock::alloc::{self, Allocator};
+use pageblock::alloc::Allocator;
 use pageblock::contig::ContigError;
-use pageblock::frame::{FrameRange, Order, Pfn, pages};
+use pageblock::frame::FrameRange;
 use pageblock::ids::{CpuId, NodeId};
 use pageblock::layout::{ZoneKind, ZoneSpec};
 use pageblock::policy::Policy;
-use pageblock::request::{Gfp, Request};
 use pageblock::setup::{Setup, SetupError};
+
+use crate::pieces;
 
 const PAGE_SIZE: usize = 4096;
 
@@ -57,28 +58,6 @@ impl<'m> Pages<'m> {
     pub fn allocator(&mut self) -> &mut Allocator<'m> {
         &mut self.allocator
     }
-
-    /// Allocates a block that is large enough, and frees what is too much of it.
-    fn alloc_block(&mut self, count: usize, order: Order) -> AllocResult<Pfn> {
-        let request = Request::new(order, Gfp::GFP_KERNEL);
-        let pfn = self.allocator.alloc(CpuId(0), &request, &mut ()).map_err(alloc_error)?;
-        let mut left = FrameRange { start: pfn, end: pfn.plus(pages(order)) };
-        let end = pfn.plus(count as u64);
-        for order in (0..order).rev() {
-            if left.start == end || left.end == end {
-                break;
-            }
-            let middle = left.start.plus(pages(order));
-            self.allocator.split_allocated(left.start, order + 1, order).expect("the block");
-            if end <= middle {
-                self.allocator.free(CpuId(0), middle, order, &mut ()).expect("its upper half");
-                left.end = middle;
-            } else {
-                left.start = middle;
-            }
-        }
-        Ok(pfn)
-    }
 }
 
 impl BaseAllocator for Pages<'_> {
@@ -107,28 +86,16 @@ impl PageAllocator for Pages<'_> {
         if num_pages == 0 {
             return Err(AllocError::InvalidParam);
         }
-        let size = num_pages.checked_next_power_of_two().ok_or(AllocError::NoMemory)?;
-        let order = size.max(align).trailing_zeros() as Order;
-        let pfn = if order <= self.allocator.geometry().max_order {
-            self.alloc_block(num_pages, order)?
-        } else {
-            let request = Request::new(0, Gfp::GFP_KERNEL);
-            let (pages, align) = (num_pages as u64, align as u64);
-            self.allocator
-                .alloc_contig(CpuId(0), pages, align, &request, &mut (), &mut ())
-                .map_err(|_| AllocError::NoMemory)?
-                .start
-        };
+        let pfn =
+            pieces::take(&mut self.allocator, num_pages, align).ok_or(AllocError::NoMemory)?;
         self.used += num_pages;
         Ok(pfn.0 as usize * PAGE_SIZE)
     }
 
-    /// Pages that are not in use as one allocation stay as they are, as with ArceOS' own allocator.
+    /// Any pages; those that are not in use stay as they are, as with ArceOS' own allocator.
     fn dealloc_pages(&mut self, pos: usize, num_pages: usize) {
-        if pos.is_multiple_of(PAGE_SIZE)
-            && self.allocator.free_contig(CpuId(0), range(pos, num_pages), &mut ()).is_ok()
-        {
-            self.used -= num_pages;
+        if pos.is_multiple_of(PAGE_SIZE) {
+            self.used -= pieces::give(&mut self.allocator, range(pos, num_pages)) as usize;
         }
     }
 
@@ -174,11 +141,4 @@ fn range(start: usize, pages: usize) -> FrameRange {
 fn align_pages(bytes: usize) -> AllocResult<usize> {
     let valid = bytes.is_power_of_two() && bytes >= PAGE_SIZE;
     if valid { Ok(bytes / PAGE_SIZE) } else { Err(AllocError::InvalidParam) }
-}
-
-fn alloc_error(error: alloc::AllocError) -> AllocError {
-    match error {
-        alloc::AllocError::NoMemory => AllocError::NoMemory,
-        _ => AllocError::InvalidParam,
-    }
 }
