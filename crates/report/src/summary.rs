@@ -330,8 +330,9 @@ pub fn will_look(most: usize) -> String {
 
 #[cfg(test)]
 mod tests {
-    use pageblock_measure::Run;
+    use pageblock_measure::certificate::{Certified, Loop, Reproduced, Taken};
     use pageblock_measure::compare::common::Options;
+    use pageblock_measure::{Origin, Run};
 
     use super::*;
 
@@ -397,6 +398,27 @@ Pages reclaimed  2700  B  1700   -37 %  -37 % to -37 %      0.0002
         let runs: Vec<Run> = ["linux-6.9", "linux-6.10"].map(draws).concat();
         let text = print(&Summary::of_runs(&runs, &Options::default()).unwrap());
         assert!(text.contains(&format!("B is not judged: {}\n", certificate::NOT_SHOWN)), "{text}");
+    }
+
+    #[test]
+    fn draws_that_are_alike_are_not_judged() {
+        let taken = Taken { taken: Loop::Closed, as_asked: true, grade: None, other: None };
+        let reproduced = Reproduced { taken: Some(taken), ..Reproduced::default() };
+        let certificate = Some(Certified::Reproduced(Box::new(reproduced)));
+        let draws = |policy| -> Vec<Run> {
+            let mut draws = runs(policy, 100, 4);
+            for run in &mut draws {
+                run.counters = Run::default().counters;
+                run.counters.set(pageblock_measure::value::names::TYPE_MISMATCH_PAGES, 50);
+                (run.origin, run.workload) = (Origin::Replayed, "recording".into());
+            }
+            draws
+        };
+        let runs = ["linux-6.9", "linux-6.9,watermark_boost_factor=0"].map(draws).concat();
+        let options = Options { certificate, ..Options::default() };
+        let text = print(&Summary::of_runs(&runs, &options).unwrap());
+        let alike = "B is not judged: its draws are alike, which tells nothing of chance\n";
+        assert!(text.contains(alike), "{text}");
     }
 
     #[test]

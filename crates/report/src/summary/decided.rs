@@ -61,7 +61,7 @@ fn why_not(summary: &Summary, at: usize) -> String {
     match (few, primary) {
         (_, 0) => "no primary measure of the workload was measured".to_owned(),
         (true, _) if summary.alike[at] || summary.alike[summary.baseline] => {
-            "its draws are alike, which tells nothing of chance; those of a closed loop differ (--closed-loop)".to_owned()
+            "its draws are alike, which tells nothing of chance".to_owned()
         }
         (true, _) => {
             let needed = runs_needed(primary * others);
