@@ -12,7 +12,7 @@ use crate::advice::{self, Advice, Case};
 use crate::boost;
 use crate::class::{self, Class, Confidence};
 use crate::gfp;
-use crate::holders::{self, Holder};
+use crate::holders::{self, Holder, Holding};
 use crate::interfaces::{rules, usual_rules, without_letters};
 use crate::log::{self, Kind, Lack, Logged, MemInfo, Report, Zone};
 use crate::watermark::{Check, Request, Verdict};
@@ -126,11 +126,12 @@ fn explain_report(report: Report) -> Explanation {
         _ => Vec::new(),
     };
     let largest = report.largest().map(|(task, _)| task);
+    let grown = memory.growth.as_ref().map(|growth| Holding::of_field(&growth.field));
     let case = Case {
         order,
         flags: flags.unwrap_or_default(),
         version: version.as_ref(),
-        holding: holders.first().map(|holder| holder.holding),
+        holding: grown.or(holders.first().map(|holder| holder.holding)),
         largest: largest.as_deref(),
         cache: report.slab_caches.first().map(|cache| cache.name.as_str()),
         cgroup: report.cgroup.as_ref(),
@@ -141,7 +142,7 @@ fn explain_report(report: Report) -> Explanation {
         min_free_kb: min_free_kb(memory),
         is_high_memory_free: is_high_memory_free(memory, flags),
         has_state: !memory.zones.is_empty(),
-        is_available: memory.is_available(),
+        is_available: memory.is_available() && grown.is_none_or(|of| of == Holding::Anonymous),
         has_request: !matches!(report.kind, Kind::State),
         has_filled: report.is_oom() && !is_mostly_boost(class, &zones),
     };

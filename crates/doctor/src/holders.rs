@@ -63,6 +63,20 @@ impl Holding {
     }
 }
 
+impl Holding {
+    /// Returns the holder that a field of `/proc/meminfo` counts.
+    pub(crate) fn of_field(field: &str) -> Self {
+        match field {
+            "SUnreclaim" | "Slab" => Self::SlabUnreclaimable,
+            "KernelStack" => Self::KernelStack,
+            "PageTables" => Self::PageTables,
+            "AnonPages" => Self::Anonymous,
+            "Shmem" => Self::Shmem,
+            _ => Self::Uncounted,
+        }
+    }
+}
+
 /// A holder and its memory.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
 pub struct Holder {

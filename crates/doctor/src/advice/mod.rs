@@ -17,6 +17,7 @@ use crate::log::{Cgroup, Lack, Purpose, Share};
 
 use self::blocks::{of_fragmentation, of_only_cma};
 use self::holder::of_holder;
+pub use self::notice::is_reached;
 pub(crate) use self::notice::of_notice;
 
 /// A piece of advice.

@@ -151,6 +151,7 @@ impl Open {
             || self.memory.is_within()
             || self.oom.is_within()
             || self.lists.is_within()
+            || (self.kind == Kind::State && self.pasted.is_within(self.last_line))
     }
 
     /// Returns whether a line below the first of an OOM report belongs to this one.
@@ -283,7 +284,7 @@ impl Open {
 /// Returns the kind of a report; `None` for a piece whose kind the finder decides.
 fn kind_of(kind: Kind, has_header: bool, memory: &MemInfo, head: &[String]) -> Option<Kind> {
     let has_slab = memory.held.slab_unreclaimable.or(memory.held.slab_reclaimable).is_some();
-    let is_pasted = memory.ram_pages.is_some() || has_slab;
+    let is_pasted = memory.ram_pages.is_some() || has_slab || memory.growth.is_some();
     let has_counts = (has_header && memory.has_counts()) || is_pasted;
     let has_free = memory.zones.iter().any(|zone| zone.free.is_some());
     let of_kill = ["oom_kill_process", "out_of_memory"];
@@ -373,6 +374,9 @@ fn task(head: &[String]) -> Option<String> {
     }
     let name = printed.rsplit(']').next().unwrap_or(printed).trim();
     let name = if name.is_empty() { printed } else { name };
+    if !name.contains(char::is_alphanumeric) {
+        return None;
+    }
     // A longer text has more than a name.
     let last = name.split_whitespace().next_back().unwrap_or(name);
     Some(if name.len() <= COMM_LEN { name } else { last }.to_owned())
