@@ -28,6 +28,8 @@ pub enum Holding {
     PageTables,
     /// Huge pages that were set aside (hugetlb).
     Hugetlb,
+    /// The cache of ZFS (ARC).
+    Arc,
     /// Memory that a balloon returned to the hypervisor.
     Balloon,
     /// Compressed swap (zsmalloc).
@@ -53,6 +55,7 @@ impl Holding {
             Self::KernelStack => "stacks of tasks in the kernel",
             Self::PageTables => "page tables",
             Self::Hugetlb => "huge pages that were set aside (hugetlb)",
+            Self::Arc => "the cache of ZFS (ARC)",
             Self::Balloon => "the balloon of the hypervisor",
             Self::Zspages => "compressed swap (zram, zswap)",
             Self::Uncounted => {
@@ -105,6 +108,7 @@ pub fn holders(memory: &MemInfo) -> Vec<Holder> {
         (Holding::KernelStack, held.kernel_stack),
         (Holding::PageTables, held.pagetables),
         (Holding::Hugetlb, held.hugetlb),
+        (Holding::Arc, held.arc),
         (Holding::Balloon, held.balloon),
         (Holding::Zspages, held.zspages),
     ];
@@ -119,8 +123,9 @@ pub fn holders(memory: &MemInfo) -> Vec<Holder> {
         (Holding::NeverGiven, Some(memory.zones.iter().map(never_given).sum())),
     ];
     let size: u64 = memory.zones.iter().filter_map(|zone| zone.present.or(zone.managed)).sum();
+    let is_of_machine = held.uncounted.or(held.arc);
     let size =
-        size.max(held.uncounted.map_or(0, |_| memory.ram_pages.unwrap_or(0) * memory.page_kb()));
+        size.max(is_of_machine.map_or(0, |_| memory.ram_pages.unwrap_or(0) * memory.page_kb()));
     // Counts without zones.
     let size = if size == 0 { sum } else { size };
     let holder = |(holding, kb): (Holding, Option<u64>)| Some(Holder { holding, kb: kb? });

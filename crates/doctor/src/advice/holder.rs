@@ -53,6 +53,10 @@ fn of_kind(holding: Option<Holding>) -> Advice {
             "fewer huge pages: sysctl vm.nr_hugepages=N; `grep Huge /proc/meminfo` says how many are free",
             "huge pages that were set aside serve who asks for huge pages only, used or not",
         ),
+        Some(Holding::Arc) => advice(
+            "a smaller ARC: zfs_arc_max=BYTES (/sys/module/zfs/parameters), and what else is to run beside it",
+            "ZFS counts its cache apart from page cache, and gives it back more slowly than the kernel does",
+        ),
         Some(Holding::Balloon) => advice(
             "a smaller balloon: give the machine its memory back in the hypervisor",
             "the hypervisor took the memory, so that no process has it",

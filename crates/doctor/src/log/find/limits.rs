@@ -1,12 +1,16 @@
 //! The control files of a memory cgroup, as pasted: `cat memory.max` with the number below, `grep . memory.*`, or a list.
 
 use std::collections::BTreeMap;
+use std::sync::LazyLock;
+
+use regex::Regex;
 
 use super::about::About;
 use crate::log::Line;
 
 /// Such a line contains at least one of these strings.
-pub(in crate::log) const MARKS: [&str; 7] = [
+pub(in crate::log) const MARKS: [&str; 8] = [
+    OF_STATS,
     "memory.limit_in_bytes",
     "memory.usage_in_bytes",
     "memory.max",
@@ -16,6 +20,12 @@ pub(in crate::log) const MARKS: [&str; 7] = [
     KILLS,
 ];
 const KILLS: &str = "oom_kill ";
+/// `docker stats` prints what a container uses of its limit, which is the machine's memory if it has none.
+const OF_STATS: &str = "iB / ";
+static STATS: LazyLock<Regex> = LazyLock::new(|| {
+    Regex::new(r"\s(\d+)(?:\.(\d)\d*)?([KMG])iB / (\d+)(?:\.(\d)\d*)?([KMG])iB\s+(?:9[5-9]|100)(?:\.\d+)?%")
+        .expect("the pattern is valid")
+});
 /// The files that are read.
 const FILES: [&str; 7] = [
     "memory.limit_in_bytes",
@@ -57,6 +67,24 @@ impl Parser {
         }
         if let Some(kills) = text.strip_prefix(KILLS).and_then(number) {
             self.kills = Some(kills);
+        }
+        if text.contains(OF_STATS)
+            && let Some(found) = STATS.captures(text)
+        {
+            let bytes = |at: usize| {
+                let unit = match &found[at + 2] {
+                    "K" => 1_u64 << 10,
+                    "M" => 1 << 20,
+                    _ => 1 << 30,
+                };
+                let tenths = found.get(at + 1).and_then(|part| part.as_str().parse::<u64>().ok());
+                let whole: u64 = found[at].parse().ok()?;
+                Some(whole.checked_mul(unit)? + tenths.unwrap_or(0) * unit / 10)
+            };
+            if let Some((usage, limit)) = bytes(1).zip(bytes(4)) {
+                self.add("memory.current", usage, line, line.number);
+                self.add("memory.max", limit, line, line.number);
+            }
         }
         if !text.contains("memory.") {
             return;
@@ -142,6 +170,8 @@ mod tests {
                 "memory.max = 1048576\nmemory.peak = 1048576\nmemory.failcnt 12\noom_kill 3\n",
                 of(None, Some(1024), Some(12), Some(3)),
             ),
+            ("db  1.20%  1.0MiB / 1MiB  99.50%", of(Some(1024), None, None, None)),
+            ("db  1.20%  3.9MiB / 4GiB  0.10%", None),
             ("cat memory.current\n1048576\ncat memory.max\nmax\n", None),
             ("set memory.max to 1048576 and memory.current\nfell\n", None),
         ] {

@@ -33,7 +33,7 @@ static FAILURE: LazyLock<Regex> = LazyLock::new(|| {
     )
 });
 static OOM: LazyLock<Regex> =
-    LazyLock::new(|| pattern(r"\S invoked oom-killer|^oom-killer: gfp_mask="));
+    LazyLock::new(|| pattern(r"[^\s(] invoked oom-killer|^oom-killer: gfp_mask="));
 static SUPPRESSED: LazyLock<Regex> = LazyLock::new(|| {
     pattern(
         r"(?:warn_alloc\w*|__alloc_pages_slowpath|__alloc_pages_nodemask): (\d+) callbacks suppressed",

@@ -56,6 +56,9 @@ pub(super) const MARKS: [&str; 7] = [
 ];
 /// Functions that are in the stack of a memory cgroup's OOM, but not in that of the machine's.
 const CHARGES: [&str; 3] = ["mem_cgroup_out_of_memory", "mem_cgroup_oom", "mem_cgroup_try_charge"];
+/// What the line of a kill for the machine's memory has, by version.
+const OF_MACHINE: [&str; 4] =
+    ["Out of memory: Kill", "Out of memory: kill", "Out of Memory: Kill", "global_oom"];
 const MEMCG: &str = "Memory cgroup out of memory";
 pub(super) const CONSTRAINT: &str = "oom-kill:constraint=";
 /// The longest name of a task (`TASK_COMM_LEN` less its end).
@@ -180,7 +183,7 @@ impl Open {
         if !self.has_header && self.head.len() < HEAD_LINES {
             self.head.push(text.clone());
         }
-        self.is_global |= text.contains("Out of memory: Kill") || text.contains("global_oom");
+        self.is_global |= OF_MACHINE.iter().any(|kill| text.contains(kill));
         // A terminal may have broken the line after the words before.
         self.is_memcg |= text.contains(MEMCG)
             || text.contains("CONSTRAINT_MEMCG")

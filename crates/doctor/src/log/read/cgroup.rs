@@ -285,7 +285,8 @@ pub(in crate::log) fn is_of_oom(text: &str) -> bool {
 
 fn is_kill(text: &str) -> bool {
     // Up to 4.18 the line of the kill itself does not say why.
-    (text.contains("ut of memory") || text.contains(" total-vm:")) && killed(text).is_some()
+    ["ut of memory", "ut of Memory", " total-vm:", ") vsz:"].iter().any(|part| text.contains(part))
+        && killed(text).is_some()
 }
 
 /// Returns the number of the task that a line reports as killed.

@@ -9,6 +9,7 @@ mod samples;
 pub(super) mod stack;
 pub(super) mod state;
 pub(super) mod tasks;
+mod tools;
 pub(super) mod vmalloc;
 
 pub use self::cgroup::{Cgroup, Share, Victim};

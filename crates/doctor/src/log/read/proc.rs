@@ -10,6 +10,7 @@ use super::rows::{ORDERS, Rows};
 use super::samples::Samples;
 use super::state::{MOST_KB, MOST_PAGES, at_most};
 use super::tasks::{LARGEST, SlabCache};
+use super::tools;
 use crate::log::Line;
 
 /// Pasted text has these files within this many lines. Further down only what is printed whole is read: `meminfo` from its
@@ -42,6 +43,8 @@ pub(in crate::log) struct Pasted {
     caches: BTreeMap<String, u64>,
     /// The first line that was read.
     first: Option<usize>,
+    /// The cache of ZFS.
+    arc_kb: Option<u64>,
     rows: Rows,
     samples: Samples,
     /// The last line that may belong to a file whose first line was read.
@@ -76,6 +79,15 @@ impl Pasted {
 
     fn read(&mut self, line: &Line) {
         let text = line.text.trim();
+        let of_top = tools::top(text);
+        if !of_top.is_empty() {
+            self.fields.extend(of_top.into_iter().map(|(field, kb)| (field.to_owned(), kb)));
+            self.first.get_or_insert(line.number);
+            return;
+        }
+        if let Some(kb) = tools::arc(text) {
+            self.arc_kb = Some(kb);
+        }
         let words: Vec<&str> = text.split_whitespace().collect();
         match words[..] {
             [key, number] | [key, number, "kB"] if key.ends_with(':') => {
@@ -288,7 +300,10 @@ impl Pasted {
                 slab_unreclaimable: field("SUnreclaim").or(slab),
                 kernel_stack: field("KernelStack"),
                 pagetables: field("PageTables"),
-                uncounted: total.zip(counted).map(|(total, counted)| total.saturating_sub(counted)),
+                uncounted: total.zip(counted).map(|(total, counted)| {
+                    total.saturating_sub(counted).saturating_sub(self.arc_kb.unwrap_or(0))
+                }),
+                arc: self.arc_kb,
                 hugetlb: hugetlb.map(|(pages, kb)| pages.saturating_mul(kb).min(MOST_KB)),
                 ..Held::default()
             },

@@ -24,17 +24,9 @@ const FIELDS: [&str; 14] = [
     "AnonPages",
     "Shmem",
 ];
-/// Fields that count what the kernel does not free by itself. `Slab` only stands for a missing `SUnreclaim`.
-const HELD: [&str; 8] = [
-    "SUnreclaim",
-    "KernelStack",
-    "PageTables",
-    "Percpu",
-    "VmallocUsed",
-    "AnonPages",
-    "Shmem",
-    "Slab",
-];
+/// Fields that count what the kernel does not free by itself: not `Slab`, most of which may be cache.
+const HELD: [&str; 7] =
+    ["SUnreclaim", "KernelStack", "PageTables", "Percpu", "VmallocUsed", "AnonPages", "Shmem"];
 /// The name of what no field counts.
 const UNCOUNTED: &str = "uncounted";
 /// A field that grows by less than this part of itself, or of the machine's memory, varies.
@@ -131,9 +123,8 @@ impl Samples {
             sample.extend(kb.map(|kb| (UNCOUNTED, kb)));
         }
         let least = total.0.map_or(0, |total| total / LEAST_PART_OF_ALL);
-        let has_part = |field: &&str| **field == *"Slab" && last.contains_key("SUnreclaim");
         let mut most: Option<(&str, u64, u64)> = None;
-        for field in HELD.iter().chain([&UNCOUNTED]).filter(|field| !has_part(field)) {
+        for field in HELD.iter().chain([&UNCOUNTED]) {
             let Some((&from, &to)) = first.get(field).zip(last.get(field)) else { continue };
             let grew = to.saturating_sub(from);
             let is_more = most.is_none_or(|(_, from, to)| grew > to - from);
