@@ -14,7 +14,7 @@ use crate::class::{self, Class, Confidence};
 use crate::gfp;
 use crate::holders::{self, Holder, Holding};
 use crate::interfaces::{rules, usual_rules, without_letters};
-use crate::log::{self, Kind, Lack, Logged, MemInfo, Report, Zone};
+use crate::log::{self, Kind, Lack, Logged, MemInfo, Report, SlabCache, Zone};
 use crate::watermark::{Check, Request, Verdict};
 
 /// A report and its meaning.
@@ -126,14 +126,18 @@ fn explain_report(report: Report) -> Explanation {
         _ => Vec::new(),
     };
     let largest = report.largest().map(|(task, _)| task);
-    let grown = memory.growth.as_ref().map(|growth| Holding::of_field(&growth.field));
+    let grown = memory.growth.as_ref().and_then(|growth| Holding::of_field(&growth.field));
+    let is_held = |cache: &&SlabCache| {
+        let is_kept = holders.first().is_some_and(|of| of.holding == Holding::SlabUnreclaimable);
+        !(is_kept && cache.is_reclaimable())
+    };
     let case = Case {
         order,
         flags: flags.unwrap_or_default(),
         version: version.as_ref(),
         holding: grown.or(holders.first().map(|holder| holder.holding)),
         largest: largest.as_deref(),
-        cache: report.slab_caches.first().map(|cache| cache.name.as_str()),
+        cache: report.slab_caches.iter().find(is_held).map(|cache| cache.name.as_str()),
         cgroup: report.cgroup.as_ref(),
         lack: report.vmalloc.map(|vmalloc| vmalloc.lack),
         is_boosted: boosted(class, &zones).is_some(),
@@ -144,7 +148,8 @@ fn explain_report(report: Report) -> Explanation {
         has_state: !memory.zones.is_empty(),
         is_available: memory.is_available() && grown.is_none_or(|of| of == Holding::Anonymous),
         has_request: !matches!(report.kind, Kind::State),
-        has_filled: report.is_oom() && !is_mostly_boost(class, &zones),
+        has_filled: report.is_oom()
+            && (!is_mostly_boost(class, &zones) || is_mostly_of_kernel(memory, &holders)),
     };
     let helps = match &report.notice {
         Some(notice) => advice::of_notice(&notice.about, is_at_boot(&report)),
@@ -223,6 +228,13 @@ fn boosted(class: Class, zones: &[Check]) -> Option<&Check> {
 fn is_mostly_boost(class: Class, zones: &[Check]) -> bool {
     let both = boosted(class, zones).and_then(|zone| zone.boost.zip(zone.needed()));
     both.is_some_and(|(boost, needed)| boost.saturating_mul(2) >= needed)
+}
+
+/// Returns whether the kernel or a driver holds at least half of the zones' memory.
+fn is_mostly_of_kernel(memory: &MemInfo, holders: &[Holder]) -> bool {
+    let of_kernel = [Holding::Uncounted, Holding::SlabUnreclaimable, Holding::PageTables];
+    let first = holders.first().filter(|holder| of_kernel.contains(&holder.holding));
+    first.is_some_and(|holder| holder.kb.saturating_mul(2) >= memory.managed_kb())
 }
 
 /// Returns whether a list of nodes, such as `0-1,3`, has a node.

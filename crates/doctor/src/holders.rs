@@ -68,15 +68,16 @@ impl Holding {
 
 impl Holding {
     /// Returns the holder that a field of `/proc/meminfo` counts.
-    pub(crate) fn of_field(field: &str) -> Self {
-        match field {
+    pub(crate) fn of_field(field: &str) -> Option<Self> {
+        Some(match field {
+            "MemAvailable" => return None,
             "SUnreclaim" | "Slab" => Self::SlabUnreclaimable,
             "KernelStack" => Self::KernelStack,
             "PageTables" => Self::PageTables,
             "AnonPages" => Self::Anonymous,
             "Shmem" => Self::Shmem,
             _ => Self::Uncounted,
-        }
+        })
     }
 }
 
@@ -97,12 +98,15 @@ pub fn holders(memory: &MemInfo) -> Vec<Holder> {
         |all: Option<u64>, part: Option<u64>| all.map(|a| a.saturating_sub(part.unwrap_or(0)));
     // If the text before the zones was cut off.
     let by_zone = Some(memory.zones.iter().map(|zone| zone.file).sum()).filter(|kb| *kb > 0);
+    // Graphics drivers pin their shared memory, which then counts as both.
+    let is_shared = |kb: &u64| held.shmem.is_some_and(|shmem| kb.abs_diff(shmem) < shmem / 10);
+    let unevictable = less(held.unevictable, held.mlocked).filter(|kb| !is_shared(kb));
     let counted = [
         (Holding::Anonymous, less(held.anonymous, held.shmem)),
         (Holding::File, memory.file_pages.map_or(by_zone, |pages| Some(pages * memory.page_kb()))),
         (Holding::Shmem, held.shmem),
         (Holding::Mlocked, held.mlocked),
-        (Holding::Unevictable, less(held.unevictable, held.mlocked)),
+        (Holding::Unevictable, unevictable),
         (Holding::SlabUnreclaimable, held.slab_unreclaimable),
         (Holding::SlabReclaimable, held.slab_reclaimable),
         (Holding::KernelStack, held.kernel_stack),

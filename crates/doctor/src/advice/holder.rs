@@ -46,7 +46,7 @@ fn of_kind(holding: Option<Holding>) -> Advice {
             "the kernel holds the memory for them, and the list of tasks does not show it",
         ),
         Some(Holding::Shmem) => advice(
-            "less in tmpfs and shared memory: df -t tmpfs, ipcs -m",
+            "less in tmpfs and shared memory: df -t tmpfs, ipcs -m; what neither shows are buffers of a graphics driver, or memfd",
             "only swap takes it, and the list of tasks shows it only where it is mapped",
         ),
         Some(Holding::Hugetlb) => advice(

@@ -141,8 +141,8 @@ fn of_part(about: &About) -> Words {
 fn of_file_system(about: &About) -> Words {
     match about {
         About::Xfs(_) => (
-            "xfs_fsr, or a copy of the files with very many extents",
-            "XFS keeps lists of extents in one piece, and waits until it gets one: fragmentation",
+            "a kernel from 4.17 on, which needs fewer such pieces; before it xfs_fsr, or a copy of the files with very many extents",
+            "XFS keeps lists of extents, and changes of large directory blocks, in one piece, and waits until it gets one",
         ),
         About::XfsObject => (
             "the limit of the kernel's memory of the task's memory cgroup (memory.kmem.limit_in_bytes; cgroup.memory=nokmem on \

@@ -77,7 +77,7 @@ fn state(of: &Explanation) -> String {
         text += &format!(" Free swap: {}.", size(swap));
     }
     let is_low = |kb: u64| memory.ram_pages.is_some_and(|pages| kb < pages * memory.page_kb() / 2);
-    if let Some(holder) = of.holders.first().filter(|_| memory.zones.is_empty())
+    if let Some(holder) = of.holders.first().filter(|_| memory.zones.is_empty() || !is_most(of))
         && memory.available_kb.is_none_or(is_low)
     {
         text += &format!(" Largest holder: {} {}.", holder.holding.name(), size(holder.kb));
@@ -108,6 +108,13 @@ fn state(of: &Explanation) -> String {
 /// Returns what grew from sample to sample.
 fn grew(growth: &Growth) -> String {
     let Growth { field, from_kb, to_kb, samples, available_kb } = growth;
+    if field == "MemAvailable" {
+        return format!(
+            " From the first to the last of {samples} samples MemAvailable fell from {} to {}.",
+            size(*from_kb),
+            size(*to_kb)
+        );
+    }
     let name = match field.as_str() {
         "uncounted" => "what no field counts (pages of drivers)",
         field => field,

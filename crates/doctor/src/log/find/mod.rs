@@ -282,6 +282,11 @@ impl Finder {
         };
         self.found.sort_by_key(|report| {
             let is_pasted = report.kind == Kind::State && report.memory.available_kb.is_some();
+            let is_counter = report
+                .notice
+                .as_ref()
+                .is_some_and(|notice| matches!(notice.about, About::Words(Told::HugeFaults, _)));
+            let is_pasted = is_pasted || is_counter;
             (is_pasted, rank(report), report.line)
         });
         self.found

@@ -19,6 +19,8 @@ const LINES: usize = 200;
 /// The largest number of lines of `meminfo`, and of a table of slab caches.
 const MEMINFO: usize = 60;
 const CACHES: usize = 300;
+/// The largest number of lines of a zone in `zoneinfo`, with the statistics of its node.
+const ZONE: usize = 60;
 /// Such a line is in the heads of tables of slab caches.
 pub(in crate::log) const MARKS: [&str; 2] = ["OBJ/SLAB", "<active_objs>"];
 /// The assumed page size of `/proc/buddyinfo` in kB; the file does not say it.
@@ -33,6 +35,8 @@ const MOST_ORDERS: usize = 20;
 pub(in crate::log) struct Pasted {
     /// The fields of `/proc/meminfo`, in kB; counts of huge pages in pages.
     fields: BTreeMap<String, u64>,
+    /// Those of a sample before it.
+    before: Option<BTreeMap<String, u64>>,
     zones: BTreeMap<(u32, ZoneKind), Zone>,
     /// The zone of `/proc/zoneinfo` whose numbers follow.
     now: Option<(u32, ZoneKind)>,
@@ -63,6 +67,7 @@ impl Pasted {
         let lines = match &line.text {
             text if text.contains("MemTotal:") => MEMINFO,
             text if MARKS.iter().any(|mark| text.contains(mark)) => CACHES,
+            text if text.contains(", zone ") && text.split_whitespace().count() == 4 => ZONE,
             text if text.contains(", zone ") => 1,
             _ => 0,
         };
@@ -91,6 +96,9 @@ impl Pasted {
         let words: Vec<&str> = text.split_whitespace().collect();
         match words[..] {
             [key, number] | [key, number, "kB"] if key.ends_with(':') => {
+                if key == "MemTotal:" && self.fields.contains_key("MemTotal") {
+                    self.before = Some(std::mem::take(&mut self.fields));
+                }
                 if let Some(number) = at_most(number, MOST_KB) {
                     self.fields.insert(key.trim_end_matches(':').to_owned(), number);
                 }
@@ -242,6 +250,10 @@ impl Pasted {
     /// is free, or is the kernel's.
     pub(in crate::log) fn finish(mut self) -> (Vec<SlabCache>, Option<(usize, MemInfo)>) {
         let growth = std::mem::take(&mut self.samples).finish();
+        // The last sample may be cut.
+        if let Some(before) = self.before.take().filter(|before| before.len() > self.fields.len()) {
+            self.fields = before;
+        }
         let cache = |(name, kb): (&String, &u64)| SlabCache { name: name.clone(), kb: *kb };
         let mut caches: Vec<SlabCache> = self.caches.iter().map(cache).collect();
         caches.sort_by_key(|cache| std::cmp::Reverse(cache.kb));
@@ -360,6 +372,23 @@ mod tests {
         assert_eq!(read(&late).unwrap().ram_pages, Some(2));
         let late = "\n".repeat(LINES) + "total used free\nMem: 5000000 91 369 5 39 362\n";
         assert_eq!(read(&late), None, "rows of `free` are common in logs");
+        let late = "\n".repeat(LINES) + "Node 0, zone Normal\n pages free 100\n min 50\n";
+        assert_eq!(read(&late).unwrap().zones[0].min, Some(200));
+    }
+
+    #[test]
+    fn a_sample_that_is_cut_is_not_mixed_with_the_one_before() {
+        let info = read(
+            "MemTotal: 900 kB\nMemFree: 100 kB\nMemAvailable: 300 kB\nAnonPages: 8 kB\nSlab: 9 kB\n\
+             MemTotal: 900 kB\nMemFree: 50 kB\nMemAvailable: 60 kB\n",
+        )
+        .unwrap();
+        assert_eq!((info.available_kb, info.held.anonymous), (Some(300), Some(8)));
+        let growth = info.growth.unwrap();
+        assert_eq!(
+            (growth.field.as_str(), growth.from_kb, growth.to_kb),
+            ("MemAvailable", 300, 60)
+        );
     }
 
     /// Of what is cut, the lists of reclaim tell how much no counter has.

@@ -4,9 +4,9 @@ use crate::log::Line;
 
 /// The least number of orders in a line of `/proc/buddyinfo`.
 pub(super) const ORDERS: usize = 9;
-/// The number of columns before the break in a row of `slabtop` that has eight.
-const BEFORE: usize = 5;
-const AFTER: usize = 3;
+/// The columns of a row of `slabtop`, and the least of them before a break.
+const COLUMNS: usize = 8;
+const BEFORE: usize = 4;
 
 /// Joins such rows.
 #[derive(Default)]
@@ -40,8 +40,12 @@ fn is_cut(text: &str) -> bool {
         | ["Node", _, "zone", _, ref blocks @ ..] => {
             !blocks.is_empty() && blocks.len() < ORDERS && blocks.iter().all(|word| is_number(word))
         }
-        [objects, _, used, size, slabs] => {
-            is_number(objects) && used.ends_with('%') && size.ends_with('K') && is_number(slabs)
+        [objects, active, used, size, ..] => {
+            (BEFORE..COLUMNS).contains(&words.len())
+                && is_number(objects)
+                && is_number(active)
+                && used.ends_with('%')
+                && size.ends_with('K')
         }
         _ => false,
     }
@@ -50,14 +54,11 @@ fn is_cut(text: &str) -> bool {
 /// Returns whether a line is the rest of a row.
 fn completes(first: &str, text: &str) -> bool {
     let words: Vec<&str> = text.split_whitespace().collect();
-    let has_columns = first.split_whitespace().count() == BEFORE && !first.contains("zone");
-    match words[..] {
-        [per_slab, cache, _] if has_columns && words.len() == AFTER => {
-            is_number(per_slab) && cache.ends_with('K')
-        }
-        [_, ..] => !has_columns && words.iter().all(|word| is_number(word)),
-        [] => false,
+    if first.contains("zone") {
+        return !words.is_empty() && words.iter().all(|word| is_number(word));
     }
+    let name = words.last().is_some_and(|name| !is_number(name) && !name.ends_with('K'));
+    name && first.split_whitespace().count() + words.len() == COLUMNS
 }
 
 fn is_number(word: &str) -> bool {
@@ -73,6 +74,7 @@ mod tests {
     fn broken_rows_are_joined_and_others_stay() {
         let text = "Node 0, zone      DMA      0      1      0      0      2\n  1      1      0      1      1      3\n\
                     99 90  0%    1.00K           77\n 32            2464K     inode\n\
+                    80 80 100%    0.06K 12       64   768K\niova\n\
                     Node 0, zone   Normal\n8 8 8\n12 11 10% 0.19K 3\nuptime\n";
         let mut rows = Rows::default();
         let read = (1..).zip(text.lines()).filter_map(|(number, text)| {
@@ -88,6 +90,7 @@ mod tests {
             [
                 "Node 0, zone DMA 0 1 0 0 2 1 1 0 1 1 3",
                 "99 90 0% 1.00K 77 32 2464K inode",
+                "80 80 100% 0.06K 12 64 768K iova",
                 "Node 0, zone Normal",
                 "8 8 8",
                 "uptime",

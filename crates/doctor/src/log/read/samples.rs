@@ -33,10 +33,14 @@ const UNCOUNTED: &str = "uncounted";
 const LEAST_PART: u64 = 20;
 const LEAST_PART_OF_ALL: u64 = 100;
 
+/// What is available shrank if it lost more than this part.
+const LEAST_LEFT: u64 = 4;
+const AVAILABLE: &str = "MemAvailable";
+
 /// Memory that grew. Sizes are kB.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 pub struct Growth {
-    /// The field of `/proc/meminfo`, or `uncounted`.
+    /// The field of `/proc/meminfo`, or `uncounted`; `MemAvailable` if that fell and no field tells who grew.
     pub field: String,
     /// Its size in the first sample.
     pub from_kb: u64,
@@ -132,13 +136,18 @@ impl Samples {
                 most = Some((field, from, to));
             }
         }
-        let (field, from_kb, to_kb) = most?;
+        let available = first.get("MemAvailable").copied().zip(last.get("MemAvailable").copied());
+        // If no field tells who grew.
+        let fell =
+            available.filter(|(from, to)| to.saturating_mul(LEAST_LEFT) < from * (LEAST_LEFT - 1));
+        let fell = fell.map(|(from, to)| (AVAILABLE, from, to));
+        let (field, from_kb, to_kb) = most.or(fell)?;
         let growth = Growth {
             field: field.to_owned(),
             from_kb,
             to_kb,
             samples: self.count + 1,
-            available_kb: first.get("MemAvailable").copied().zip(last.get("MemAvailable").copied()),
+            available_kb: available.filter(|_| field != AVAILABLE),
         };
         Some((self.line?, growth))
     }
@@ -198,8 +207,10 @@ mod tests {
         assert_eq!((grew.samples, grew.available_kb), (2, Some((700_000, 300_000))));
         // Of another machine; the same sample quoted; less than one in a hundred.
         assert_eq!(growth(&two.replacen("900000", "990000", 1)), None);
-        assert_eq!(growth(&two.replace("450000", "60000").replace("490000", "90000")), None);
-        assert_eq!(growth(&two.replace("450000", "68000")), None);
+        let same = two.replace("450000", "60000").replace("490000", "90000");
+        assert_eq!(growth(&same.replace("300000", "700000")), None);
+        let fell = growth(&two.replace("450000", "68000")).unwrap();
+        assert_eq!((fell.field.as_str(), fell.available_kb), ("MemAvailable", None));
         assert_eq!(growth("SUnreclaim: 60000 kB\n"), None);
     }
 
