@@ -92,3 +92,64 @@ fn the_kernels_own_memory_on_32_bits_is_of_low_zones() {
     let full = log.replace("HighMem free:474208kB", "HighMem free:500kB");
     assert_eq!(only(&full).class, Class::SlowReclaim, "high memory is as short");
 }
+
+/// What is advised first is not among what does not help.
+#[test]
+fn no_advice_is_for_and_against_the_same() {
+    let log = "dd invoked oom-killer: gfp_mask=0x400dc0(GFP_KERNEL_ACCOUNT|__GFP_ZERO), order=2, oom_score_adj=0\n\
+               CPU: 1 PID: 7 Comm: dd Not tainted 6.6.32 #1\nMem-Info:\n\
+               DMA free:202296kB boost:0kB min:22528kB low:28160kB high:33792kB reserved_highatomic:0KB managed:1900000kB free_cma:91480kB\n\
+               lowmem_reserve[]: 0 0 0 0\nDMA: 15619*4kB (UMEC) 8377*8kB (UMEC) 385*16kB (C) 1000*64kB (C) = 199652kB\n\
+               Free swap  = 0kB\n524288 pages RAM\n";
+    let of = only(log);
+    assert_eq!(of.class, Class::OnlyCma);
+    begins(log, "echo 1 > /proc/sys/vm/compact_memory");
+    let against = |what: &String| of.does_not_help.iter().any(|other| other.what == *what);
+    assert!(of.does_not_help.iter().any(|other| other.what.contains("min_free_kbytes")));
+    for help in &of.helps {
+        assert!(!against(help.what.split(", once").next().map(str::to_owned).as_ref().unwrap()));
+    }
+}
+
+/// A cache that the kernel frees is not what fills slab that it cannot free.
+#[test]
+fn the_cache_that_is_kept_is_looked_at() {
+    begins(
+        "990 990  99%    0.19K   9000       21     90000K dentry\n\
+         36465 3646  10%    0.38K  17364       21    60000K filp\n\
+         36465 3646  10%    0.38K  17364       21    50000K iommu_iova\n",
+        "find what fills the slab cache filp",
+    );
+}
+
+/// A boost holds little back where the kernel itself has the memory.
+#[test]
+fn pages_of_the_kernel_come_before_a_boost() {
+    let log = "nfsd invoked oom-killer: gfp_mask=0xcc0(GFP_KERNEL), order=0, oom_score_adj=0\n\
+               CPU: 1 PID: 7 Comm: nfsd Not tainted 6.8.1 #1\nMem-Info:\n\
+               active_anon:101 inactive_anon:127 isolated_anon:29\n active_file:1200 inactive_file:1204 isolated_file:98\n\
+               unevictable:394 dirty:296 writeback:17\n slab_reclaimable:13680 slab_unreclaimable:4350\n\
+               mapped:637 shmem:4 pagetables:414\n sec_pagetables:0 bounce:0\n kernel_misc_reclaimable:0\n\
+               free:7279 free_pcp:184 free_cma:0\n\
+               Node 0 kernel_stack:584kB pagetables:1656kB\n\
+               Normal free:25000kB boost:18432kB min:26624kB low:28672kB high:30720kB reserved_highatomic:0KB present:1048576kB managed:1011988kB free_cma:0kB\n\
+               lowmem_reserve[]: 0 0\nNormal: 2000*4kB (UE) 1125*8kB (UE) 500*16kB (UE) = 25000kB\n2991 total pagecache pages\n\
+               Free swap  = 93424kB\n262144 pages RAM\n9147 pages reserved\n";
+    begins(log, "find who has it");
+}
+
+/// The advice against dirty cache knows the version of cgroups, and a state of shared memory who has it.
+#[test]
+fn dirty_cache_and_shared_memory_have_first_steps() {
+    let log = "a invoked oom-killer: gfp_mask=0x8d40, order=0, oom_score_adj=0\n\
+               memory: usage 32768kB, limit 32768kB, failcnt 9\nswap: usage 0kB, limit 0kB, failcnt 0\n\
+               Memory cgroup stats for /a:\nanon 0\nfile 26927104\nfile_dirty 26927104\n\
+               Memory cgroup out of memory: Killed process 8 (a) total-vm:8kB, anon-rss:2kB, file-rss:4kB, shmem-rss:0kB\n";
+    assert!(only(log).helps[0].why.contains("the disk is slower"));
+    let shared = "Mem-Info:\nactive_anon:4426 inactive_anon:4668 isolated_anon:0\n active_file:20 inactive_file:51\n\
+                  unevictable:7035290 dirty:0 writeback:0\n slab_reclaimable:212 slab_unreclaimable:479\n mapped:2 shmem:7078021 pagetables:3\n\
+                  Node 0 DMA free:11264kB min:28kB low:40kB high:52kB present:15996kB managed:15360kB\n";
+    let holders = only(shared).holders;
+    assert_eq!(holders.iter().filter(|holder| holder.kb > 20 << 20).count(), 1, "{holders:?}");
+    begins(shared, "less in tmpfs");
+}
