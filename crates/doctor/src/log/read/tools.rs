@@ -56,6 +56,9 @@ pub(super) fn arc(text: &str) -> Option<u64> {
         let found = ARC.captures(text)?;
         return kb(&found[1], found.get(2).map(|tenths| tenths.as_str()), &found[3]);
     }
+    if !text.starts_with("size ") {
+        return None;
+    }
     let found = ARC_SIZE.captures(text)?;
     Some(found[1].parse::<u64>().ok()? >> 10)
 }
