@@ -153,3 +153,55 @@ fn dirty_cache_and_shared_memory_have_first_steps() {
     assert_eq!(holders.iter().filter(|holder| holder.kb > 20 << 20).count(), 1, "{holders:?}");
     begins(shared, "less in tmpfs");
 }
+
+/// Pagers cut long lines: without the size of a zone, what reclaim could take is compared with what is held.
+#[test]
+fn zones_without_their_size_are_not_reclaimable_for_a_few_pages() {
+    let log = "tuned invoked oom-killer: gfp_mask=0x6200ca(GFP_HIGHUSER_MOVABLE), order=0, oom_score_adj=0\n\
+               CPU: 1 PID: 7 Comm: tuned Not tainted 4.18.0 #1\nMem-Info:\n\
+               active_anon:18180 inactive_anon:738744 isolated_anon:0\n active_file:18 inactive_file:337 isolated_file:32\n\
+               unevictable:132114 dirty:0 writeback:0 unstable:0\n slab_reclaimable:6250 slab_unreclaimable:5966\n\
+               mapped:1626 shmem:738916 pagetables:1396 bounce:0\n free:31759 free_pcp:30 free_cma:0\n\
+               Node 0 Normal free:46452kB min:51248kB low:64060kB high:76872kB >\nlowmem_reserve[]: 0 0 0\n\
+               Node 0 Normal: 833*4kB (UME) 712*8kB (UME) 11*512kB >\n871413 total pagecache pages\nFree swap  = 0kB\n";
+    let of = only(log);
+    assert_eq!(of.class, Class::Shortage);
+    begins(log, "less in tmpfs");
+}
+
+/// What a crash printed in between, the title of a mail, and a broken path are not the report's.
+#[test]
+fn what_stands_between_the_lines_is_not_the_reports() {
+    let log = "Subject: [test] thp04: page allocation failure: order:0, mode:0x400dc0(GFP_KERNEL_ACCOUNT|__GFP_ZERO)\n\n\
+               [ 1303.1] thp04: page allocation failure: order:0, mode:0x400dc0(GFP_KERNEL_ACCOUNT|__GFP_ZERO), nodemask=(null)\n\
+               [ 1303.2] Unable to handle kernel paging request at virtual address 0000000000001540\n\
+               [ 1303.3] CPU: 0 PID: 210 Comm: kworker/0:2 Not tainted 5.4.114 #1\n[ 1303.4] Call trace:\n\
+               [ 1303.5]  next_online_pgdat+0x24/0x78\n[ 1303.6]  vmstat_shepherd+0x24/0x78\n";
+    let of = only(log);
+    assert_eq!((of.report.line, of.report.caller.as_ref()), (3, None));
+    let kill = "oom-kill:constraint=CONSTRAINT_MEMCG,nodemask=(null),cpuset=c,mems_allowed=0,oom_memcg=/0,task_memcg=in\n\
+                Memory cgroup out of memory: Killed process 8 (a) total-vm:8kB, anon-rss:2kB, file-rss:4kB, shmem-rss:0kB\n";
+    assert_eq!(only(kill).report.cgroup.unwrap().task_path, None);
+}
+
+/// The kill of a large process tells more than a request without a victim; units are typed by hand, too.
+#[test]
+fn kills_with_a_large_victim_come_first() {
+    let request = |task: &str| {
+        format!(
+            "{task} invoked oom-killer: gfp_mask=0x6280ca(GFP_HIGHUSER_MOVABLE|__GFP_ZERO), nodemask=(null), order=0, oom_score_adj=0\n\
+             CPU: 0 PID: 2 Comm: {task} Not tainted 4.19.76 #1\n out_of_memory+0x28b/0x4a0\n __alloc_pages_slowpath+0x9c9/0xd10\n"
+        )
+    };
+    let kill = "Out of memory: Kill process 2 (mysqld) score 9 or sacrifice child\n\
+                killed process 2 (mysqld) total-vm:9812836kb, anon-rss: 978840kb, file-rss:0kb\n";
+    let log = [&request("sh"), "\n", kill, &request("cat")].concat();
+    let found = explain(log);
+    let victims: Vec<_> = found
+        .iter()
+        .map(|of| of.report.victim.as_ref().and_then(|victim| victim.anon_kb))
+        .collect();
+    assert_eq!(victims[0], Some(978_840));
+    let last = [&request("sh"), &request("mysqld"), kill].concat();
+    assert_eq!(explain(&last)[0].report.task.as_deref(), Some("mysqld"));
+}

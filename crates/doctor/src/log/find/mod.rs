@@ -264,7 +264,9 @@ impl Finder {
         let has_request = |report: &Report| report.mode.is_some();
         if self.found.iter().any(|report| report.kind == Kind::Failure && has_request(report)) {
             // The title of a thread repeats it with less detail.
+            let has_other = self.found.iter().any(|report| has_request(report) && !report.is_title);
             self.found.retain(|report| report.kind != Kind::Failure || report.says_more());
+            self.found.retain(|report| !report.is_title || !has_other);
         }
         let words = words.into_iter().filter(|notice| is_piece || (is_state && !notice.is_vague()));
         self.found.extend(words.map(Report::of_notice));
@@ -277,8 +279,9 @@ impl Finder {
             _ if !is_kill(report.kind) => 0,
             _ if report.cgroup.is_some() || !report.memory.zones.is_empty() => 0,
             _ if report.memory.ram_pages.is_some() => 0,
-            _ if has_request(report) && report.of_machine => 1,
-            _ => 2,
+            _ if report.largest().is_some() => 1,
+            _ if has_request(report) && report.of_machine => 2,
+            _ => 3,
         };
         self.found.sort_by_key(|report| {
             let is_pasted = report.kind == Kind::State && report.memory.available_kb.is_some();

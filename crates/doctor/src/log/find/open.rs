@@ -59,6 +59,13 @@ const CHARGES: [&str; 3] = ["mem_cgroup_out_of_memory", "mem_cgroup_oom", "mem_c
 /// What the line of a kill for the machine's memory has, by version.
 const OF_MACHINE: [&str; 4] =
     ["Out of memory: Kill", "Out of memory: kill", "Out of Memory: Kill", "global_oom"];
+/// The first line of a crash.
+const CRASHES: [&str; 4] = [
+    "Internal error: Oops",
+    "Unable to handle kernel",
+    "kernel BUG at",
+    "general protection fault",
+];
 const MEMCG: &str = "Memory cgroup out of memory";
 pub(super) const CONSTRAINT: &str = "oom-kill:constraint=";
 /// The longest name of a task (`TASK_COMM_LEN` less its end).
@@ -73,6 +80,7 @@ const CLOCKS_DIFFER_US: u64 = 1000;
 /// A report that has not ended.
 pub(super) struct Open {
     kind: Kind,
+    is_title: bool,
     line: usize,
     at_us: Option<u64>,
     at: Option<Stamp>,
@@ -97,6 +105,7 @@ impl Open {
     pub(super) fn new(kind: Kind, line: &Line) -> Self {
         Self {
             kind,
+            is_title: line.prefix.0.contains("Subject: "),
             line: line.number.max(1),
             at_us: line.prefix.at_us(),
             at: line.prefix.stamp(),
@@ -208,6 +217,7 @@ impl Open {
     pub(super) fn finish(self) -> Option<Report> {
         let Self {
             kind,
+            is_title,
             line,
             at_us,
             at,
@@ -243,7 +253,10 @@ impl Open {
         let of_machine = is_global || lists.has_daemons || has_frame(&head, &["__alloc_page"]);
         // A stack above a state that does not allocate is cut, or another's.
         let allocates = kind != Kind::State || head.iter().any(|line| line.contains("alloc"));
-        let caller = Caller::find(head.iter().map(String::as_str)).filter(|_| allocates);
+        // What a crash of another CPU prints in between has a stack of its own.
+        let is_crash = |line: &&String| CRASHES.iter().any(|crash| line.contains(crash));
+        let own = head.iter().take_while(|line| kind == Kind::State || !is_crash(line));
+        let caller = Caller::find(own.map(String::as_str)).filter(|_| allocates);
         let head = head.join("\n");
         let flags = word(&MODE, &request, 2);
         let mode = word(&MODE, &request, 1).and_then(|hex| u64::from_str_radix(&hex, 16).ok());
@@ -251,6 +264,7 @@ impl Open {
         // Mail wraps the line that describes the failure.
         let vmalloc = vmalloc.map(|line| Vmalloc::read(&request).unwrap_or(line));
         Some(Report {
+            is_title,
             at_us,
             at,
             task,

@@ -45,6 +45,9 @@ pub enum Kind {
 pub struct Report {
     /// Its kind.
     pub kind: Kind,
+    /// Whether its first line is the title of a mail.
+    #[serde(skip)]
+    pub(super) is_title: bool,
     /// Its first line in the log.
     pub line: usize,
     /// When its first line was printed, in microseconds since boot.
@@ -113,6 +116,7 @@ impl Report {
     pub(super) fn new(kind: Kind, line: usize) -> Self {
         Self {
             kind,
+            is_title: false,
             line,
             at_us: None,
             at: None,
