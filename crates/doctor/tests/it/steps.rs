@@ -196,7 +196,7 @@ fn kills_with_a_large_victim_come_first() {
     let kill = "Out of memory: Kill process 2 (mysqld) score 9 or sacrifice child\n\
                 killed process 2 (mysqld) total-vm:9812836kb, anon-rss: 978840kb, file-rss:0kb\n";
     let log = [&request("sh"), "\n", kill, &request("cat")].concat();
-    let found = explain(log);
+    let found = explain(&log);
     let victims: Vec<_> = found
         .iter()
         .map(|of| of.report.victim.as_ref().and_then(|victim| victim.anon_kb))
