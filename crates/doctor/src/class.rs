@@ -176,12 +176,7 @@ pub fn likely(report: &Report, flags: Option<Gfp>) -> Option<Class> {
     if !report.memory.zones.is_empty() {
         return None;
     }
-    // A whole state without a zone: the allocator had none yet.
-    if report.kind == Kind::Failure
-        && report.memory.is_whole
-        && report.memory.has_counts()
-        && is_at_boot(report)
-    {
+    if report.is_before_zones() {
         return None;
     }
     let is_movable = flags.is_some_and(|flags| flags.has(Gfp::MOVABLE));

@@ -127,17 +127,13 @@ fn explain_report(report: Report) -> Explanation {
     };
     let largest = report.largest().map(|(task, _)| task);
     let grown = memory.growth.as_ref().and_then(|growth| Holding::of_field(&growth.field));
-    let is_held = |cache: &&SlabCache| {
-        let is_kept = holders.first().is_some_and(|of| of.holding == Holding::SlabUnreclaimable);
-        !(is_kept && cache.is_reclaimable())
-    };
     let case = Case {
         order,
         flags: flags.unwrap_or_default(),
         version: version.as_ref(),
         holding: grown.or(holders.first().map(|holder| holder.holding)),
         largest: largest.as_deref(),
-        cache: report.slab_caches.iter().find(is_held).map(|cache| cache.name.as_str()),
+        cache: largest_cache(&report, &holders),
         cgroup: report.cgroup.as_ref(),
         lack: report.vmalloc.map(|vmalloc| vmalloc.lack),
         is_boosted: boosted(class, &zones).is_some(),
@@ -228,6 +224,13 @@ fn boosted(class: Class, zones: &[Check]) -> Option<&Check> {
 fn is_mostly_boost(class: Class, zones: &[Check]) -> bool {
     let both = boosted(class, zones).and_then(|zone| zone.boost.zip(zone.needed()));
     both.is_some_and(|(boost, needed)| boost.saturating_mul(2) >= needed)
+}
+
+/// Returns the name of the largest slab cache; of those that the kernel cannot free, if they hold most.
+fn largest_cache<'r>(report: &'r Report, holders: &[Holder]) -> Option<&'r str> {
+    let is_kept = holders.first().is_some_and(|of| of.holding == Holding::SlabUnreclaimable);
+    let is_held = |cache: &&SlabCache| !(is_kept && cache.is_reclaimable());
+    report.slab_caches.iter().find(is_held).map(|cache| cache.name.as_str())
 }
 
 /// Returns whether the kernel or a driver holds at least half of the zones' memory.

@@ -205,3 +205,15 @@ fn kills_with_a_large_victim_come_first() {
     let last = [&request("sh"), &request("mysqld"), kill].concat();
     assert_eq!(explain(&last)[0].report.task.as_deref(), Some("mysqld"));
 }
+
+/// A whole state without a zone is that of a kernel whose allocator is not set up yet: no burst.
+#[test]
+fn a_state_without_zones_at_boot_is_no_burst() {
+    let log = "[    0.000000] swapper: page allocation failure: order:0, mode:0x0(), nodemask=(null)\n\
+               [    0.000000] CPU: 0 PID: 0 Comm: swapper Not tainted 6.3.0-rc7 #1\n[    0.000000] Mem-Info:\n\
+               [    0.000000] active_anon:0 inactive_anon:0 isolated_anon:0\n[    0.000000]  slab_reclaimable:0 slab_unreclaimable:0\n\
+               [    0.000000]  free:754086 free_pcp:0 free_cma:0\n[    0.000000] 0 total pagecache pages\n\
+               [    0.000000] Free swap  = 0kB\n[    0.000000] 786431 pages RAM\n";
+    let of = only(log);
+    assert_eq!((of.class, of.likely), (Class::Unknown, None));
+}

@@ -91,16 +91,19 @@ fn what(about: &About, known: Option<&str>) -> String {
         }
         About::CmaReserve(0) => "an area for CMA or a device was not had at boot".to_owned(),
         About::CmaReserve(mib) => format!("an area of {mib} MiB for CMA was not had at boot"),
-        About::Usage { limit, usage, peak, .. } => {
-            let most = peak.map_or(String::new(), |kb| format!(", at most {} were used", size(kb)));
-            let now = usage.map_or(String::new(), |kb| format!(", {} at that moment", size(kb)));
-            format!("a memory cgroup with a limit of {}{most}{now}", size(*limit))
-        }
+        About::Usage { limit, usage, peak, .. } => of_usage(*limit, *usage, *peak),
         About::ExecMem => {
             "there was no room for the code of a module or of a BPF program".to_owned()
         }
         kill => killed(kill, known),
     }
+}
+
+/// Returns the control files of a memory cgroup, in kB.
+fn of_usage(limit: u64, usage: Option<u64>, peak: Option<u64>) -> String {
+    let most = peak.map_or(String::new(), |kb| format!(", at most {} were used", size(kb)));
+    let now = usage.map_or(String::new(), |kb| format!(", {} at that moment", size(kb)));
+    format!("a memory cgroup with a limit of {}{most}{now}", size(limit))
 }
 
 fn blocked(task: &str, seconds: u64, place: &str) -> String {

@@ -280,6 +280,10 @@ fn without_state(of: &Explanation) -> String {
              above the stack."
                 .to_owned()
         }
+        _ if of.report.is_before_zones() => {
+            "The allocator had no zone to take a page from: it is asked before it is set up, which is a fault of the kernel's boot."
+                .to_owned()
+        }
         _ if of.report.victim.is_some() => {
             "Only the lines of the kill are in the log; they do not say why memory was short.".to_owned()
         }

@@ -253,10 +253,7 @@ impl Open {
         let of_machine = is_global || lists.has_daemons || has_frame(&head, &["__alloc_page"]);
         // A stack above a state that does not allocate is cut, or another's.
         let allocates = kind != Kind::State || head.iter().any(|line| line.contains("alloc"));
-        // What a crash of another CPU prints in between has a stack of its own.
-        let is_crash = |line: &&String| CRASHES.iter().any(|crash| line.contains(crash));
-        let own = head.iter().take_while(|line| kind == Kind::State || !is_crash(line));
-        let caller = Caller::find(own.map(String::as_str)).filter(|_| allocates);
+        let caller = caller(kind, &head).filter(|_| allocates);
         let head = head.join("\n");
         let flags = word(&MODE, &request, 2);
         let mode = word(&MODE, &request, 1).and_then(|hex| u64::from_str_radix(&hex, 16).ok());
@@ -296,6 +293,13 @@ impl Open {
             ..Report::new(kind, line)
         })
     }
+}
+
+/// Returns who asked for memory. What a crash of another CPU prints in between has a stack of its own.
+fn caller(kind: Kind, head: &[String]) -> Option<Caller> {
+    let is_crash = |line: &&String| CRASHES.iter().any(|crash| line.contains(crash));
+    let own = head.iter().take_while(|line| kind == Kind::State || !is_crash(line));
+    Caller::find(own.map(String::as_str))
 }
 
 /// Returns the kind of a report; `None` for a piece whose kind the finder decides.
