@@ -108,12 +108,7 @@ fn explain_report(report: Report) -> Explanation {
         }
         (None, _) => Vec::new(),
     };
-    let anywhere = flags.map_or(Vec::new(), |flags| {
-        let any_zone = flags.without(Gfp::DMA | Gfp::DMA32) | Gfp::HIGHMEM;
-        Request::new(policy, order, any_zone).checks(memory, |_| true)
-    });
-    let is_own = |other: &Check| zones.iter().any(|z| (z.node, z.kind) == (other.node, other.kind));
-    let others: Vec<Check> = anywhere.into_iter().filter(|other| !is_own(other)).collect();
+    let others = flags.map_or(Vec::new(), |flags| others(policy, order, flags, memory, &zones));
     let (class, mut confidence) = class::classify(&report, asked, &zones, &others);
     if is_lost && confidence == Confidence::High {
         confidence = Confidence::Medium;
@@ -224,6 +219,20 @@ fn boosted(class: Class, zones: &[Check]) -> Option<&Check> {
 fn is_mostly_boost(class: Class, zones: &[Check]) -> bool {
     let both = boosted(class, zones).and_then(|zone| zone.boost.zip(zone.needed()));
     both.is_some_and(|(boost, needed)| boost.saturating_mul(2) >= needed)
+}
+
+/// Returns the checks of the zones and nodes that a request may not use, as if it might.
+fn others(
+    policy: &Policy,
+    order: u32,
+    flags: Gfp,
+    memory: &MemInfo,
+    zones: &[Check],
+) -> Vec<Check> {
+    let any_zone = flags.without(Gfp::DMA | Gfp::DMA32) | Gfp::HIGHMEM;
+    let anywhere = Request::new(policy, order, any_zone).checks(memory, |_| true);
+    let is_own = |other: &Check| zones.iter().any(|z| (z.node, z.kind) == (other.node, other.kind));
+    anywhere.into_iter().filter(|other| !is_own(other)).collect()
 }
 
 /// Returns the name of the largest slab cache; of those that the kernel cannot free, if they hold most.
