@@ -176,6 +176,9 @@ pub fn likely(report: &Report, flags: Option<Gfp>) -> Option<Class> {
     if !report.memory.zones.is_empty() {
         return None;
     }
+    if report.is_before_zones() {
+        return None;
+    }
     let is_movable = flags.is_some_and(|flags| flags.has(Gfp::MOVABLE));
     if report.kind == Kind::Oom && !report.of_machine && report.of_container && !is_movable {
         // The page of a process has other flags, and its charge to the container's memory cgroup has these.
@@ -241,6 +244,14 @@ const fn of_kind(kind: Kind) -> Option<Class> {
 pub(crate) fn reclaimable(report: &Report) -> Option<bool> {
     let memory = &report.memory;
     let managed: u64 = memory.zones.iter().filter_map(|zone| zone.managed).sum();
+    // The lines of zones may be cut.
+    let ram = || memory.ram_pages.map(|pages| pages.saturating_mul(memory.page_kb()));
+    let managed = match managed {
+        0 if memory.zones.iter().all(|zone| zone.present.is_none()) => {
+            ram().or(memory.held.anonymous).unwrap_or(0)
+        }
+        managed => managed,
+    };
     let file_by_zone: u64 = memory.zones.iter().map(|zone| zone.file).sum();
     let file = memory.file_pages.map_or(file_by_zone, |pages| pages * memory.page_kb());
     let enough = |kb: u64| kb.saturating_mul(20) > managed;

@@ -12,9 +12,9 @@ use crate::advice::{self, Advice, Case};
 use crate::boost;
 use crate::class::{self, Class, Confidence};
 use crate::gfp;
-use crate::holders::{self, Holder};
+use crate::holders::{self, Holder, Holding};
 use crate::interfaces::{rules, usual_rules, without_letters};
-use crate::log::{self, Kind, Lack, Logged, MemInfo, Report, Zone};
+use crate::log::{self, Kind, Lack, Logged, MemInfo, Report, SlabCache, Zone};
 use crate::watermark::{Check, Request, Verdict};
 
 /// A report and its meaning.
@@ -108,12 +108,7 @@ fn explain_report(report: Report) -> Explanation {
         }
         (None, _) => Vec::new(),
     };
-    let anywhere = flags.map_or(Vec::new(), |flags| {
-        let any_zone = flags.without(Gfp::DMA | Gfp::DMA32) | Gfp::HIGHMEM;
-        Request::new(policy, order, any_zone).checks(memory, |_| true)
-    });
-    let is_own = |other: &Check| zones.iter().any(|z| (z.node, z.kind) == (other.node, other.kind));
-    let others: Vec<Check> = anywhere.into_iter().filter(|other| !is_own(other)).collect();
+    let others = flags.map_or(Vec::new(), |flags| others(policy, order, flags, memory, &zones));
     let (class, mut confidence) = class::classify(&report, asked, &zones, &others);
     if is_lost && confidence == Confidence::High {
         confidence = Confidence::Medium;
@@ -126,13 +121,14 @@ fn explain_report(report: Report) -> Explanation {
         _ => Vec::new(),
     };
     let largest = report.largest().map(|(task, _)| task);
+    let grown = memory.growth.as_ref().and_then(|growth| Holding::of_field(&growth.field));
     let case = Case {
         order,
         flags: flags.unwrap_or_default(),
         version: version.as_ref(),
-        holding: holders.first().map(|holder| holder.holding),
+        holding: grown.or(holders.first().map(|holder| holder.holding)),
         largest: largest.as_deref(),
-        cache: report.slab_caches.first().map(|cache| cache.name.as_str()),
+        cache: largest_cache(&report, &holders),
         cgroup: report.cgroup.as_ref(),
         lack: report.vmalloc.map(|vmalloc| vmalloc.lack),
         is_boosted: boosted(class, &zones).is_some(),
@@ -141,9 +137,10 @@ fn explain_report(report: Report) -> Explanation {
         min_free_kb: min_free_kb(memory),
         is_high_memory_free: is_high_memory_free(memory, flags),
         has_state: !memory.zones.is_empty(),
-        is_available: memory.is_available(),
+        is_available: memory.is_available() && grown.is_none_or(|of| of == Holding::Anonymous),
         has_request: !matches!(report.kind, Kind::State),
-        has_filled: report.is_oom() && !is_mostly_boost(class, &zones),
+        has_filled: report.is_oom()
+            && (!is_mostly_boost(class, &zones) || is_mostly_of_kernel(memory, &holders)),
     };
     let helps = match &report.notice {
         Some(notice) => advice::of_notice(&notice.about, is_at_boot(&report)),
@@ -222,6 +219,34 @@ fn boosted(class: Class, zones: &[Check]) -> Option<&Check> {
 fn is_mostly_boost(class: Class, zones: &[Check]) -> bool {
     let both = boosted(class, zones).and_then(|zone| zone.boost.zip(zone.needed()));
     both.is_some_and(|(boost, needed)| boost.saturating_mul(2) >= needed)
+}
+
+/// Returns the checks of the zones and nodes that a request may not use, as if it might.
+fn others(
+    policy: &Policy,
+    order: u32,
+    flags: Gfp,
+    memory: &MemInfo,
+    zones: &[Check],
+) -> Vec<Check> {
+    let any_zone = flags.without(Gfp::DMA | Gfp::DMA32) | Gfp::HIGHMEM;
+    let anywhere = Request::new(policy, order, any_zone).checks(memory, |_| true);
+    let is_own = |other: &Check| zones.iter().any(|z| (z.node, z.kind) == (other.node, other.kind));
+    anywhere.into_iter().filter(|other| !is_own(other)).collect()
+}
+
+/// Returns the name of the largest slab cache; of those that the kernel cannot free, if they hold most.
+fn largest_cache<'r>(report: &'r Report, holders: &[Holder]) -> Option<&'r str> {
+    let is_kept = holders.first().is_some_and(|of| of.holding == Holding::SlabUnreclaimable);
+    let is_held = |cache: &&SlabCache| !(is_kept && cache.is_reclaimable());
+    report.slab_caches.iter().find(is_held).map(|cache| cache.name.as_str())
+}
+
+/// Returns whether the kernel or a driver holds at least half of the zones' memory.
+fn is_mostly_of_kernel(memory: &MemInfo, holders: &[Holder]) -> bool {
+    let of_kernel = [Holding::Uncounted, Holding::SlabUnreclaimable, Holding::PageTables];
+    let first = holders.first().filter(|holder| of_kernel.contains(&holder.holding));
+    first.is_some_and(|holder| holder.kb.saturating_mul(2) >= memory.managed_kb())
 }
 
 /// Returns whether a list of nodes, such as `0-1,3`, has a node.

@@ -28,6 +28,8 @@ pub enum Holding {
     PageTables,
     /// Huge pages that were set aside (hugetlb).
     Hugetlb,
+    /// The cache of ZFS (ARC).
+    Arc,
     /// Memory that a balloon returned to the hypervisor.
     Balloon,
     /// Compressed swap (zsmalloc).
@@ -53,6 +55,7 @@ impl Holding {
             Self::KernelStack => "stacks of tasks in the kernel",
             Self::PageTables => "page tables",
             Self::Hugetlb => "huge pages that were set aside (hugetlb)",
+            Self::Arc => "the cache of ZFS (ARC)",
             Self::Balloon => "the balloon of the hypervisor",
             Self::Zspages => "compressed swap (zram, zswap)",
             Self::Uncounted => {
@@ -60,6 +63,21 @@ impl Holding {
             }
             Self::NeverGiven => "memory that was never given to the allocator",
         }
+    }
+}
+
+impl Holding {
+    /// Returns the holder that a field of `/proc/meminfo` counts.
+    pub(crate) fn of_field(field: &str) -> Option<Self> {
+        Some(match field {
+            "MemAvailable" => return None,
+            "SUnreclaim" | "Slab" => Self::SlabUnreclaimable,
+            "KernelStack" => Self::KernelStack,
+            "PageTables" => Self::PageTables,
+            "AnonPages" => Self::Anonymous,
+            "Shmem" => Self::Shmem,
+            _ => Self::Uncounted,
+        })
     }
 }
 
@@ -80,17 +98,21 @@ pub fn holders(memory: &MemInfo) -> Vec<Holder> {
         |all: Option<u64>, part: Option<u64>| all.map(|a| a.saturating_sub(part.unwrap_or(0)));
     // If the text before the zones was cut off.
     let by_zone = Some(memory.zones.iter().map(|zone| zone.file).sum()).filter(|kb| *kb > 0);
+    // Graphics drivers pin their shared memory, which then counts as both.
+    let is_shared = |kb: &u64| held.shmem.is_some_and(|shmem| kb.abs_diff(shmem) < shmem / 10);
+    let unevictable = less(held.unevictable, held.mlocked).filter(|kb| !is_shared(kb));
     let counted = [
         (Holding::Anonymous, less(held.anonymous, held.shmem)),
         (Holding::File, memory.file_pages.map_or(by_zone, |pages| Some(pages * memory.page_kb()))),
         (Holding::Shmem, held.shmem),
         (Holding::Mlocked, held.mlocked),
-        (Holding::Unevictable, less(held.unevictable, held.mlocked)),
+        (Holding::Unevictable, unevictable),
         (Holding::SlabUnreclaimable, held.slab_unreclaimable),
         (Holding::SlabReclaimable, held.slab_reclaimable),
         (Holding::KernelStack, held.kernel_stack),
         (Holding::PageTables, held.pagetables),
         (Holding::Hugetlb, held.hugetlb),
+        (Holding::Arc, held.arc),
         (Holding::Balloon, held.balloon),
         (Holding::Zspages, held.zspages),
     ];
@@ -105,8 +127,9 @@ pub fn holders(memory: &MemInfo) -> Vec<Holder> {
         (Holding::NeverGiven, Some(memory.zones.iter().map(never_given).sum())),
     ];
     let size: u64 = memory.zones.iter().filter_map(|zone| zone.present.or(zone.managed)).sum();
+    let is_of_machine = held.uncounted.or(held.arc);
     let size =
-        size.max(held.uncounted.map_or(0, |_| memory.ram_pages.unwrap_or(0) * memory.page_kb()));
+        size.max(is_of_machine.map_or(0, |_| memory.ram_pages.unwrap_or(0) * memory.page_kb()));
     // Counts without zones.
     let size = if size == 0 { sum } else { size };
     let holder = |(holding, kb): (Holding, Option<u64>)| Some(Holder { holding, kb: kb? });

@@ -46,12 +46,16 @@ fn of_kind(holding: Option<Holding>) -> Advice {
             "the kernel holds the memory for them, and the list of tasks does not show it",
         ),
         Some(Holding::Shmem) => advice(
-            "less in tmpfs and shared memory: df -t tmpfs, ipcs -m",
+            "less in tmpfs and shared memory: df -t tmpfs, ipcs -m; what neither shows are buffers of a graphics driver, or memfd",
             "only swap takes it, and the list of tasks shows it only where it is mapped",
         ),
         Some(Holding::Hugetlb) => advice(
             "fewer huge pages: sysctl vm.nr_hugepages=N; `grep Huge /proc/meminfo` says how many are free",
             "huge pages that were set aside serve who asks for huge pages only, used or not",
+        ),
+        Some(Holding::Arc) => advice(
+            "a smaller ARC: zfs_arc_max=BYTES (/sys/module/zfs/parameters), and what else is to run beside it",
+            "ZFS counts its cache apart from page cache, and gives it back more slowly than the kernel does",
         ),
         Some(Holding::Balloon) => advice(
             "a smaller balloon: give the machine its memory back in the hypervisor",

@@ -17,6 +17,7 @@ use crate::log::{Cgroup, Lack, Purpose, Share};
 
 use self::blocks::{of_fragmentation, of_only_cma};
 use self::holder::of_holder;
+pub use self::notice::is_reached;
 pub(crate) use self::notice::of_notice;
 
 /// A piece of advice.
@@ -293,7 +294,12 @@ fn of_burst(case: &Case<'_>, has: &dyn Fn(&str) -> bool) -> Vec<Advice> {
 fn of_cgroup(cgroup: Option<&Cgroup>) -> Vec<Advice> {
     let mut all = Vec::new();
     let waits = cgroup.and_then(Cgroup::dirty_percent).is_some_and(|percent| percent >= 50);
-    if waits {
+    if waits && cgroup.is_some_and(|cgroup| cgroup.version == Some(2)) {
+        all.push(advice(
+            "less dirty page cache: vm.dirty_background_bytes and vm.dirty_bytes below the limit, or a larger limit",
+            "what fills the cgroup is to be written first, and the disk is slower than the writer",
+        ));
+    } else if waits {
         all.push(advice(
             "less dirty page cache: vm.dirty_background_bytes and vm.dirty_bytes below the limit, or cgroups of version 2",
             "what fills the cgroup is to be written first; version 1 does not slow down writers by their cgroup",
@@ -413,6 +419,8 @@ pub fn does_not_help(class: Class, order: u32, flags: Gfp) -> Vec<Advice> {
             all
         }
         Class::OnlyCma if is_single_and_cannot_wait(order, flags) => vec![compact()],
+        // Compaction is what helps first here.
+        Class::OnlyCma if order > 0 && flags.has(Gfp::DIRECT_RECLAIM) => vec![min_free()],
         Class::OnlyCma => vec![compact(), min_free()],
         Class::ZoneMask | Class::NodeMask => vec![
             advice(

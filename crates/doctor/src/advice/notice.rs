@@ -30,12 +30,33 @@ pub(crate) fn of_notice(about: &About, is_at_boot: bool) -> Vec<Advice> {
         | About::PanicOnOom => of_kill(about),
         About::Words(told, _) => of_words(*told),
         About::Overcommit(_) => of_words(Told::Refused),
+        About::Usage { limit, usage, peak, .. } => of_usage(*limit, (*usage).max(*peak)),
         other => of_part(other),
     };
     vec![advice(what, why)]
 }
 
 type Words = (&'static str, &'static str);
+
+/// Returns the advice for the control files of a memory cgroup.
+fn of_usage(limit: u64, most: Option<u64>) -> Words {
+    match is_reached(limit, most) {
+        true => (
+            "memory.stat of the cgroup: anon, shmem and slab need a larger limit, or less of them; file (cache) is dropped before a kill",
+            "the limit counts page cache, which `kubectl top` and `docker stats` leave out in part (working set)",
+        ),
+        false => (
+            "memory.events (or memory.failcnt) of the cgroup, and of those above it, for whose limit was met",
+            "a limit above holds too, and a peak that was not printed may have been higher",
+        ),
+    }
+}
+
+/// Returns whether nearly all of a limit was used, in kB: the kernel charges in batches.
+#[must_use]
+pub fn is_reached(limit: u64, most: Option<u64>) -> bool {
+    most.is_some_and(|most| most.saturating_mul(100) >= limit.saturating_mul(99))
+}
 
 fn of_part(about: &About) -> Words {
     match about {
@@ -120,8 +141,8 @@ fn of_part(about: &About) -> Words {
 fn of_file_system(about: &About) -> Words {
     match about {
         About::Xfs(_) => (
-            "xfs_fsr, or a copy of the files with very many extents",
-            "XFS keeps lists of extents in one piece, and waits until it gets one: fragmentation",
+            "a kernel from 4.17 on, which needs fewer such pieces; before it xfs_fsr, or a copy of the files with very many extents",
+            "XFS keeps lists of extents, and changes of large directory blocks, in one piece, and waits until it gets one",
         ),
         About::XfsObject => (
             "the limit of the kernel's memory of the task's memory cgroup (memory.kmem.limit_in_bytes; cgroup.memory=nokmem on \

@@ -1,7 +1,10 @@
 //! What a part of the kernel said by itself.
 
 use pageblock_doctor::Explanation;
+use pageblock_doctor::advice::is_reached;
 use pageblock_doctor::log::{About, Notice, Told};
+
+use super::more::size;
 
 /// Returns what was said, and how often.
 pub(super) fn notice(of: &Explanation) -> String {
@@ -88,11 +91,19 @@ fn what(about: &About, known: Option<&str>) -> String {
         }
         About::CmaReserve(0) => "an area for CMA or a device was not had at boot".to_owned(),
         About::CmaReserve(mib) => format!("an area of {mib} MiB for CMA was not had at boot"),
+        About::Usage { limit, usage, peak, .. } => of_usage(*limit, *usage, *peak),
         About::ExecMem => {
             "there was no room for the code of a module or of a BPF program".to_owned()
         }
         kill => killed(kill, known),
     }
+}
+
+/// Returns the control files of a memory cgroup, in kB.
+fn of_usage(limit: u64, usage: Option<u64>, peak: Option<u64>) -> String {
+    let most = peak.map_or(String::new(), |kb| format!(", at most {} were used", size(kb)));
+    let now = usage.map_or(String::new(), |kb| format!(", {} at that moment", size(kb)));
+    format!("a memory cgroup with a limit of {}{most}{now}", size(limit))
 }
 
 fn blocked(task: &str, seconds: u64, place: &str) -> String {
@@ -123,9 +134,40 @@ fn killed(about: &About, known: Option<&str>) -> String {
     }
 }
 
+/// Returns what it means, with what follows it in the log.
+pub(super) fn meaning_of(notice: &Notice) -> String {
+    let mut text = said(&notice.about);
+    if let (Some((free, all)), About::Cma(pages, error)) = (notice.area_pages, &notice.about) {
+        let shape = match error {
+            _ if free < *pages => ", fewer than were asked for",
+            -12 => ", not in one piece",
+            _ => "",
+        };
+        text += &format!(" Of the area's {all} pages {free} were free{shape}.");
+    }
+    if let Some(kb) = notice.buffers_kb {
+        text += &format!(" The graphics driver's own buffers had {}.", size(kb));
+    }
+    if let About::Usage { limit, usage, peak, refused, kills } = &notice.about {
+        let most = usage.max(peak);
+        text = match is_reached(*limit, *most) {
+            true => "Memory cgroup: its limit was reached, whatever the machine has.",
+            false => "Memory cgroup: by these numbers its limit was not reached.",
+        }
+        .to_owned();
+        let counted = |count: &Option<u64>, what: &str| {
+            count.filter(|n| *n > 0).map_or(String::new(), |n| format!(" {what} {n} times."))
+        };
+        text += &counted(refused, "It was met");
+        text += &counted(kills, "A process of it was killed");
+    }
+    text
+}
+
 /// Returns what it means.
-pub(super) fn said(about: &About) -> String {
+fn said(about: &About) -> String {
     match about {
+        About::Usage { .. } => "",
         About::Xfs(_) => "Fragmentation: XFS asks again until a free block is large enough.",
         About::XfsObject => {
             "A slab cache got no page: memory is used up, or the limit of the task's memory cgroup; XFS asks again until it gets it."

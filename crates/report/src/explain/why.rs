@@ -4,11 +4,11 @@ use pageblock_doctor::Explanation;
 use pageblock_doctor::class::{COSTLY_ORDER, Class, Confidence};
 use pageblock_doctor::gfp;
 use pageblock_doctor::holders::Holding;
-use pageblock_doctor::log::{Cgroup, Kind, Lack, MUCH_KB, Purpose, Share, Vmalloc, Zone};
+use pageblock_doctor::log::{Cgroup, Growth, Kind, Lack, MUCH_KB, Purpose, Share, Vmalloc, Zone};
 use pageblock_doctor::watermark::{Check, Verdict};
 
 use super::more::size;
-use super::notice::said;
+use super::notice::meaning_of;
 use super::zones::is_known;
 
 /// A process with less fills none.
@@ -70,11 +70,14 @@ fn state(of: &Explanation) -> String {
         let of = if lead.is_empty() { "Of" } else { "of" };
         text += &format!("{lead} {of} {} {} are available.", size(total), size(available));
     }
+    if let Some(growth) = &memory.growth {
+        text += &grew(growth);
+    }
     if let Some(swap) = memory.free_swap_kb.filter(|_| memory.zones.is_empty()) {
         text += &format!(" Free swap: {}.", size(swap));
     }
     let is_low = |kb: u64| memory.ram_pages.is_some_and(|pages| kb < pages * memory.page_kb() / 2);
-    if let Some(holder) = of.holders.first().filter(|_| memory.zones.is_empty())
+    if let Some(holder) = of.holders.first().filter(|_| memory.zones.is_empty() || !is_most(of))
         && memory.available_kb.is_none_or(is_low)
     {
         text += &format!(" Largest holder: {} {}.", holder.holding.name(), size(holder.kb));
@@ -100,6 +103,32 @@ fn state(of: &Explanation) -> String {
         text += &format!(" Largest free blocks: {}.", blocks.join(", "));
     }
     text
+}
+
+/// Returns what grew from sample to sample.
+fn grew(growth: &Growth) -> String {
+    let Growth { field, from_kb, to_kb, samples, available_kb } = growth;
+    if field == "MemAvailable" {
+        return format!(
+            " From the first to the last of {samples} samples MemAvailable fell from {} to {}.",
+            size(*from_kb),
+            size(*to_kb)
+        );
+    }
+    let name = match field.as_str() {
+        "uncounted" => "what no field counts (pages of drivers)",
+        field => field,
+    };
+    // What grows slowly shows in kB only.
+    let size = |kb: u64| if kb < 1 << 20 { format!("{kb} kB") } else { size(kb) };
+    let fell = available_kb.filter(|(from, to)| to < from).map_or(String::new(), |(from, to)| {
+        format!(", MemAvailable fell from {} to {}", size(from), size(to))
+    });
+    format!(
+        " From the first to the last of {samples} samples {name} rose from {} to {}{fell}: if it only rises, it leaks.",
+        size(*from_kb),
+        size(*to_kb)
+    )
 }
 
 /// Returns whether one process has at least half of the machine's memory.
@@ -251,6 +280,10 @@ fn without_state(of: &Explanation) -> String {
              above the stack."
                 .to_owned()
         }
+        _ if of.report.is_before_zones() => {
+            "The allocator had no zone to take a page from: it is asked before it is set up, which is a fault of the kernel's boot."
+                .to_owned()
+        }
         _ if of.report.victim.is_some() => {
             "Only the lines of the kill are in the log; they do not say why memory was short.".to_owned()
         }
@@ -313,7 +346,7 @@ fn by_marks(of: &Explanation) -> Option<String> {
 
 pub(super) fn why(of: &Explanation) -> String {
     if let Some(notice) = &of.report.notice {
-        return said(&notice.about);
+        return meaning_of(notice);
     }
     if let Some(failure) = &of.report.vmalloc {
         return vmalloc(failure, of.report.caller.as_ref().and_then(|caller| caller.purpose));

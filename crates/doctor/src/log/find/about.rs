@@ -97,6 +97,19 @@ pub enum About {
     /// The kernel refuses to commit more than it has memory for (`vm.overcommit_memory`): bytes, or 0 if they are
     /// not printed.
     Overcommit(u64),
+    /// The control files of a memory cgroup, in kB.
+    Usage {
+        /// Its limit.
+        limit: u64,
+        /// Its memory.
+        usage: Option<u64>,
+        /// The most that it had.
+        peak: Option<u64>,
+        /// How often the limit was met (version 1).
+        refused: Option<u64>,
+        /// The number of its processes that were killed.
+        kills: Option<u64>,
+    },
     /// A CMA area could not be reserved at boot: MiB, or 0 if they are not printed.
     CmaReserve(u64),
     /// The range of addresses for code is full.

@@ -1,6 +1,7 @@
 //! The second stage finds the reports in a log: failed allocations, OOM kills, and the output of SysRq-m.
 
 mod about;
+mod limits;
 mod notice;
 mod open;
 mod phrases;
@@ -8,6 +9,7 @@ mod report;
 mod slab;
 mod texts;
 mod words;
+mod wrapped;
 
 use std::sync::LazyLock;
 
@@ -22,7 +24,7 @@ pub use self::words::Told;
 use super::Line;
 use super::read::stack::{Caller, Purpose};
 use super::read::vmalloc::Vmalloc;
-use super::read::{cgroup, tasks, vmalloc};
+use super::read::{cgroup, proc, tasks, vmalloc};
 
 static FAILURE: LazyLock<Regex> = LazyLock::new(|| {
     // A task's name may end with a blank, mail wraps the line anywhere; 2.4 has words of its own.
@@ -31,7 +33,7 @@ static FAILURE: LazyLock<Regex> = LazyLock::new(|| {
     )
 });
 static OOM: LazyLock<Regex> =
-    LazyLock::new(|| pattern(r"\S invoked oom-killer|^oom-killer: gfp_mask="));
+    LazyLock::new(|| pattern(r"[^\s(] invoked oom-killer|^oom-killer: gfp_mask="));
 static SUPPRESSED: LazyLock<Regex> = LazyLock::new(|| {
     pattern(
         r"(?:warn_alloc\w*|__alloc_pages_slowpath|__alloc_pages_nodemask): (\d+) callbacks suppressed",
@@ -45,7 +47,9 @@ fn pattern(text: &str) -> Regex {
 /// Returns the strings that mark a line which begins a report, or which belongs to a report but not to its state of memory:
 /// such a line contains at least one of them.
 pub(super) fn marks() -> impl Iterator<Item = &'static str> {
-    let own: [&[&'static str]; 6] = [
+    let own: [&[&'static str]; 8] = [
+        &limits::MARKS,
+        &proc::MARKS,
         &open::MARKS,
         &cgroup::MARKS,
         &notice::MARKS,
@@ -86,6 +90,8 @@ pub(super) struct Finder {
     /// The number of reports that the kernel suppressed, and the line that says so.
     suppressed: Option<(usize, u64)>,
     notices: notice::Parser,
+    wrapped: wrapped::Wrapped,
+    limits: limits::Parser,
     /// The last line that a logger wrote, and its caller.
     last: (usize, Option<String>),
 }
@@ -102,13 +108,18 @@ impl Finder {
             taken: Vec::new(),
             suppressed: None,
             notices: notice::Parser::default(),
+            wrapped: wrapped::Wrapped::default(),
+            limits: limits::Parser::default(),
             last: (0, None),
         }
     }
 
     /// Returns whether the next line is relevant even without any of [`marks`] and of the words of a state.
     pub(super) fn is_within(&self) -> bool {
-        self.notices.is_within() || self.open.iter().any(|(_, open)| open.is_within())
+        self.notices.is_within()
+            || self.wrapped.is_within()
+            || self.limits.is_within()
+            || self.open.iter().any(|(_, open)| open.is_within())
     }
 
     /// Returns the number of reports found.
@@ -118,6 +129,17 @@ impl Finder {
 
     /// Reads a line.
     pub(super) fn push(&mut self, line: &Line) {
+        self.limits.push(line);
+        if !self.wrapped.takes(line) {
+            return self.read(line);
+        }
+        for line in self.wrapped.push(line) {
+            self.read(&line);
+        }
+    }
+
+    /// Reads a whole line.
+    fn read(&mut self, line: &Line) {
         let text = &line.text;
         self.notices.push(line);
         if text.contains(CALLBACKS)
@@ -204,6 +226,9 @@ impl Finder {
 
     /// Returns the reports in order.
     pub(super) fn finish(mut self) -> Vec<Report> {
+        if let Some(line) = self.wrapped.finish() {
+            self.read(&line);
+        }
         self.found.extend(self.open.into_iter().filter_map(|(_, open)| open.finish()));
         let is_taken = |notice: &Notice| self.taken.iter().any(|slab| slab.is_of(&notice.about));
         // If the kernel's own report is in the log, others' words about the kill add nothing.
@@ -211,8 +236,18 @@ impl Finder {
             |kind| matches!(kind, Kind::Oom | Kind::MemcgOom | Kind::FaultOom | Kind::AskedOom);
         let has_kill = self.found.iter().any(|report| is_kill(report.kind));
         let is_less = |about: &About| {
-            matches!(about, About::Node | About::Container | About::Asked | About::GpuPurge)
+            matches!(
+                about,
+                About::Node
+                    | About::Container
+                    | About::Asked
+                    | About::GpuPurge
+                    | About::Usage { .. }
+            )
         };
+        if let Some((about, line)) = std::mem::take(&mut self.limits).finish() {
+            self.notices.add(about, &line, None);
+        }
         let is_said = |notice: &Notice| has_kill && is_less(&notice.about);
         let (notices, words) = self.notices.finish();
         let notices = notices.into_iter().filter(|notice| !is_taken(notice) && !is_said(notice));
@@ -229,21 +264,33 @@ impl Finder {
         let has_request = |report: &Report| report.mode.is_some();
         if self.found.iter().any(|report| report.kind == Kind::Failure && has_request(report)) {
             // The title of a thread repeats it with less detail.
+            let has_other = self.found.iter().any(|report| has_request(report) && !report.is_title);
             self.found.retain(|report| report.kind != Kind::Failure || report.says_more());
+            self.found.retain(|report| !report.is_title || !has_other);
         }
         let words = words.into_iter().filter(|notice| is_piece || (is_state && !notice.is_vague()));
         self.found.extend(words.map(Report::of_notice));
         of_modules(&mut self.found);
+        without_titles(&mut self.found);
         // Text pasted around a failure comes after lines about one, and the less informative after the more informative.
         let rank = |report: &Report| match &report.notice {
             Some(Notice { about: About::Words(told, _), .. }) => words::rank(*told),
+            Some(Notice { about: About::NobodyToKill | About::NobodyLeft, .. }) => 1,
             _ if !is_kill(report.kind) => 0,
             _ if report.cgroup.is_some() || !report.memory.zones.is_empty() => 0,
-            _ if has_request(report) && report.of_machine => 1,
-            _ => 2,
+            _ if report.memory.ram_pages.is_some() => 0,
+            _ if report.largest().is_some() => 1,
+            _ if has_request(report) && report.of_machine => 2,
+            _ => 3,
         };
         self.found.sort_by_key(|report| {
-            (report.memory.available_kb.is_some(), rank(report), report.line)
+            let is_pasted = report.kind == Kind::State && report.memory.available_kb.is_some();
+            let is_counter = report
+                .notice
+                .as_ref()
+                .is_some_and(|notice| matches!(notice.about, About::Words(Told::HugeFaults, _)));
+            let is_pasted = is_pasted || is_counter;
+            (is_pasted, rank(report), report.line)
         });
         self.found
     }
@@ -262,6 +309,18 @@ fn of_modules(found: &mut [Report]) {
         };
         report.caller = known.iter().find(is_of).map(|(_, caller)| caller.clone());
     }
+}
+
+/// Drops failures of `vmalloc` that repeat another's size, and nothing else: the titles of mails.
+fn without_titles(found: &mut Vec<Report>) {
+    let bytes = |report: &Report| report.vmalloc.and_then(|vmalloc| vmalloc.bytes);
+    let more: Vec<u64> =
+        found.iter().filter(|report| report.says_more()).filter_map(bytes).collect();
+    found.retain(|report| {
+        let own = bytes(report).filter(|_| !report.says_more());
+        let is_of = |other: &u64| own == Some(*other) || own == Some(other.saturating_add(GUARD));
+        !more.iter().any(is_of)
+    });
 }
 
 /// Returns whether a line is the header of a state of memory.

@@ -12,7 +12,9 @@ use crate::log::read::stack::Caller;
 use crate::log::{Line, Stamp};
 
 /// A line of a task that waits contains at least one of these strings; the texts of [`About`] have their own.
-pub(in crate::log) const MARKS: [&str; 11] = [
+pub(in crate::log) const MARKS: [&str; 13] = [
+    AREA,
+    BUFFERS,
     BLOCKED[0],
     BLOCKED[1],
     COMPACTS[0],
@@ -25,6 +27,9 @@ pub(in crate::log) const MARKS: [&str; 11] = [
     ISOLATES[0],
     ISOLATES[1],
 ];
+/// What follows a failure of CMA: the area's pages, and the buffers of a graphics driver.
+const AREA: &str = " total pages";
+const BUFFERS: &str = "size bos allocated: ";
 const BLOCKED: [&str; 2] = ["blocked for more than", "soft lockup"];
 /// Functions in the stack of a task that compacts, and of one that reclaims.
 const COMPACTS: [&str; 2] = ["compact_zone", "__alloc_pages_direct_compact"];
@@ -65,6 +70,9 @@ static TASK: LazyLock<Regex> = LazyLock::new(|| {
     )
     .expect("the pattern is valid")
 });
+static AREA_OF: LazyLock<Regex> = LazyLock::new(|| {
+    Regex::new(r"=> (\d{1,12}) free of (\d{1,12}) total pages").expect("the pattern is valid")
+});
 static COMM: LazyLock<Regex> = LazyLock::new(|| {
     Regex::new(r"[Cc]omm: (.{1,15}?)(?: Not [Tt]ainted| Tainted| Kdump:|\s*$)")
         .expect("the pattern is valid")
@@ -91,6 +99,10 @@ pub struct Notice {
     pub last_at: Option<Stamp>,
     /// The time of the last, in microseconds since boot.
     pub last_at_us: Option<u64>,
+    /// The free pages of the area of CMA that it is about, and all of them.
+    pub area_pages: Option<(u64, u64)>,
+    /// The buffers that a graphics driver counts, in kB.
+    pub buffers_kb: Option<u64>,
     /// The caller that asked for memory, if a stack follows.
     pub caller: Option<Caller>,
     /// The function of compaction or reclaim in which a task waits, if its whole stack was read.
@@ -146,6 +158,7 @@ impl Parser {
     }
 
     fn read(&mut self, line: &Line) {
+        self.area(&line.text);
         if let Some((about, task)) = texts::find(&line.text) {
             self.end_stack();
             // systemd repeats for its unit what the program reported before.
@@ -217,6 +230,22 @@ impl Parser {
         if line.number - first.number <= STACK_LINES {
             let at = self.add(about(seconds), &first, Some(task));
             wait(&mut self.found, at, waits_in);
+        }
+    }
+
+    /// Reads the state of an area of CMA below a failure.
+    fn area(&mut self, text: &str) {
+        let of_cma = |notice: &&mut Notice| matches!(notice.about, About::Cma(..));
+        let Some(notice) = self.found.iter_mut().rfind(of_cma) else { return };
+        if text.contains(AREA)
+            && let Some(found) = AREA_OF.captures(text)
+        {
+            let pages = found[1].parse().ok().zip(found[2].parse().ok());
+            notice.area_pages = notice.area_pages.or(pages);
+        }
+        if let Some((_, kb)) = text.split_once(BUFFERS) {
+            let kb = kb.trim_end_matches("kb").parse().ok();
+            notice.buffers_kb = notice.buffers_kb.max(kb);
         }
     }
 
@@ -306,6 +335,8 @@ fn add(to: &mut Vec<Notice>, about: About, line: &Line, task: Option<String>) ->
         at_us,
         last_at: at,
         last_at_us: at_us,
+        area_pages: None,
+        buffers_kb: None,
         caller: None,
         waits_in: None,
     });
@@ -334,6 +365,19 @@ mod tests {
         let seen: Vec<_> =
             found.into_iter().map(|n| (n.about, n.line, n.last_line, n.count)).collect();
         assert_eq!(seen, [(About::Cma(30, -12), 1, 2, 2), (About::Cma(20, -16), 3, 3, 1)]);
+    }
+
+    #[test]
+    fn the_area_of_a_failure_of_cma_is_known() {
+        let found = notices(&[
+            "cma: __cma_alloc: reserved: alloc failed, req-size: 257 pages, ret: -16",
+            "cma: number of available pages: 3@125+20@172=> 1042 free of 32768 total pages",
+            "[drm] size bos allocated: 62328kb",
+        ]);
+        assert_eq!(
+            (found[0].area_pages, found[0].buffers_kb),
+            (Some((1042, 32_768)), Some(62_328))
+        );
     }
 
     #[test]

@@ -56,6 +56,16 @@ pub(super) const MARKS: [&str; 7] = [
 ];
 /// Functions that are in the stack of a memory cgroup's OOM, but not in that of the machine's.
 const CHARGES: [&str; 3] = ["mem_cgroup_out_of_memory", "mem_cgroup_oom", "mem_cgroup_try_charge"];
+/// What the line of a kill for the machine's memory has, by version.
+const OF_MACHINE: [&str; 4] =
+    ["Out of memory: Kill", "Out of memory: kill", "Out of Memory: Kill", "global_oom"];
+/// The first line of a crash.
+const CRASHES: [&str; 4] = [
+    "Internal error: Oops",
+    "Unable to handle kernel",
+    "kernel BUG at",
+    "general protection fault",
+];
 const MEMCG: &str = "Memory cgroup out of memory";
 pub(super) const CONSTRAINT: &str = "oom-kill:constraint=";
 /// The longest name of a task (`TASK_COMM_LEN` less its end).
@@ -70,6 +80,7 @@ const CLOCKS_DIFFER_US: u64 = 1000;
 /// A report that has not ended.
 pub(super) struct Open {
     kind: Kind,
+    is_title: bool,
     line: usize,
     at_us: Option<u64>,
     at: Option<Stamp>,
@@ -94,6 +105,7 @@ impl Open {
     pub(super) fn new(kind: Kind, line: &Line) -> Self {
         Self {
             kind,
+            is_title: line.prefix.0.contains("Subject: "),
             line: line.number.max(1),
             at_us: line.prefix.at_us(),
             at: line.prefix.stamp(),
@@ -151,6 +163,7 @@ impl Open {
             || self.memory.is_within()
             || self.oom.is_within()
             || self.lists.is_within()
+            || (self.kind == Kind::State && self.pasted.is_within(self.last_line))
     }
 
     /// Returns whether a line below the first of an OOM report belongs to this one.
@@ -179,7 +192,7 @@ impl Open {
         if !self.has_header && self.head.len() < HEAD_LINES {
             self.head.push(text.clone());
         }
-        self.is_global |= text.contains("Out of memory: Kill") || text.contains("global_oom");
+        self.is_global |= OF_MACHINE.iter().any(|kill| text.contains(kill));
         // A terminal may have broken the line after the words before.
         self.is_memcg |= text.contains(MEMCG)
             || text.contains("CONSTRAINT_MEMCG")
@@ -204,6 +217,7 @@ impl Open {
     pub(super) fn finish(self) -> Option<Report> {
         let Self {
             kind,
+            is_title,
             line,
             at_us,
             at,
@@ -239,7 +253,7 @@ impl Open {
         let of_machine = is_global || lists.has_daemons || has_frame(&head, &["__alloc_page"]);
         // A stack above a state that does not allocate is cut, or another's.
         let allocates = kind != Kind::State || head.iter().any(|line| line.contains("alloc"));
-        let caller = Caller::find(head.iter().map(String::as_str)).filter(|_| allocates);
+        let caller = caller(kind, &head).filter(|_| allocates);
         let head = head.join("\n");
         let flags = word(&MODE, &request, 2);
         let mode = word(&MODE, &request, 1).and_then(|hex| u64::from_str_radix(&hex, 16).ok());
@@ -247,6 +261,7 @@ impl Open {
         // Mail wraps the line that describes the failure.
         let vmalloc = vmalloc.map(|line| Vmalloc::read(&request).unwrap_or(line));
         Some(Report {
+            is_title,
             at_us,
             at,
             task,
@@ -280,10 +295,17 @@ impl Open {
     }
 }
 
+/// Returns who asked for memory. What a crash of another CPU prints in between has a stack of its own.
+fn caller(kind: Kind, head: &[String]) -> Option<Caller> {
+    let is_crash = |line: &&String| CRASHES.iter().any(|crash| line.contains(crash));
+    let own = head.iter().take_while(|line| kind == Kind::State || !is_crash(line));
+    Caller::find(own.map(String::as_str))
+}
+
 /// Returns the kind of a report; `None` for a piece whose kind the finder decides.
 fn kind_of(kind: Kind, has_header: bool, memory: &MemInfo, head: &[String]) -> Option<Kind> {
     let has_slab = memory.held.slab_unreclaimable.or(memory.held.slab_reclaimable).is_some();
-    let is_pasted = memory.ram_pages.is_some() || has_slab;
+    let is_pasted = memory.ram_pages.is_some() || has_slab || memory.growth.is_some();
     let has_counts = (has_header && memory.has_counts()) || is_pasted;
     let has_free = memory.zones.iter().any(|zone| zone.free.is_some());
     let of_kill = ["oom_kill_process", "out_of_memory"];
@@ -373,6 +395,9 @@ fn task(head: &[String]) -> Option<String> {
     }
     let name = printed.rsplit(']').next().unwrap_or(printed).trim();
     let name = if name.is_empty() { printed } else { name };
+    if !name.contains(char::is_alphanumeric) {
+        return None;
+    }
     // A longer text has more than a name.
     let last = name.split_whitespace().next_back().unwrap_or(name);
     Some(if name.len() <= COMM_LEN { name } else { last }.to_owned())

@@ -76,7 +76,7 @@ pub(super) const PHRASES: [(Told, &[&str], &str); 19] = [
     (
         Told::Contiguous,
         &["alloc", "Alloc", "ALLOC", "ENOMEM", "rrno"],
-        r"(?i)\b(?:unable|failed|cannot|can't|could not|couldn't|error)\b.*\balloc\w*\b.*\b(?:contiguous|coherent|from cma|cma (?:mem|buf|area)|dumb buffer|dma[- ](?:able )?(?:mem|buf|pool|ring|region|desc|area))|\b(?:dma_\w*alloc\w*|dma alloc\w*|coherent alloc\w*|(?:pci|dma)_pool_alloc|pci_alloc_consistent)\b.*\b(?:fail|error)|CREATE_DUMB failed|failed to allocate buffer (?:with|of) size|(?:REQBUFS|/dev/video\d).*(?:cannot allocate memory|\bENOMEM\b|errno[ =:]*12\b)|\bion_?\w*alloc\w*\b.*\b(?:error|fail)|NvMapMem\w+:? (?:\d+ )?error 12",
+        r"(?i)\b(?:unable|failed|cannot|can't|could not|couldn't|error)\b.*\balloc\w*\b.*\b(?:contiguous|coherent|from cma|cma (?:mem|buf|area)|dumb buffer|dma[- ](?:able )?(?:mem|buf|pool|ring|region|desc|area))|\b(?:dma_\w*alloc\w*|dma alloc\w*|coherent alloc\w*|(?:pci|dma)_pool_alloc|pci_alloc_consistent)\b.*\b(?:fail|error)|CREATE_DUMB failed|failed to allocate buffer (?:with|of) size|(?:REQBUFS|/dev/video\d).*(?:cannot allocate memory|\bENOMEM\b|errno[ =:]*12\b)|\bion_?\w*alloc\w*\b.*\b(?:error|fail)|NvMapMem\w+:? (?:\d+ )?error 12|\bcma[_ ]alloc\w* (?:failed|failures?|errors?)\b",
     ),
     (
         Told::Packet,

@@ -14,6 +14,9 @@ use crate::log::read::vmalloc::Vmalloc;
 /// A process or a slab cache with less memory does not fill a machine by itself.
 pub const MUCH_KB: u64 = 256 << 10;
 
+/// The first second after boot, in microseconds.
+const FIRST_US: u64 = 1_000_000;
+
 /// The kind of a report.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
 #[serde(rename_all = "snake_case")]
@@ -45,6 +48,9 @@ pub enum Kind {
 pub struct Report {
     /// Its kind.
     pub kind: Kind,
+    /// Whether its first line is the title of a mail.
+    #[serde(skip)]
+    pub(super) is_title: bool,
     /// Its first line in the log.
     pub line: usize,
     /// When its first line was printed, in microseconds since boot.
@@ -113,6 +119,7 @@ impl Report {
     pub(super) fn new(kind: Kind, line: usize) -> Self {
         Self {
             kind,
+            is_title: false,
             line,
             at_us: None,
             at: None,
@@ -174,6 +181,15 @@ impl Report {
         let first = self.processes.first().map(|first| (first.task.clone(), kb(first.pages())));
         let all = victim.chain(first).chain(self.most_named.as_ref().map(named));
         all.max_by_key(|(_, kb)| *kb).filter(|(_, kb)| *kb >= MUCH_KB)
+    }
+
+    /// Returns whether a request failed in the first second after boot, with a whole state that has no zone: the allocator was
+    /// not set up yet.
+    #[must_use]
+    pub fn is_before_zones(&self) -> bool {
+        let is_first = self.at_us.is_some_and(|us| us < FIRST_US);
+        let has_state = self.memory.is_whole && self.memory.has_counts();
+        self.kind == Kind::Failure && is_first && has_state && self.memory.zones.is_empty()
     }
 
     /// Returns whether the OOM killer was invoked for the machine's memory.

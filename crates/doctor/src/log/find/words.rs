@@ -68,7 +68,7 @@ static LOGGED: LazyLock<Regex> = LazyLock::new(|| {
 });
 /// Source code, which also names errors.
 static CODE: LazyLock<Regex> = LazyLock::new(|| {
-    Regex::new(r"ERR_PTR\(|\breturn\b.*-E[A-Z]{3}|[=!]= ?-E[A-Z]{3}|^\s*(?:[-+]\s*)?(?:\*|//|#define|if \()|-ENOMEM\)*;|[{;]\s*$|\*/\s*$")
+    Regex::new(r"ERR_PTR\(|\breturn\b.*-E[A-Z]{3}|[=!]= ?-E[A-Z]{3}|^\s*(?:[-+]\s*)?(?:\*|//|#define|if \()|-ENOMEM\)*;|[{;]\s*$|\*/\s*$|%(?:l{1,2}|z)?[dux]\b|\b(?:may|might|can|could) fail\b")
         .expect("the pattern is valid")
 });
 /// Words of sentences. Few messages have more than two of them, except for these phrases of messages.

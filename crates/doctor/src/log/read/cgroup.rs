@@ -26,7 +26,7 @@ static USAGE: LazyLock<Regex> =
     LazyLock::new(|| pattern(r"^[Mm]emory: usage (\d+)kB, limit (\d+)kB"));
 static OTHER: LazyLock<Regex> =
     LazyLock::new(|| pattern(r"^(memory\+swap|swap|kmem): usage (\d+)kB, limit (\d+)kB"));
-static TASK_PATH: LazyLock<Regex> = LazyLock::new(|| pattern(r"task_memcg=([^\s,]+)"));
+static TASK_PATH: LazyLock<Regex> = LazyLock::new(|| pattern(r"task_memcg=(/[^\s,]*)"));
 static PATH: LazyLock<Regex> =
     LazyLock::new(|| pattern(r"(?:as a result of limit of |oom_memcg=)([^\s,]+)"));
 static STATS_OF: LazyLock<Regex> =
@@ -36,7 +36,7 @@ static CHOSEN: LazyLock<Regex> =
     LazyLock::new(|| pattern(r"oom-kill:constraint=.*,task=(.*?),pid=(\d+)"));
 static KILL: LazyLock<Regex> = LazyLock::new(|| {
     pattern(
-        r"[Kk]ill(?:ed)? process (\d+)(?:, UID \d+)?,? \((.*?)(?:\)(?: |,|$|total-vm)|$)(?:.*?anon-rss:(\d+)kB)?",
+        r"[Kk]ill(?:ed)? process (\d+)(?:, UID \d+)?,? \((.*?)(?:\)(?: |,|$|total-vm)|$)(?:.*?anon-rss: ?(\d+)k[Bb])?",
     )
 });
 
@@ -285,7 +285,8 @@ pub(in crate::log) fn is_of_oom(text: &str) -> bool {
 
 fn is_kill(text: &str) -> bool {
     // Up to 4.18 the line of the kill itself does not say why.
-    (text.contains("ut of memory") || text.contains(" total-vm:")) && killed(text).is_some()
+    ["ut of memory", "ut of Memory", " total-vm:", ") vsz:"].iter().any(|part| text.contains(part))
+        && killed(text).is_some()
 }
 
 /// Returns the number of the task that a line reports as killed.

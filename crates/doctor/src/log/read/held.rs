@@ -25,6 +25,8 @@ pub struct Held {
     pub pagetables: Option<u64>,
     /// Huge pages that were set aside (hugetlb).
     pub hugetlb: Option<u64>,
+    /// The cache of ZFS, which is not page cache.
+    pub arc: Option<u64>,
     /// Memory that a balloon returned to the hypervisor.
     pub balloon: Option<u64>,
     /// Pages that compressed swap is stored in.

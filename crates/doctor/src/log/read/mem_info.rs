@@ -4,6 +4,7 @@ use pageblock::layout::ZoneKind;
 use serde::{Serialize, Serializer};
 
 use super::held::Held;
+use super::samples::Growth;
 
 /// The largest page size.
 const MOST_PAGE_KB: u64 = 256;
@@ -132,6 +133,8 @@ pub struct MemInfo {
     pub is_whole: bool,
     /// Pages of high memory, or of zones for movable pages only.
     pub highmem_pages: u64,
+    /// What grew most, if a text has several samples.
+    pub growth: Option<Growth>,
     /// Whether the same zone was printed twice: a second dump without a header follows.
     pub repeats: bool,
 }

@@ -6,19 +6,28 @@ use pageblock::layout::ZoneKind;
 
 use super::held::Held;
 use super::mem_info::{FreeList, MemInfo, Zone};
+use super::rows::{ORDERS, Rows};
+use super::samples::Samples;
 use super::state::{MOST_KB, MOST_PAGES, at_most};
 use super::tasks::{LARGEST, SlabCache};
+use super::tools;
 use crate::log::Line;
 
-/// Pasted text has these files within this many lines; further down they do not belong to a failure.
+/// Pasted text has these files within this many lines. Further down only what is printed whole is read: `meminfo` from its
+/// first line on, `buddyinfo`, and tables of slab caches under their heads.
 const LINES: usize = 200;
+/// The largest number of lines of `meminfo`, and of a table of slab caches.
+const MEMINFO: usize = 60;
+const CACHES: usize = 300;
+/// The largest number of lines of a zone in `zoneinfo`, with the statistics of its node.
+const ZONE: usize = 60;
+/// Such a line is in the heads of tables of slab caches.
+pub(in crate::log) const MARKS: [&str; 2] = ["OBJ/SLAB", "<active_objs>"];
 /// The assumed page size of `/proc/buddyinfo` in kB; the file does not say it.
 const PAGE_KB: u64 = 4;
 /// The names of types in `/proc/pagetypeinfo`, and their letters in reports.
 const TYPES: [(&str, char); 5] =
     [("Unmovable", 'U'), ("Movable", 'M'), ("Reclaimable", 'E'), ("HighAtomic", 'H'), ("CMA", 'C')];
-/// The least number of orders in a line of `/proc/buddyinfo`.
-const ORDERS: usize = 9;
 const MOST_ORDERS: usize = 20;
 
 /// Reads them.
@@ -26,6 +35,8 @@ const MOST_ORDERS: usize = 20;
 pub(in crate::log) struct Pasted {
     /// The fields of `/proc/meminfo`, in kB; counts of huge pages in pages.
     fields: BTreeMap<String, u64>,
+    /// Those of a sample before it.
+    before: Option<BTreeMap<String, u64>>,
     zones: BTreeMap<(u32, ZoneKind), Zone>,
     /// The zone of `/proc/zoneinfo` whose numbers follow.
     now: Option<(u32, ZoneKind)>,
@@ -36,18 +47,58 @@ pub(in crate::log) struct Pasted {
     caches: BTreeMap<String, u64>,
     /// The first line that was read.
     first: Option<usize>,
+    /// The cache of ZFS.
+    arc_kb: Option<u64>,
+    rows: Rows,
+    samples: Samples,
+    /// The last line that may belong to a file whose first line was read.
+    until: usize,
 }
 
 impl Pasted {
+    /// Returns whether the next line may belong to a file, whatever its text.
+    pub(in crate::log) fn is_within(&self, line: usize) -> bool {
+        line < self.until
+    }
+
     /// Reads a line.
     pub(in crate::log) fn push(&mut self, line: &Line) {
-        if line.number > LINES {
+        self.samples.push(line);
+        let lines = match &line.text {
+            text if text.contains("MemTotal:") => MEMINFO,
+            text if MARKS.iter().any(|mark| text.contains(mark)) => CACHES,
+            text if text.contains(", zone ") && text.split_whitespace().count() == 4 => ZONE,
+            text if text.contains(", zone ") => 1,
+            _ => 0,
+        };
+        if lines > 0 {
+            self.until = self.until.max(line.number + lines);
+        }
+        if line.number > LINES.max(self.until) {
             return;
         }
+        if let Some(row) = self.rows.push(line) {
+            self.read(&row);
+        }
+    }
+
+    fn read(&mut self, line: &Line) {
         let text = line.text.trim();
+        let of_top = tools::top(text);
+        if !of_top.is_empty() {
+            self.fields.extend(of_top.into_iter().map(|(field, kb)| (field.to_owned(), kb)));
+            self.first.get_or_insert(line.number);
+            return;
+        }
+        if let Some(kb) = tools::arc(text) {
+            self.arc_kb = Some(kb);
+        }
         let words: Vec<&str> = text.split_whitespace().collect();
         match words[..] {
             [key, number] | [key, number, "kB"] if key.ends_with(':') => {
+                if key == "MemTotal:" && self.fields.contains_key("MemTotal") {
+                    self.before = Some(std::mem::take(&mut self.fields));
+                }
                 if let Some(number) = at_most(number, MOST_KB) {
                     self.fields.insert(key.trim_end_matches(':').to_owned(), number);
                 }
@@ -197,7 +248,12 @@ impl Pasted {
 
     /// Returns the largest slab caches, and what else was read, and its first line, if it tells how much of the machine's memory
     /// is free, or is the kernel's.
-    pub(in crate::log) fn finish(self) -> (Vec<SlabCache>, Option<(usize, MemInfo)>) {
+    pub(in crate::log) fn finish(mut self) -> (Vec<SlabCache>, Option<(usize, MemInfo)>) {
+        let growth = std::mem::take(&mut self.samples).finish();
+        // The last sample may be cut.
+        if let Some(before) = self.before.take().filter(|before| before.len() > self.fields.len()) {
+            self.fields = before;
+        }
         let cache = |(name, kb): (&String, &u64)| SlabCache { name: name.clone(), kb: *kb };
         let mut caches: Vec<SlabCache> = self.caches.iter().map(cache).collect();
         caches.sort_by_key(|cache| std::cmp::Reverse(cache.kb));
@@ -206,6 +262,13 @@ impl Pasted {
             of.map(|cache| cache.kb).reduce(|sum, kb| sum.saturating_add(kb).min(MOST_KB))
         };
         let info = self.info(sum(true), sum(false));
+        let info = match growth {
+            Some((line, growth)) => {
+                let (_, info) = info.unwrap_or_default();
+                Some((line, MemInfo { growth: Some(growth), ..info }))
+            }
+            None => info,
+        };
         caches.truncate(LARGEST);
         (caches, info)
     }
@@ -221,15 +284,18 @@ impl Pasted {
         let cache = sum(field("Cached"), field("Buffers"));
         let hugetlb = field("HugePages_Total").zip(field("Hugepagesize"));
         let available = field("MemAvailable").filter(|kb| total.is_none_or(|total| *kb <= total));
+        // The lists of reclaim have the same pages, if a cut text has no better.
+        let lists = field("Active").zip(field("Inactive"));
+        let lists = lists.map(|(one, other)| one + other + field("Unevictable").unwrap_or(0));
+        let users = field("AnonPages").zip(cache).map(|(kb, cache)| kb + cache).or(lists);
         let counted = [
-            sum(field("MemFree"), field("AnonPages").map(|kb| kb + cache.unwrap_or(0))),
+            field("MemFree").zip(users).map(|(free, users)| free + users),
             field("Slab").or(sum(field("SReclaimable").or(Some(0)), field("SUnreclaim"))),
             field("PageTables").or(Some(0)),
             field("KernelStack").or(Some(0)),
             hugetlb.map_or(Some(0), |(pages, kb)| Some(pages.saturating_mul(kb))),
         ];
         let counted: Option<u64> = counted.into_iter().sum();
-        let counted = counted.filter(|_| field("AnonPages").is_some() && cache.is_some());
         let info = MemInfo {
             zones: self.zones.into_values().collect(),
             file_pages: cache.map(|kb| kb.saturating_sub(shmem.unwrap_or(0)) / PAGE_KB),
@@ -246,7 +312,10 @@ impl Pasted {
                 slab_unreclaimable: field("SUnreclaim").or(slab),
                 kernel_stack: field("KernelStack"),
                 pagetables: field("PageTables"),
-                uncounted: total.zip(counted).map(|(total, counted)| total.saturating_sub(counted)),
+                uncounted: total.zip(counted).map(|(total, counted)| {
+                    total.saturating_sub(counted).saturating_sub(self.arc_kb.unwrap_or(0))
+                }),
+                arc: self.arc_kb,
                 hugetlb: hugetlb.map(|(pages, kb)| pages.saturating_mul(kb).min(MOST_KB)),
                 ..Held::default()
             },
@@ -300,7 +369,35 @@ mod tests {
         assert_eq!(info.held.uncounted, Some(6_112_100 - 638_020 - 1000 - 1000 - 341_080 - 6144));
         assert_eq!(read("MemTotal: 6112100 kB\n"), None, "how much is free is not printed");
         let late = "\n".repeat(LINES) + "MemTotal: 9 kB\nMemFree: 8 kB\n";
-        assert_eq!(read(&late), None);
+        assert_eq!(read(&late).unwrap().ram_pages, Some(2));
+        let late = "\n".repeat(LINES) + "total used free\nMem: 5000000 91 369 5 39 362\n";
+        assert_eq!(read(&late), None, "rows of `free` are common in logs");
+        let late = "\n".repeat(LINES) + "Node 0, zone Normal\n pages free 100\n min 50\n";
+        assert_eq!(read(&late).unwrap().zones[0].min, Some(200));
+    }
+
+    #[test]
+    fn a_sample_that_is_cut_is_not_mixed_with_the_one_before() {
+        let info = read(
+            "MemTotal: 900 kB\nMemFree: 100 kB\nMemAvailable: 300 kB\nAnonPages: 8 kB\nSlab: 9 kB\n\
+             MemTotal: 900 kB\nMemFree: 50 kB\nMemAvailable: 60 kB\n",
+        )
+        .unwrap();
+        assert_eq!((info.available_kb, info.held.anonymous), (Some(300), Some(8)));
+        let growth = info.growth.unwrap();
+        assert_eq!(
+            (growth.field.as_str(), growth.from_kb, growth.to_kb),
+            ("MemAvailable", 300, 60)
+        );
+    }
+
+    /// Of what is cut, the lists of reclaim tell how much no counter has.
+    #[test]
+    fn lists_count_users_where_their_fields_are_cut() {
+        let info = read(
+            "MemTotal: 900 kB\nMemFree: 100 kB\nActive: 30 kB\nInactive: 50 kB\n...\nSlab: 20 kB\n",
+        );
+        assert_eq!(info.unwrap().held.uncounted, Some(700));
     }
 
     #[test]

@@ -13,6 +13,8 @@ static PREFIX: LazyLock<Regex> = LazyLock::new(|| {
         // Quotes of mail and of trackers, and what `diff` adds.
         r"[>|+]\s?",
         r"bq\. ",
+        // The title of a mail.
+        r"Subject: (?:(?:Re|RE|Aw|AW|Fwd?|FW): )*",
         // grep with several files; a CSV that begins with a time.
         r"(?:/[\w./-]+|[\w./-]*(?:\.log|\.txt|messages|syslog|dmesg)[\w.-]*):(?:\d+:)?",
         r#"\d{13},""#,

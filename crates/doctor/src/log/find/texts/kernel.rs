@@ -9,7 +9,7 @@ const PAGE: u64 = 4096;
 pub(super) static TEXTS: [Text; 16] = [
     (
         "ossible memory allocation deadlock",
-        r"XFS: (?:(?<task>.{1,15})\(\d+\) )?possible memory allocation deadlock(?: size (\d+))?(?: in (\w+))?",
+        r"XFS: (?:(?:(?<task>.{1,15})\(\d+\)|\w{1,15}) )?possible memory allocation deadlock(?: size (\d+))?(?: in (\w+))?",
         |found| {
             let size = number(found, 2);
             let is_object = found.get(3).is_some_and(|from| from.as_str() == "kmem_zone_alloc");

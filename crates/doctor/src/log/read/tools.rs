@@ -1,0 +1,119 @@
+//! What `top` prints of memory, and what ZFS prints of its cache.
+
+use std::sync::LazyLock;
+
+use regex::Regex;
+
+use super::state::MOST_KB;
+
+/// The first lines of `top`: `MiB Mem :  7823.5 total,  123.4 free`, `KiB Swap:`, `Mem:  8056268k total`.
+static TOP: LazyLock<Regex> = LazyLock::new(|| pattern(r"^(?:([KMG])iB )?(Mem|Swap) ?: +(\d.*)$"));
+static PAIR: LazyLock<Regex> =
+    LazyLock::new(|| pattern(r"(\d+)(?:\.(\d)\d*)?([kmgKMG])?\+? (total|free|avail Mem)\b"));
+/// `ARC size (current):  98.0 %  30.7 GiB` of `arc_summary`; `ARC Size: 98.00% 30.70 GiB` of older versions.
+static ARC: LazyLock<Regex> = LazyLock::new(|| {
+    pattern(
+        r"^ARC [Ss]ize(?: \(current\))?:\s+[<>]?\s*[\d.]+\s*%\s+(\d+)(?:\.(\d)\d*)?\s+([KMGT])iB\s*$",
+    )
+});
+/// The row of `arcstats`: `size  4  32963502080`.
+static ARC_SIZE: LazyLock<Regex> = LazyLock::new(|| pattern(r"^size\s+4\s+(\d{6,15})\s*$"));
+
+fn pattern(text: &str) -> Regex {
+    Regex::new(text).expect("the pattern is valid")
+}
+
+/// Returns the fields of `/proc/meminfo`, in kB, that a line of `top` has.
+pub(super) fn top(text: &str) -> Vec<(&'static str, u64)> {
+    if !text.contains(" total") {
+        return Vec::new();
+    }
+    let Some(found) = TOP.captures(text) else { return Vec::new() };
+    let unit = found.get(1).map(|unit| unit.as_str());
+    let is_swap = &found[2] == "Swap";
+    let mut fields = Vec::new();
+    for pair in PAIR.captures_iter(&found[3]) {
+        let Some(unit) = pair.get(3).map(|unit| unit.as_str()).or(unit) else { continue };
+        let Some(kb) = kb(&pair[1], pair.get(2).map(|tenths| tenths.as_str()), unit) else {
+            continue;
+        };
+        let field = match (&pair[4], is_swap) {
+            ("total", false) => "MemTotal",
+            ("free", false) => "MemFree",
+            ("total", true) => "SwapTotal",
+            ("free", true) => "SwapFree",
+            (_, true) => "MemAvailable",
+            _ => continue,
+        };
+        fields.push((field, kb));
+    }
+    fields
+}
+
+/// Returns the size of ZFS's cache in kB.
+pub(super) fn arc(text: &str) -> Option<u64> {
+    if text.starts_with("ARC") {
+        let found = ARC.captures(text)?;
+        return kb(&found[1], found.get(2).map(|tenths| tenths.as_str()), &found[3]);
+    }
+    if !text.starts_with("size ") {
+        return None;
+    }
+    let found = ARC_SIZE.captures(text)?;
+    Some(found[1].parse::<u64>().ok()? >> 10)
+}
+
+/// Returns a number with a unit in kB.
+fn kb(whole: &str, tenths: Option<&str>, unit: &str) -> Option<u64> {
+    let unit = match unit {
+        "k" | "K" => 1,
+        "m" | "M" => 1 << 10,
+        "g" | "G" => 1 << 20,
+        _ => 1_u64 << 30,
+    };
+    let whole: u64 = whole.parse().ok()?;
+    let tenths: u64 = tenths.map_or(Some(0), |tenths| tenths.parse().ok())?;
+    Some(whole.saturating_mul(unit).saturating_add(tenths * unit / 10).min(MOST_KB))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_form_of_top_is_read() {
+        for (text, fields) in [
+            (
+                "MiB Mem :   7823.5 total,    123.4 free,   7300.1 used,    400.0 buff/cache",
+                vec![("MemTotal", 8_011_264), ("MemFree", 126_361)],
+            ),
+            (
+                "MiB Swap:   2048.0 total,      0.0 free,   2048.0 used.    120.7 avail Mem",
+                vec![("SwapTotal", 2 << 20), ("SwapFree", 0), ("MemAvailable", 123_596)],
+            ),
+            (
+                "KiB Mem:   8056268 total,  7910000 used,   146268 free,    12000 buffers",
+                vec![("MemTotal", 8_056_268), ("MemFree", 146_268)],
+            ),
+            (
+                "Mem:   8056268k total,  7910000k used,   146268k free,    12000k buffers",
+                vec![("MemTotal", 8_056_268), ("MemFree", 146_268)],
+            ),
+            ("Mem:   8056268 total", vec![]),
+        ] {
+            assert_eq!(top(text), fields, "{text}");
+        }
+    }
+
+    #[test]
+    fn the_cache_of_zfs_is_read() {
+        for (text, kb) in [
+            ("ARC size (current):                     98.0 %   30.7 GiB", Some(32_191_283)),
+            ("ARC Size:                       99.99%  4.00    GiB", Some(4 << 20)),
+            ("size                            4    32963502080", Some(32_190_920)),
+            ("ARC size is large", None),
+        ] {
+            assert_eq!(arc(text), kb, "{text}");
+        }
+    }
+}
