@@ -23,9 +23,9 @@ const SETTINGS: [&str; 3] = ["min_free_kbytes", "watermark_boost_factor", "water
 /// The error of a what-if: the root mean square, over pairs of recorded columns, of the difference between the logarithms of the
 /// predicted and the recorded ratio. A measure is listed if what-ifs explain half of its recorded changes.
 const ERRORS: [(WhatIf, Loop, &str, f64); 3] = [
-    (WhatIf::Setting, Loop::Closed, "unmovable-fallbacks", 1.009),
-    (WhatIf::Setting, Loop::Closed, "mismatched-pages", 1.136),
-    (WhatIf::Setting, Loop::Closed, "mixed-pageblocks", 0.540),
+    (WhatIf::Setting, Loop::Closed, "unmovable-fallbacks", 0.805),
+    (WhatIf::Setting, Loop::Closed, "mismatched-pages", 1.119),
+    (WhatIf::Setting, Loop::Closed, "mixed-pageblocks", 0.469),
 ];
 
 /// 95 % of a normal distribution lie below so many deviations.

@@ -73,7 +73,10 @@ impl ReuseFinder {
 
     /// Ends the life of the block at a frame. Returns the event that added it.
     fn leave(&mut self, frame: u64) -> Option<u64> {
-        let added = std::mem::take(self.added.get_mut(frame as usize)?).checked_sub(1)?;
+        let slot = self.added.get_mut(frame as usize)?;
+        // Frames of a hole have none; what is not written takes no memory.
+        let added = slot.checked_sub(1)?;
+        *slot = 0;
         let is_full = self.last_taken.len() == OVERTAKEN;
         if is_full && self.last_taken.peek().is_some_and(|&Reverse(first)| added < first) {
             self.found.push(added);
