@@ -130,7 +130,7 @@ impl LookAheadFinder {
             ticks: TickFinder::new(workers),
             kswapd: KswapdFinder::default(),
             reserve: ReserveFinder::new(start, pageblock_order),
-            reuse: ReuseFinder::new(start.end_pfn().0 as usize),
+            reuse: ReuseFinder::new(start),
             refills: BTreeMap::new(),
         }
     }
