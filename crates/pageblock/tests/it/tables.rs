@@ -2,8 +2,9 @@
 
 use pageblock::alloc::Allocator;
 use pageblock::frame::{FrameRange, Pfn};
-use pageblock::ids::{CpuId, NodeId};
+use pageblock::ids::{CpuId, NodeId, ZoneIndex};
 use pageblock::layout::ZoneKind;
+use pageblock::policy::Policy;
 use pageblock::request::{Gfp, Request};
 use pageblock::setup::{Setup, SetupError};
 use pageblock::zone::Geometry;
@@ -66,4 +67,33 @@ fn packed_tables_have_four_bits_a_frame_whatever_the_largest_block() {
         assert!(size < 0.6, "{pageblock_order} {max_order}: {size}");
     }
     assert!(bytes(policy("linux-6.12"), 9, 10) > 9.0);
+}
+
+/// The largest zone: with 2^32 frames the number of one would be no index. What is not used of its tables takes no memory.
+#[test]
+fn a_zone_holds_sixteen_tebibytes_less_a_block() {
+    let top = (1 << 32) - (1 << 10);
+    let zones = |end| [zone_spec(0, ZoneKind::Normal, 0, end)];
+    let too_large = zones(1 << 32);
+    let setup = Setup::new(Policy::default(), &too_large, &[NodeId(0)]);
+    assert_eq!(setup.metadata_size(), Err(SetupError::TooLarge(ZoneIndex(0), 1 << 32)));
+    let largest = zones(top);
+    let setup = Setup::new(Policy::default(), &largest, &[NodeId(0)]);
+    let mut bytes = vec![0; setup.metadata_size().unwrap()];
+    let mut allocator = Allocator::new_in_bytes(&mut bytes, &setup).unwrap();
+    // The two ends only.
+    allocator.release(FrameRange::new(0, 1 << 10)).unwrap();
+    allocator.release(FrameRange::new(top - (1 << 10), top)).unwrap();
+    let mut taken = Vec::new();
+    while let Ok(pfn) = allocator.alloc(CpuId(0), &Request::movable(9), &mut ()) {
+        taken.push(pfn);
+    }
+    taken.sort();
+    let blocks = [0, 1 << 9, top - (1 << 10), top - (1 << 9)];
+    assert_eq!(taken, blocks.map(Pfn));
+    for pfn in taken {
+        allocator.free(CpuId(0), pfn, 9, &mut ()).unwrap();
+    }
+    allocator.drain_all(&mut ());
+    assert_eq!(allocator.zones()[0].free_pages(), 4 << 9);
 }
