@@ -27,6 +27,15 @@ impl Shipped {
         Self { recording, demands }
     }
 
+    /// Counts demands of a kind.
+    fn demanded(&self, is_one: impl Fn(&Demand) -> bool) -> u64 {
+        let (mut count, mut chunks) = (0, self.demands.chunks().unwrap());
+        while let Some(chunk) = chunks.next_chunk().unwrap() {
+            count += chunk.iter().filter(|timed| is_one(&timed.demand)).count() as u64;
+        }
+        count
+    }
+
     fn replay(&self, kernel: &str) -> Replayed {
         self.drawn(kernel, 0)
     }
@@ -60,12 +69,7 @@ fn the_same_demand_and_kernel_give_the_same_run() {
 #[test]
 fn pages_that_reclaim_passed_over_are_used_again() {
     let shipped = Shipped::new("reuse");
-    let mut demanded = 0;
-    let mut chunks = shipped.demands.chunks().unwrap();
-    while let Some(chunk) = chunks.next_chunk().unwrap() {
-        let reuse = chunk.iter().filter(|timed| matches!(timed.demand, Demand::Reuse { .. }));
-        demanded += reuse.count() as u64;
-    }
+    let demanded = shipped.demanded(|demand| matches!(demand, Demand::Reuse { .. }));
     assert!(demanded > 100, "{demanded}");
     assert_eq!(count(&shipped.replay("debian-6.12").run, "file_reused"), demanded);
 }
@@ -74,13 +78,8 @@ fn pages_that_reclaim_passed_over_are_used_again() {
 #[test]
 fn reclaim_is_decided_by_the_machine() {
     let shipped = Shipped::new("reclaim");
-    let mut recorded = 0;
-    let mut chunks = shipped.demands.chunks().unwrap();
-    while let Some(chunk) = chunks.next_chunk().unwrap() {
-        let reclaimed =
-            chunk.iter().filter(|t| matches!(t.demand, Demand::Free { reclaimed: true, .. }));
-        recorded += reclaimed.count() as u64;
-    }
+    let recorded =
+        shipped.demanded(|demand| matches!(demand, Demand::Free { reclaimed: true, .. }));
     let run = shipped.replay("debian-6.12").run;
     let reclaimed = count(&run, "pgsteal_kswapd") + count(&run, "pgsteal_direct");
     assert!(recorded > 1000, "{recorded}");
