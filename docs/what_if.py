@@ -7,7 +7,7 @@
 FOLDER is what `pageblock guest run LOAD --record` made, or several of them in one: a folder a column, named after the kernel and its setting, with a
 recording a run. Each recording is replayed in both loops under its own kernel and under every other of its columns that differs in the kernel or in one
 setting. The predicted ratio of a count is that of the means over the draws under both; the recorded one that of the means over all runs of both columns.
-A count of which fewer than 20 were recorded in a column has no ratio. Events are not compared across 6.10.
+A count below 20 in a recorded column has no ratio. Events are not compared across 6.10.
 """
 
 import argparse

@@ -234,7 +234,7 @@ fn main() {
     }
     let tables = zone(BLOCKS * BLOCK, 1).metadata_size().expect("it is sound");
     let used = (BLOCKS / 4 * BLOCK) as f64 / MIB;
-    println!("{} MiB, of which {used} stay in use; medians of {rounds}", (BLOCKS * BLOCK) >> 20);
+    println!("{} MiB, {used} of them stay in use; medians of {rounds}", (BLOCKS * BLOCK) >> 20);
     println!("the pool's tables: {tables} bytes, {} a block", tables as f64 / BLOCKS as f64);
     println!("MiB resident; 2 MiB pages with a block in use (least: {})", BLOCKS / 4 / 8);
     let head =

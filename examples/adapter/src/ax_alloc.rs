@@ -52,8 +52,8 @@ fn align_pages(align: usize) -> AllocResult<usize> {
 }
 
 impl Kernel {
-    /// An allocator without memory, which can get any from address `start` to `end`, of which a device of 32 bits reaches
-    /// those below `low_end`.
+    /// An allocator without memory, which can get any from address `start` to `end`. A device of 32 bits reaches what is
+    /// below `low_end`.
     #[must_use]
     pub const fn new(start: usize, end: usize, low_end: usize) -> Self {
         let span = FrameRange::new(page(start), page(end));

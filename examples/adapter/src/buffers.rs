@@ -119,7 +119,7 @@ impl From<SetupError> for Error {
 }
 
 impl<'m> Pool<'m> {
-    /// Reserves `size` bytes of addresses, of which nothing is resident. `tables` and `locks` get the allocator's memory.
+    /// Reserves `size` bytes of addresses; none is resident. `tables` and `locks` get the allocator's memory.
     ///
     /// # Errors
     /// [`Error`].

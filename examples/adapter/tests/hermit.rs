@@ -16,7 +16,7 @@ fn layout(pages: usize, align: usize) -> PageLayout {
     PageLayout::from_size_align(pages * PAGE, align * PAGE).unwrap()
 }
 
-/// A machine of 32 MiB, of which the second MiB is a hole.
+/// A machine of 32 MiB; its second MiB is a hole.
 fn with_list(test: impl FnOnce(&mut PageList<'_>)) {
     let span = range(0, 32 * MIB);
     let mut tables = vec![MaybeUninit::uninit(); PageList::tables_size(span).unwrap()];

@@ -127,7 +127,7 @@ mod tests {
         record(pid, What::Free { pfn: Pfn(frame), order: 0 })
     }
 
-    /// Adds pages at frames from `first` on, of which kswapd takes all but frame 3; then `end`. Node 1 begins at frame 4096.
+    /// Adds pages at frames from `first` on; kswapd takes all but frame 3; `end` follows. Node 1 begins at frame 4096.
     fn found(first: u64, pages: u64, gfp: Gfp, end: &[Record]) -> Vec<u64> {
         let zone = |node: u16| ZoneSnapshot {
             node,

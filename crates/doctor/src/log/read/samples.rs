@@ -24,7 +24,7 @@ const FIELDS: [&str; 14] = [
     "AnonPages",
     "Shmem",
 ];
-/// Fields that count what the kernel does not free by itself: not `Slab`, most of which may be cache.
+/// Fields that count what the kernel does not free by itself. `Slab` is not one: it may be cache for the most part.
 const HELD: [&str; 7] =
     ["SUnreclaim", "KernelStack", "PageTables", "Percpu", "VmallocUsed", "AnonPages", "Shmem"];
 /// The name of what no field counts.

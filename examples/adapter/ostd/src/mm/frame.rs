@@ -54,7 +54,7 @@ fn slot(paddr: Paddr) -> &'static Slot {
     &SLOTS.get().expect("a machine that runs")[paddr / PAGE_SIZE]
 }
 
-/// A frame that is shared, of which nothing is known here but whether it is in use.
+/// A shared frame. Only whether it is in use is known here.
 pub struct Frame<M: ?Sized>(Paddr, PhantomData<M>);
 
 impl<M: ?Sized> Frame<M> {
