@@ -1,41 +1,28 @@
 //! What is simulated to predict a series: each of its columns as a policy.
 
-use pageblock_kernel::{Named, Switch};
+use pageblock_kernel::{Kernel, Named, setting};
 use pageblock_measure::compare::prediction::Column;
 use pageblock_recording::KernelVersion;
 
-use crate::settings::{LRU_GEN, Settings};
+use crate::job::Setting;
+use crate::settings::Settings;
 
 /// Returns the policy under which a kernel with settings is simulated; `None` if the simulation does not know a setting or
-/// its value.
+/// its value. A setting that is the kernel's default is left out.
 #[must_use]
 pub fn policy(version: &KernelVersion, settings: &Settings) -> Option<String> {
-    let mut policy = pageblock_replay::machine::preset_of(version).name.to_owned();
-    for setting in &settings.list {
-        if setting.file == LRU_GEN {
-            policy += match setting.value.as_str() {
-                "0" | "n" => "",
-                "7" | "y" => ",lru=mglru",
-                _ => return None,
-            };
-            continue;
+    let preset = pageblock_replay::machine::preset_of(version);
+    let default = Kernel::from(preset);
+    let mut policy = preset.name.to_owned();
+    for Setting { file, value, .. } in &settings.list {
+        let (switch, value) = setting::of_file(file, value)?;
+        let mut kernel = default;
+        if !switch.set(&mut kernel, value) {
+            return None;
         }
-        let switch = match setting.file.rsplit_once('/')? {
-            ("/sys/kernel/mm/lru_gen", name) => name.to_owned(),
-            ("/proc/sys/vm", name) => name.to_owned(),
-            ("/sys/kernel/mm/transparent_hugepage", name) => format!("thp_{name}"),
-            _ => return None,
-        };
-        if switch == "defrag_mode" {
-            policy += match setting.value.as_str() {
-                "0" => "",
-                "1" => ",nofragment=defrag_mode",
-                _ => return None,
-            };
-            continue;
+        if switch.get(&kernel) != switch.get(&default) {
+            policy += &format!(",{}={value}", switch.name());
         }
-        Switch::find(&switch)?;
-        policy += &format!(",{switch}={}", setting.value);
     }
     Named::parse(&policy).is_ok().then_some(policy)
 }
@@ -95,6 +82,7 @@ mod tests {
             Some("linux-7.2,nofragment=defrag_mode")
         );
         assert_eq!(of("7.2.13", "vm.defrag_mode=0").as_deref(), Some("linux-7.2"));
+        assert_eq!(of("7.2.13", "vm.swappiness=60").as_deref(), Some("linux-7.2"), "the default");
         assert_eq!(of("6.9.1", "kernel.sysrq=1"), None);
         assert_eq!(of("6.9.1", "vm.swappiness=many"), None);
     }

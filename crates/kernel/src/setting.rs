@@ -1,6 +1,7 @@
 //! Switches by the names of the files and sysctls that set them on a machine.
 //!
-//! Source: mm/vmscan.c (`enabled_show` of lru_gen, `LRU_GEN_CORE` and the two after it), mm/huge_memory.c (`enabled_show`).
+//! Source: mm/vmscan.c (`enabled_show` of lru_gen, `LRU_GEN_CORE` and the two after it), mm/huge_memory.c (`enabled_show`),
+//! mm/page_alloc.c (`page_alloc_sysctl_table`).
 
 use std::borrow::Cow;
 
@@ -27,6 +28,9 @@ const FILES: [(&str, &str); 7] = [
 /// `/sys/kernel/mm/transparent_hugepage` or `/sys/kernel/mm/lru_gen`. Other names are returned as they are.
 pub(crate) fn switch_name(name: &str) -> Cow<'_, str> {
     let sysctl = name.strip_prefix("vm.").or_else(|| name.strip_prefix(SYSCTLS));
+    if sysctl == Some("defrag_mode") {
+        return Cow::Borrowed("nofragment");
+    }
     if let Some(sysctl) = sysctl.filter(|sysctl| Switch::find(sysctl).is_some()) {
         return Cow::Borrowed(sysctl);
     }
@@ -52,6 +56,9 @@ fn switch_value<'v>(switch: &str, content: &'v str) -> &'v str {
     match (switch, content) {
         ("khugepaged_defrag", "0") => "off",
         ("khugepaged_defrag", "1") => "on",
+        // As all kernels do that have vm.defrag_mode.
+        ("nofragment", "0") => "on",
+        ("nofragment", "1") => "defrag_mode",
         // The low bit says whether generations are used; the others are missing where the hardware has no such accessed bits.
         ("lru", "0" | "n" | "0x0000" | "0x0002" | "0x0004" | "0x0006") => "node",
         ("lru", "7" | "y" | "0x0001" | "0x0003" | "0x0005" | "0x0007") => "mglru",
@@ -100,6 +107,7 @@ mod tests {
             ("/sys/kernel/mm/transparent_hugepage/defrag=defer", "thp_defrag=defer"),
             ("/sys/kernel/mm/transparent_hugepage/khugepaged/defrag=0", "khugepaged_defrag=off"),
             ("/sys/kernel/mm/lru_gen/enabled=7", "lru=mglru"),
+            ("vm.defrag_mode=1", "nofragment=defrag_mode"),
             ("/sys/kernel/mm/lru_gen/min_ttl_ms=1000", "min_ttl_ms=1000"),
             (
                 "/sys/kernel/mm/transparent_hugepage/hugepages-64kB/enabled=always",
