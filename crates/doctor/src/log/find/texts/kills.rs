@@ -3,7 +3,7 @@
 use super::{Text, words};
 use crate::log::find::about::About;
 
-pub(super) static TEXTS: [Text; 30] = [
+pub(super) static TEXTS: [Text; 32] = [
     (
         // Not of a memory cgroup: for one the kernel does not panic.
         "panic - not syncing",
@@ -41,6 +41,16 @@ pub(super) static TEXTS: [Text; 30] = [
     ("ow memory! ", r"[Ll]ow memory! (?:mem avail:|at or below SIG)", |_| {
         Some(About::KilledBy("earlyoom".to_owned()))
     }),
+    (
+        "killed due to memory pressure (OOM)",
+        r"\b[1-9]\d* Workers \(tasks / actors\) killed due to memory pressure \(OOM\)",
+        |_| Some(About::KilledBy("Ray".to_owned())),
+    ),
+    (
+        "Ray killed this worker",
+        r"exceeds the memory usage threshold of .*\bRay killed this worker",
+        |_| Some(About::KilledBy("Ray".to_owned())),
+    ),
     ("OOM Killed", r"[Rr]eason\W+OOM Killed", |_| Some(About::Container)),
     ("kB rss", r"(?:Reclaim|Kill) '(?<task>[^']+)' \(\d+\), uid \d+, .* to free \d+kB rss", |_| {
         Some(About::KilledBy("lowmemorykiller".to_owned()))
@@ -251,6 +261,16 @@ mod tests {
                 "earlyoom[73850]: Killing process 106631 kworker/27:0-events",
                 About::KilledBy("earlyoom".into()),
                 Some("kworker/27:0-events"),
+            ),
+            (
+                "(raylet) node_manager.cc:1: 3 Workers (tasks / actors) killed due to memory pressure (OOM), 0 Workers crashed",
+                About::KilledBy("Ray".into()),
+                None,
+            ),
+            (
+                "Memory on the node was 9GB / 10GB (0.90), which exceeds the memory usage threshold of 0.85. Ray killed this worker (ID: 1)",
+                About::KilledBy("Ray".into()),
+                None,
             ),
         ]);
     }

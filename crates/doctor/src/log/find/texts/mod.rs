@@ -77,6 +77,7 @@ mod tests {
             "SLUB: Unable to allocate memory on node -1 (gfp=0x20)",
             "WARNING: CPU: 3 PID: 1 at mm/page_alloc.c:100 free_pages+0x1/0x2",
             "TCP: request_sock_TCP: Possible SYN flooding",
+            "0 Workers (tasks / actors) killed due to memory pressure (OOM), 2 Workers crashed",
             "systemd-oomd.service: Deactivated successfully.",
             "            \"OOMKilled\": false,",
             "helpers.go:808] eviction manager: no observation found for eviction signal allocatableMemory.available",
