@@ -5,7 +5,7 @@ mod new;
 
 use pageblock::policy::Value;
 use pageblock_kernel::preset::PRESETS;
-use pageblock_kernel::{Named, Switch, file, own};
+use pageblock_kernel::{Named, Switch, file, own, proposals};
 use pageblock_plan::NamedPolicy;
 use pageblock_report::json::to_json;
 use pageblock_report::table::Table;
@@ -43,6 +43,11 @@ fn list(format: Format) -> String {
         table.row([preset.name, preset.summary]);
     }
     let mut text = table.print();
+    let mut table = Table::new().text("proposal, in simulations").text("what it decides");
+    for own in proposals::ALL {
+        table.row([&*format!("{}={}", own::KEY, own.name), own.summary]);
+    }
+    text += &format!("\n{}", table.print());
     if !own::all().is_empty() {
         let mut table = Table::new().text("policy of this program").text("what it decides");
         for own in own::all() {

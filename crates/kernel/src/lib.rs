@@ -18,6 +18,7 @@ mod changes;
 pub mod file;
 pub mod named;
 pub mod own;
+pub mod proposals;
 pub mod rules;
 pub mod setting;
 pub mod switch;

@@ -1,10 +1,12 @@
-//! Policies of users' own: what a program knows by name that decides in Linux's place
-//! ([`pageblock::decide`]). A program registers them once, at its start; `linux-7.3,decide=NAME` asks for one.
+//! Policies that decide in Linux's place ([`pageblock::decide`]), by name: the [proposals](crate::proposals), and users'
+//! own, which a program registers once, at its start. `linux-7.3,decide=NAME` asks for one.
 
 use std::fmt;
 use std::sync::OnceLock;
 
 use pageblock::decide::Decide;
+
+use crate::proposals;
 
 /// The key that names one in the text of a kernel.
 pub const KEY: &str = "decide";
@@ -44,6 +46,11 @@ pub fn register(own: Vec<Own>) -> Result<(), String> {
         if name.is_empty() || !name.chars().all(named) {
             return Err(format!("policy '{name}': a name is made of letters, digits, '-' and '_'"));
         }
+        if proposals::ALL.iter().any(|of| of.name == *name) {
+            return Err(format!(
+                "policy '{name}' is a proposal that the program has; choose another name"
+            ));
+        }
         if own[..at].iter().any(|other| other.name == *name) {
             return Err(format!("policy '{name}' is registered twice"));
         }
@@ -51,7 +58,7 @@ pub fn register(own: Vec<Own>) -> Result<(), String> {
     ALL.set(own).map_err(|_| "policies were registered already".to_owned())
 }
 
-/// Returns every policy that the program knows.
+/// Returns every policy that the program registered.
 #[must_use]
 pub fn all() -> &'static [Own] {
     ALL.get().map_or(&[], Vec::as_slice)
@@ -60,17 +67,16 @@ pub fn all() -> &'static [Own] {
 /// Returns the policy of this name.
 #[must_use]
 pub fn find(name: &str) -> Option<Own> {
-    all().iter().find(|own| own.name == name).copied()
+    all().iter().chain(proposals::ALL).find(|own| own.name == name).copied()
 }
 
 /// Says which there are.
 pub(crate) fn known() -> String {
-    let names: Vec<_> = all().iter().map(|own| own.name).collect();
-    if names.is_empty() {
-        return "this program has none (`pageblock policy new NAME` makes a program with one)"
-            .into();
-    }
-    format!("there are {}", names.join(", "))
+    let names: Vec<_> = all().iter().chain(proposals::ALL).map(|own| own.name).collect();
+    format!(
+        "there are {} (`pageblock policy new NAME` makes a program with another)",
+        names.join(", ")
+    )
 }
 
 #[cfg(test)]
@@ -85,11 +91,11 @@ mod tests {
         let error = |text: &str| Named::parse(text).unwrap_err().to_string();
         assert_eq!(
             error("linux-7.3,decide=x"),
-            "there is no policy 'x' of one's own; this program has none (`pageblock policy new NAME` makes a program \
-             with one)"
+            format!("there is no policy 'x' of one's own; {}", known())
         );
         let own = |name| Own { name, summary: "", make: || Box::new(Linux) };
         assert!(register(vec![own("a"), own("a")]).unwrap_err().contains("twice"));
+        assert!(register(vec![own("superpageblocks")]).unwrap_err().contains("proposal"));
         assert!(register(vec![own("a,b")]).unwrap_err().contains("letters"));
         register(vec![own("a"), own("b")]).unwrap();
         assert!(register(vec![own("c")]).is_err());
@@ -101,7 +107,7 @@ mod tests {
         );
         assert_eq!(
             error("linux-7.3,decide=x"),
-            "there is no policy 'x' of one's own; there are a, b"
+            format!("there is no policy 'x' of one's own; {}", known())
         );
         assert_eq!(
             error("linux-7.3,decide=a,decide=b"),

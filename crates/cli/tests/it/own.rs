@@ -79,15 +79,15 @@ fn a_policy_decides_what_it_says_and_nothing_else() {
 }
 
 #[test]
-fn a_program_without_policies_says_how_to_get_one() {
+fn a_program_without_policies_of_its_own_says_how_to_get_one() {
     let Ran { status, stderr, .. } =
         ran(program().args(["run", "netperf-udp", "--policy", "linux-7.3,decide=mine"]));
     assert_eq!(
         (status, stderr.as_str()),
         (
             2,
-            "error: there is no policy 'mine' of one's own; this program has none (`pageblock policy new NAME` makes a \
-             program with one)\n"
+            "error: there is no policy 'mine' of one's own; there are superpageblocks, superpageblocks-bitmap \
+             (`pageblock policy new NAME` makes a program with another)\n"
         )
     );
 }

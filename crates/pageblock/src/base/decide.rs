@@ -45,7 +45,7 @@
 //! ```
 
 use crate::base::alloc_flags::AllocFlags;
-use crate::base::frame::{Order, Pfn};
+use crate::base::frame::{FrameRange, Order, Pfn};
 use crate::base::mobility::Migratetype;
 
 /// What becomes of the pageblock of a block that a fallback takes.
@@ -169,6 +169,9 @@ pub trait View {
     /// Returns the largest order.
     fn max_order(&self) -> Order;
 
+    /// Returns the zone's frames, which no other zone has.
+    fn span(&self) -> FrameRange;
+
     /// Returns the number of pages that the allocator manages here.
     fn managed(&self) -> u64;
 
@@ -184,6 +187,16 @@ pub trait View {
     /// Shows the free blocks of an order and type from the head of their list on, until `visit` returns `false`. Looks
     /// at a list, and at each block that is shown.
     fn each(&self, order: Order, kind: Migratetype, visit: &mut dyn FnMut(Pfn) -> bool);
+
+    /// Does the same without counting a look: for what a kernel would have at hand by other tables, whose lists a decider
+    /// counts itself ([`looked_at`](Self::looked_at)).
+    fn shown(&self, order: Order, kind: Migratetype, visit: &mut dyn FnMut(Pfn) -> bool);
+
+    /// Counts lists that a kernel would look at.
+    fn looked_at(&self, lists: u64);
+
+    /// Tells whether a block is free and on the list of its order and type.
+    fn is_free(&self, block: Block) -> bool;
 
     /// Returns the type of the pageblock of a frame; `None` where the zone has no such frame.
     fn kind_of(&self, pfn: Pfn) -> Option<Migratetype>;

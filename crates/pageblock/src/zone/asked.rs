@@ -8,7 +8,7 @@ use crate::base::decide::{
     Block, Decide, Decision, End, Fallback, Kept, Outcome, Pageblock, View, Want,
 };
 use crate::base::event::Observer;
-use crate::base::frame::{Order, Pfn};
+use crate::base::frame::{FrameRange, Order, Pfn};
 use crate::base::mobility::Migratetype::{self, Cma, HighAtomic};
 use crate::policy::ClaimRule;
 use crate::table::map::Index;
@@ -56,6 +56,10 @@ impl<P: PolicySource> View for Shown<'_, '_, P> {
         self.zone.geometry.max_order
     }
 
+    fn span(&self) -> FrameRange {
+        self.zone.span
+    }
+
     fn managed(&self) -> u64 {
         self.zone.managed
     }
@@ -80,6 +84,25 @@ impl<P: PolicySource> View for Shown<'_, '_, P> {
                 return;
             }
         }
+    }
+
+    fn shown(&self, order: Order, kind: Migratetype, visit: &mut dyn FnMut(Pfn) -> bool) {
+        for pfn in self.zone.free_list(order, kind) {
+            if !visit(pfn) {
+                return;
+            }
+        }
+    }
+
+    fn looked_at(&self, lists: u64) {
+        self.lists.set(self.lists.get().saturating_add(lists));
+    }
+
+    fn is_free(&self, Block { pfn, order, kind }: Block) -> bool {
+        let at = self.zone.map.index(pfn);
+        at.is_some_and(|i| {
+            order <= self.max_order() && self.zone.map.free_list(i, order) == Some(kind)
+        })
     }
 
     fn kind_of(&self, pfn: Pfn) -> Option<Migratetype> {

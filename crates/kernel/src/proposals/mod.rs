@@ -1,0 +1,22 @@
+//! Proposals of 2026 that no Linux has, each a [`Decide`](pageblock::decide::Decide) in a file of its own:
+//! `linux-7.3,decide=superpageblocks`.
+
+mod superpageblocks;
+
+pub use superpageblocks::{Form, Superpageblocks};
+
+use crate::own::Own;
+
+/// Every proposal.
+pub const ALL: &[Own] = &[
+    Own {
+        name: "superpageblocks",
+        summary: "movable pages go to the fullest clean gigabytes, others to tainted ones (lists for each)",
+        make: || Box::new(Superpageblocks::new(Form::Lists)),
+    },
+    Own {
+        name: "superpageblocks-bitmap",
+        summary: "the same choice by bitmaps over gigabytes, one for each order",
+        make: || Box::new(Superpageblocks::new(Form::Bitmaps)),
+    },
+];

@@ -1,0 +1,250 @@
+//! Superpageblocks: memory in units of 1 GiB, each with counts of its pageblocks by type (Rik van Riel, RFC of 45 patches of
+//! 30 April 2026 and of 40 of 20 May 2026; bitmaps over units: his mail of 29 June 2026).
+//!
+//! A unit with a pageblock of another type than movable or CMA is *tainted*, others are *clean*. A movable request takes
+//! from the fullest clean unit first, another one from the fullest tainted unit; of units of the preferred kind the eight
+//! fullest with a free page are looked at, and then Linux decides. Full is measured in pageblocks that are not wholly free. A request that
+//! finds no memory of its type takes from tainted units, a whole pageblock first, before it taints a clean one.
+//!
+//! *Units*: 1 GiB; in a zone below 16 GiB its sixteenth, rounded down to a power of two, of at least two pageblocks.
+//!
+//! *Cost*: with a list for each unit, order and type, a probe of each list looked at until a block is found. With bitmaps
+//! by order and type over the units and one of the tainted, for each order the words of both until a unit is found; a
+//! word counts as a list looked at. The bits are taken to be in the order of preference; what keeps them so, and the
+//! counts, is not counted.
+//!
+//! *Left out*: the worker that evacuates tainted units (kcompactd compacts zones, not units), the reserve of
+//! 3 %, contiguous allocation of gigabytes, the claim without a count of the pageblock's content. The simulation looks at the units
+//! anew after 64 blocks of an order and type: what was freed meanwhile is not preferred until then.
+
+use std::cmp::Reverse;
+use std::collections::HashMap;
+
+use pageblock::decide::{Block, Decide, Fallback, Outcome, View, Want};
+use pageblock::frame::{Order, Pfn};
+use pageblock::mobility::Migratetype::{self, Cma, Movable};
+
+/// Units that a request looks at.
+const UNITS: usize = 8;
+/// Requests that are served before units are looked at anew.
+const REUSED: usize = 64;
+/// Free blocks of a list that a fallback looks at.
+const BLOCKS: usize = 64;
+/// The order of 1 GiB in pages of 4 KiB.
+const GIB: Order = 18;
+/// The units that a small zone has at least.
+const LEAST: u64 = 16;
+/// Bits of a word.
+const WORD: usize = 64;
+
+/// How a block in a unit is found.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Form {
+    /// Free lists for each unit.
+    Lists,
+    /// A bitmap over units for each order and type.
+    Bitmaps,
+}
+
+/// The policy.
+#[derive(Debug)]
+pub struct Superpageblocks {
+    form: Form,
+    /// By zone (its first frame), order and type.
+    chosen: HashMap<(Pfn, Order, Migratetype), Chosen>,
+}
+
+/// Blocks that serve next, and what one costs.
+#[derive(Debug, Default)]
+struct Chosen {
+    blocks: Vec<Block>,
+    probes: u64,
+    left: usize,
+    /// No preferred unit has a block: Linux decides.
+    none: bool,
+}
+
+/// A unit's counts.
+#[derive(Clone, Copy, Default, Debug)]
+struct Unit {
+    pageblocks: u32,
+    free: u32,
+    /// Free pages, in whole pageblocks or not.
+    pages: u64,
+    tainted: bool,
+}
+
+/// The units of a zone.
+struct Units {
+    first: u64,
+    order: Order,
+    all: Vec<Unit>,
+}
+
+impl Units {
+    fn of(zone: &dyn View) -> Self {
+        let span = zone.span();
+        let small = (zone.managed() / LEAST).checked_ilog2().unwrap_or(0) as Order;
+        let order = small.clamp(zone.pageblock_order() + 1, GIB.max(zone.pageblock_order() + 1));
+        let first = span.start.0 >> order;
+        let mut all = vec![Unit::default(); (span.end.0.div_ceil(1 << order) - first) as usize];
+        let step = 1u64 << zone.pageblock_order();
+        let mut pfn = span.start.0.next_multiple_of(step);
+        while pfn < span.end.0 {
+            if let Some(kind) = zone.kind_of(Pfn(pfn)) {
+                let unit = &mut all[((pfn >> order) - first) as usize];
+                unit.pageblocks += 1;
+                unit.tainted |= !matches!(kind, Movable | Cma);
+            }
+            pfn += step;
+        }
+        let mut units = Self { first, order, all };
+        for order in 0..=zone.max_order() {
+            for kind in Migratetype::ALL {
+                zone.shown(order, kind, &mut |pfn| {
+                    let at = units.at(pfn);
+                    let unit = &mut units.all[at];
+                    unit.pages += 1 << order;
+                    if let Some(above) = order.checked_sub(zone.pageblock_order()) {
+                        unit.free += 1 << above;
+                    }
+                    true
+                });
+            }
+        }
+        units
+    }
+
+    fn at(&self, pfn: Pfn) -> usize {
+        ((pfn.0 >> self.order) - self.first) as usize
+    }
+
+    /// Returns the rank of each unit for a type: `None` for those that are not looked at.
+    fn ranks(&self, kind: Migratetype) -> Vec<Option<usize>> {
+        let wants_tainted = kind != Movable;
+        let preferred = |at: &usize| {
+            let unit = &self.all[*at];
+            unit.tainted == wants_tainted && unit.pages > 0
+        };
+        let mut order: Vec<_> = (0..self.all.len()).filter(preferred).collect();
+        order.sort_by_key(|&at| {
+            (Reverse(self.all[at].pageblocks.saturating_sub(self.all[at].free)), at)
+        });
+        let mut ranks = vec![None; self.all.len()];
+        order.iter().take(UNITS).enumerate().for_each(|(rank, &at)| ranks[at] = Some(rank));
+        ranks
+    }
+}
+
+impl Superpageblocks {
+    /// Returns the policy in a form.
+    #[must_use]
+    pub fn new(form: Form) -> Self {
+        Self { form, chosen: HashMap::new() }
+    }
+
+    /// Returns the lists or words looked at until a block of the order `found` is reached in the unit of a rank.
+    #[must_use]
+    pub fn probes(form: Form, rank: usize, units: usize, [want, found, max]: [Order; 3]) -> u64 {
+        let orders = u64::from(found.saturating_sub(want)) + 1;
+        match form {
+            Form::Lists => rank as u64 * u64::from(max + 1 - want) + orders,
+            Form::Bitmaps => {
+                // A search of the orders below finds no bit in any word; that of the last ends with its word.
+                let words = units.div_ceil(WORD) as u64;
+                2 * ((orders - 1) * words + (rank / WORD) as u64 + 1)
+            }
+        }
+    }
+
+    fn choose(&self, zone: &dyn View, want: Want) -> Chosen {
+        let Want { order: least, kind, .. } = want;
+        let max = zone.max_order();
+        let units = Units::of(zone);
+        let ranks = units.ranks(kind);
+        // In the form of bitmaps the smallest order of all preferred units would be found first; the choice is kept
+        // that of the lists: the fullest unit, then the smallest order.
+        let mut best: Option<(usize, Order)> = None;
+        let mut blocks = Vec::new();
+        for order in least..=max {
+            zone.shown(order, kind, &mut |pfn| {
+                let Some(rank) = ranks[units.at(pfn)] else { return true };
+                let key = (rank, order);
+                if best.is_none_or(|best| key < best) {
+                    best = Some(key);
+                    blocks.clear();
+                }
+                if best == Some(key)
+                    && (blocks.is_empty() || order == least && blocks.len() < REUSED)
+                {
+                    blocks.push(Block { pfn, order, kind });
+                }
+                true
+            });
+        }
+        blocks.reverse();
+        let looked = ranks.iter().flatten().count();
+        let probes = match best {
+            Some((rank, found)) => {
+                Self::probes(self.form, rank, units.all.len(), [least, found, max])
+            }
+            None if looked == 0 => 0,
+            None => Self::probes(self.form, looked - 1, units.all.len(), [least, max, max]),
+        };
+        Chosen { none: blocks.is_empty(), blocks, probes, left: REUSED }
+    }
+}
+
+impl Decide for Superpageblocks {
+    fn serve(&mut self, zone: &dyn View, want: Want, linux: Block) -> Pfn {
+        let key = (zone.span().start, want.order, want.kind);
+        let usable = |of: &Chosen| of.none || of.blocks.last().is_some_and(|at| zone.is_free(*at));
+        let kept = self.chosen.remove(&key).filter(|of| of.left > 0 && usable(of));
+        let mut of = kept.unwrap_or_else(|| self.choose(zone, want));
+        of.left -= 1;
+        zone.looked_at(of.probes);
+        let Some(block) = of.blocks.pop() else {
+            self.chosen.insert(key, of);
+            return linux.pfn;
+        };
+        // What is left of a larger block serves next.
+        for order in (want.order..block.order).rev() {
+            of.blocks.push(Block { pfn: Pfn(block.pfn.0 + (1 << order)), order, kind: want.kind });
+        }
+        self.chosen.insert(key, of);
+        block.pfn
+    }
+
+    fn fallback(
+        &mut self,
+        zone: &dyn View,
+        want: Want,
+        linux: Option<Fallback>,
+    ) -> Option<Fallback> {
+        let found = linux?;
+        if want.kind == Movable || found.from != Movable || found.outcome == Outcome::Single {
+            return linux;
+        }
+        let units = Units::of(zone);
+        let tainted = |pfn: Pfn| units.all[units.at(pfn)].tainted;
+        let whole = zone.pageblock_order();
+        for order in (found.order.min(whole).max(want.order)..=zone.max_order()).rev() {
+            let (mut pfn, mut left) = (None, BLOCKS);
+            zone.shown(order, Movable, &mut |at| {
+                pfn = tainted(at).then_some(at);
+                left -= 1;
+                pfn.is_none() && left > 0
+            });
+            let fewer = units.all.iter().filter(|unit| unit.tainted).count().min(UNITS);
+            zone.looked_at(match self.form {
+                Form::Lists => fewer as u64,
+                Form::Bitmaps => 2 * units.all.len().div_ceil(WORD) as u64,
+            });
+            if let Some(pfn) = pfn {
+                let outcome = if order >= whole { Outcome::ClaimWhole } else { Outcome::Claim };
+                return Some(Fallback { pfn, order, from: Movable, outcome });
+            }
+        }
+        linux
+    }
+}

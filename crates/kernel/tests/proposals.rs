@@ -1,0 +1,107 @@
+//! Proposals decide as their sources say, in small zones.
+
+use std::mem::MaybeUninit;
+
+use pageblock::alloc::Allocator;
+use pageblock::decide::Decide;
+use pageblock::event::{Event, Observer};
+use pageblock::frame::{FrameRange, Pfn};
+use pageblock::ids::{CpuId, NodeId};
+use pageblock::layout::{ZoneKind, ZoneSpec};
+use pageblock::policy::Policy;
+use pageblock::request::{Gfp, Request};
+use pageblock::setup::Setup;
+use pageblock_kernel::own;
+use pageblock_kernel::proposals::{Form, Superpageblocks};
+
+struct Under(Option<Box<dyn Decide>>);
+
+impl Observer for Under {
+    fn event(&mut self, _: Event) {}
+
+    fn decider(&mut self) -> Option<impl Decide> {
+        self.0.as_deref_mut()
+    }
+}
+
+/// Units of two pageblocks in a zone of 64 MiB.
+const UNIT: u64 = 1024;
+
+/// Takes all memory as movable blocks of order 4, frees what `free` says, and returns what the test does then.
+fn with<R>(
+    name: Option<&str>,
+    free: &[(u64, u8)],
+    test: impl FnOnce(&mut Allocator<'_>, &mut Under) -> R,
+) -> R {
+    // The proposal decides from then on: units are looked at anew with its first request.
+    let mut under = Under(None);
+    let span = FrameRange::new(0, 1 << 14);
+    let zones = [ZoneSpec::full(NodeId(0), ZoneKind::Normal, span)];
+    let policy = Policy::parse("linux-7.3,watermark_boost_factor=0").unwrap();
+    let setup = Setup::new(policy, &zones, &[NodeId(0)]);
+    let mut memory = vec![MaybeUninit::uninit(); setup.metadata_size().unwrap()];
+    let mut allocator = Allocator::new(&mut memory, &setup).unwrap();
+    allocator.release(span).unwrap();
+    allocator.retune();
+    let request = Request::new(4, Gfp::GFP_HIGHUSER_MOVABLE);
+    let mut held = Vec::new();
+    while let Ok(pfn) = allocator.alloc(CpuId(0), &request, &mut under) {
+        held.push(pfn.0);
+    }
+    for &(at, pieces) in free {
+        for pfn in (at..at + u64::from(pieces) * 16).step_by(16).filter(|pfn| held.contains(pfn)) {
+            allocator.free(CpuId(0), Pfn(pfn), 4, &mut under).unwrap();
+        }
+    }
+    under.0 = name.map(|name| (own::find(name).unwrap().make)());
+    test(&mut allocator, &mut under)
+}
+
+const MOVABLE: Gfp = Gfp::GFP_HIGHUSER_MOVABLE;
+
+/// Unit 3 has a free pageblock, unit 9 has none: a movable request goes to unit 9, whatever was freed last.
+#[test]
+fn movable_pages_go_to_the_fullest_clean_unit() {
+    let freed = [(9 * UNIT, 1), (3 * UNIT + 16, 1), (3 * UNIT + 512, 32)];
+    let served = |name| {
+        with(name, &freed, |allocator, under| {
+            allocator.alloc(CpuId(0), &Request::new(4, MOVABLE), under).unwrap().0 / UNIT
+        })
+    };
+    assert_eq!(served(None), 3, "Linux takes the block that was freed last");
+    assert_eq!(served(Some("superpageblocks")), 9);
+    assert_eq!(served(Some("superpageblocks-bitmap")), 9);
+}
+
+/// Unmovable pages taint one unit; when its pageblock is used up, they take its other one before a clean unit's.
+#[test]
+fn unmovable_pages_stay_in_tainted_units() {
+    let freed = [(2 * UNIT, 64), (5 * UNIT, 64), (7 * UNIT, 64)];
+    let units = |name| {
+        with(name, &freed, |allocator, under| {
+            let kernel = Request::new(4, Gfp::GFP_KERNEL);
+            let taken = (0..48).map_while(|_| allocator.alloc(CpuId(0), &kernel, under).ok());
+            let mut units: Vec<_> = taken.map(|pfn| pfn.0 / UNIT).collect();
+            assert!(units.len() == 48, "{units:?}");
+            units.dedup();
+            units.sort_unstable();
+            units.dedup();
+            units.len()
+        })
+    };
+    assert_eq!(units(Some("superpageblocks")), 1);
+    assert_eq!(units(Some("superpageblocks-bitmap")), 1);
+}
+
+/// The same choice costs a probe for each list of each unit passed, or the words of two bitmaps for each order.
+#[test]
+fn lists_cost_by_units_and_bitmaps_by_words() {
+    let lists = |rank, units| Superpageblocks::probes(Form::Lists, rank, units, [0, 0, 10]);
+    let words = |rank, units| Superpageblocks::probes(Form::Bitmaps, rank, units, [0, 0, 10]);
+    assert_eq!((lists(0, 64), words(0, 64)), (1, 2));
+    // The eighth unit: eleven lists of each of seven units, and one.
+    assert_eq!((lists(7, 4096), words(7, 4096)), (78, 2));
+    // Nothing but the largest order, 4 TiB: 64 words of two bitmaps for each order below.
+    let largest = |form| Superpageblocks::probes(form, 0, 4096, [0, 10, 10]);
+    assert_eq!((largest(Form::Lists), largest(Form::Bitmaps)), (11, 2 * (10 * 64 + 1)));
+}
