@@ -60,9 +60,12 @@ fn list(format: Format) -> String {
 
 fn show(named: &Named, format: Format) -> String {
     if format == Format::Json {
-        let switches: Map<_, _> = Switch::all()
+        let mut switches: Map<_, _> = Switch::all()
             .map(|s| (s.name().to_owned(), json_value(s.get(&named.kernel))))
             .collect();
+        if let Some(own) = named.own {
+            switches.insert(own::KEY.to_owned(), own.name.into());
+        }
         return to_json(&json!({
             "policy": named.label,
             "base": named.base.name,
@@ -70,6 +73,9 @@ fn show(named: &Named, format: Format) -> String {
         }));
     }
     let mut text = format!("{}: {}\n", named.label, named.base.summary);
+    if let Some(own) = named.own {
+        text += &format!("{}={}: {}\n", own::KEY, own.name, own.summary);
+    }
     for (group, switches) in by_group(Switch::all()) {
         let mut table = Table::new().text("switch").text("value");
         table = table.text("what it decides; below, what the value does and since when");
@@ -88,7 +94,12 @@ fn show(named: &Named, format: Format) -> String {
 
 fn diff(a: &Named, b: &Named, format: Format) -> String {
     let changed: Vec<_> = a.kernel.diff(&b.kernel).collect();
+    let [decider_a, decider_b] = [a, b].map(|of| of.own.map_or("linux", |own| own.name));
+    let decide = (decider_a != decider_b).then_some(own::KEY);
     if format == Format::Json {
+        let decide = decide.map(
+            |key| json!({"switch": key, "group": key, "a": decider_a, "b": decider_b, "since": ""}),
+        );
         let rows = changed.iter().map(|&(switch, of_a, of_b)| {
             json!({
                 "switch": switch.name(),
@@ -101,13 +112,21 @@ fn diff(a: &Named, b: &Named, format: Format) -> String {
         return to_json(&json!({
             "a": a.label,
             "b": b.label,
-            "switches": rows.collect::<Vec<_>>(),
+            "switches": decide.into_iter().chain(rows).collect::<Vec<_>>(),
         }));
     }
-    if changed.is_empty() {
+    let mut text = String::new();
+    if let Some(key) = decide {
+        let mut table = Table::new().text("policy").text(&a.label).text(&b.label);
+        table.row([key, decider_a, decider_b]);
+        text += &table.print();
+    }
+    if changed.is_empty() && text.is_empty() {
         return format!("{} and {} have the same switches\n", a.label, b.label);
     }
-    let mut text = String::new();
+    if changed.is_empty() {
+        return text;
+    }
     for (group, switches) in by_group(changed.iter().map(|&(switch, ..)| switch)) {
         let mut table = Table::new().text("switch").text(&a.label).text(&b.label);
         table = table.text("what it decides");

@@ -12,7 +12,9 @@ fn list_has_a_line_for_every_policy() {
     assert!(text.contains("\nlinux-6.10        freelist hygiene: "));
     let list: Value = serde_json::from_str(&prints("policy list --json")).unwrap();
     is_documented(&list);
-    assert_eq!(list.as_array().unwrap().len(), text.lines().count() - 1);
+    let presets = text.lines().skip(1).take_while(|line| !line.is_empty());
+    assert_eq!(list.as_array().unwrap().len(), presets.count());
+    assert!(text.contains("\ndecide=superpageblocks  "), "{text}");
     assert_eq!(list[0]["name"], "linux-3.10");
 }
 
@@ -59,6 +61,30 @@ fn diff_has_a_line_for_every_change() {
         prints("policy diff linux-6.12 linux-6.13"),
         "linux-6.12 and linux-6.13 have the same switches\n"
     );
+}
+
+#[test]
+fn who_decides_in_linuxs_place_is_shown() {
+    let name = "linux-7.3,decide=superpageblocks";
+    let text = prints(&format!("policy diff linux-7.3 {name}"));
+    assert_eq!(text.lines().count(), 2, "{text}");
+    assert!(text.ends_with("decide  linux      superpageblocks\n"), "{text}");
+    let of = |command: &str| -> Value { serde_json::from_str(&prints(command)).unwrap() };
+    let json = of(&format!("policy diff {name} linux-7.2 --json"));
+    is_documented(&json);
+    assert_eq!(json["switches"][0]["a"], "superpageblocks");
+    assert_eq!(json["switches"][0]["b"], "linux");
+    assert!(json["switches"].as_array().unwrap().len() > 1);
+    assert_eq!(of(&format!("policy show {name} --json"))["switches"]["decide"], "superpageblocks");
+    assert!(prints(&format!("policy show {name}")).contains("\ndecide=superpageblocks: movable"));
+    // It decides: another run than Linux's, and the same each time.
+    let hash = |policy: &str| {
+        let run = format!("run hugealloc-short --policy {policy} --scale 1/64 --seeds 1 --json");
+        of(&run)[0]["event_hash"].clone()
+    };
+    assert!(hash(name).is_string());
+    assert_ne!(hash(name), hash("linux-7.3"));
+    assert_eq!(hash(name), hash("linux-7.3,decide=superpageblocks-bitmap"));
 }
 
 #[test]
