@@ -1,4 +1,4 @@
-//! Policies that decide in Linux's place ([`pageblock::decide`]), by name: the [proposals](crate::proposals), and users'
+//! Policies that decide in Linux's place ([`pageblock::decide`]), by name: the [proposals], and users'
 //! own, which a program registers once, at its start. `linux-7.3,decide=NAME` asks for one.
 
 use std::fmt;

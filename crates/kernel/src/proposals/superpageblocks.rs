@@ -2,20 +2,21 @@
 //! 30 April 2026 and of 40 of 20 May 2026; bitmaps over units: his mail of 29 June 2026).
 //!
 //! A unit with a pageblock of another type than movable or CMA is *tainted*, others are *clean*. A movable request takes
-//! from the fullest clean unit first, another one from the fullest tainted unit; of units of the preferred kind the eight
-//! fullest with a free page are looked at, and then Linux decides. Full is measured in pageblocks that are not wholly free. A request that
-//! finds no memory of its type takes from tainted units, a whole pageblock first, before it taints a clean one.
+//! from the fullest clean unit first, another one from the fullest tainted unit. Only the eight fullest of these units
+//! that have a free page are looked at; then Linux decides. A unit is the fuller the fewer of its pageblocks are wholly
+//! free. A request that finds no memory of its type takes from tainted units, a whole pageblock first, before it taints a
+//! clean one.
 //!
 //! *Units*: 1 GiB; in a zone below 16 GiB its sixteenth, rounded down to a power of two, of at least two pageblocks.
 //!
-//! *Cost*: with a list for each unit, order and type, a probe of each list looked at until a block is found. With bitmaps
-//! by order and type over the units and one of the tainted, for each order the words of both until a unit is found; a
+//! *Cost*: with lists for each unit, order and type, each list looked at until a block is found. With bitmaps over the
+//! units, one for each order and type and one of the tainted: for each order the words of both until a unit is found; a
 //! word counts as a list looked at. The bits are taken to be in the order of preference; what keeps them so, and the
-//! counts, is not counted.
+//! counts, costs nothing here.
 //!
-//! *Left out*: the worker that evacuates tainted units (kcompactd compacts zones, not units), the reserve of
-//! 3 %, contiguous allocation of gigabytes, the claim without a count of the pageblock's content. The simulation looks at the units
-//! anew after 64 blocks of an order and type: what was freed meanwhile is not preferred until then.
+//! *Left out*: the worker that evacuates tainted units (kcompactd compacts zones, not units), the reserve of 3 %,
+//! contiguous allocation of gigabytes, the claim without a count of the pageblock's content. The simulation looks at the
+//! units anew after 64 blocks of an order and type: memory freed meanwhile is not preferred until then.
 
 use std::cmp::Reverse;
 use std::collections::HashMap;
