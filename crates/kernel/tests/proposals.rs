@@ -33,7 +33,7 @@ fn with<R>(
     free: &[(u64, u8)],
     test: impl FnOnce(&mut Allocator<'_>, &mut Under) -> R,
 ) -> R {
-    // The proposal decides from then on: units are looked at anew with its first request.
+    // The proposal decides from then on: its first request looks at the units.
     let mut under = Under(None);
     let span = FrameRange::new(0, 1 << 14);
     let zones = [ZoneSpec::full(NodeId(0), ZoneKind::Normal, span)];

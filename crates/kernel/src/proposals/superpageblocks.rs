@@ -16,7 +16,7 @@
 //!
 //! *Left out*: the worker that evacuates tainted units (kcompactd compacts zones, not units), the reserve of 3 %,
 //! contiguous allocation of gigabytes, the claim without a count of the pageblock's content. The simulation looks at the
-//! units anew after 64 blocks of an order and type: memory freed meanwhile is not preferred until then.
+//! units again after 64 blocks of an order and type: memory freed meanwhile is not preferred until then.
 
 use std::cmp::Reverse;
 use std::collections::HashMap;
@@ -27,7 +27,7 @@ use pageblock::mobility::Migratetype::{self, Cma, Movable};
 
 /// Units that a request looks at.
 const UNITS: usize = 8;
-/// Requests that are served before units are looked at anew.
+/// Requests that are served before the units are looked at again.
 const REUSED: usize = 64;
 /// Free blocks of a list that a fallback looks at.
 const BLOCKS: usize = 64;
@@ -55,14 +55,16 @@ pub struct Superpageblocks {
     chosen: HashMap<(Pfn, Order, Migratetype), Chosen>,
 }
 
-/// Blocks that serve next, and what one costs.
-#[derive(Debug, Default)]
+/// Blocks that serve next.
+#[derive(Debug)]
 struct Chosen {
     blocks: Vec<Block>,
-    probes: u64,
+    /// The rank of the unit that they are in; `None` where no preferred unit has a block: Linux decides.
+    rank: Option<usize>,
+    /// What a search costs that finds none.
+    missed: u64,
+    units: usize,
     left: usize,
-    /// No preferred unit has a block: Linux decides.
-    none: bool,
 }
 
 /// A unit's counts.
@@ -184,30 +186,30 @@ impl Superpageblocks {
             });
         }
         blocks.reverse();
-        let looked = ranks.iter().flatten().count();
-        let probes = match best {
-            Some((rank, found)) => {
-                Self::probes(self.form, rank, units.all.len(), [least, found, max])
-            }
-            None if looked == 0 => 0,
-            None => Self::probes(self.form, looked - 1, units.all.len(), [least, max, max]),
+        let units = units.all.len();
+        let missed = match ranks.iter().flatten().count() {
+            0 => 0,
+            looked => Self::probes(self.form, looked - 1, units, [least, max, max]),
         };
-        Chosen { none: blocks.is_empty(), blocks, probes, left: REUSED }
+        Chosen { blocks, rank: best.map(|(rank, _)| rank), missed, units, left: REUSED }
     }
 }
 
 impl Decide for Superpageblocks {
     fn serve(&mut self, zone: &dyn View, want: Want, linux: Block) -> Pfn {
         let key = (zone.span().start, want.order, want.kind);
-        let usable = |of: &Chosen| of.none || of.blocks.last().is_some_and(|at| zone.is_free(*at));
+        let usable =
+            |of: &Chosen| of.rank.is_none() || of.blocks.last().is_some_and(|at| zone.is_free(*at));
         let kept = self.chosen.remove(&key).filter(|of| of.left > 0 && usable(of));
         let mut of = kept.unwrap_or_else(|| self.choose(zone, want));
         of.left -= 1;
-        zone.looked_at(of.probes);
-        let Some(block) = of.blocks.pop() else {
+        let (Some(rank), Some(block)) = (of.rank, of.blocks.pop()) else {
+            zone.looked_at(of.missed);
             self.chosen.insert(key, of);
             return linux.pfn;
         };
+        let orders = [want.order, block.order, zone.max_order()];
+        zone.looked_at(Self::probes(self.form, rank, of.units, orders));
         // What is left of a larger block serves next.
         for order in (want.order..block.order).rev() {
             of.blocks.push(Block { pfn: Pfn(block.pfn.0 + (1 << order)), order, kind: want.kind });
@@ -228,6 +230,10 @@ impl Decide for Superpageblocks {
         }
         let units = Units::of(zone);
         let tainted = |pfn: Pfn| units.all[units.at(pfn)].tainted;
+        let looks = match self.form {
+            Form::Lists => units.all.iter().filter(|unit| unit.tainted).count().min(UNITS) as u64,
+            Form::Bitmaps => 2 * units.all.len().div_ceil(WORD) as u64,
+        };
         let whole = zone.pageblock_order();
         for order in (found.order.min(whole).max(want.order)..=zone.max_order()).rev() {
             let (mut pfn, mut left) = (None, BLOCKS);
@@ -236,11 +242,7 @@ impl Decide for Superpageblocks {
                 left -= 1;
                 pfn.is_none() && left > 0
             });
-            let fewer = units.all.iter().filter(|unit| unit.tainted).count().min(UNITS);
-            zone.looked_at(match self.form {
-                Form::Lists => fewer as u64,
-                Form::Bitmaps => 2 * units.all.len().div_ceil(WORD) as u64,
-            });
+            zone.looked_at(looks);
             if let Some(pfn) = pfn {
                 let outcome = if order >= whole { Outcome::ClaimWhole } else { Outcome::Claim };
                 return Some(Fallback { pfn, order, from: Movable, outcome });
