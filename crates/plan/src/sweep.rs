@@ -4,6 +4,7 @@
 pub mod columns;
 mod grid;
 mod journal;
+mod random;
 mod read;
 mod table;
 mod threads;
@@ -23,7 +24,7 @@ pub use grid::{Grid, MAX_RUNS};
 pub use journal::{Journal, RESULT};
 pub use read::{is_table, runs_of, runs_of_file};
 pub use table::batch;
-pub use threads::run;
+pub use threads::{run, run_by};
 
 use crate::error::{Place, Result, bail};
 use crate::jobs::Load;

@@ -1,5 +1,6 @@
 //! Arguments of `pageblock sweep`.
 
+use std::num::NonZeroU32;
 use std::path::PathBuf;
 
 pub(crate) const SWEEP_HELP: &str = "\
@@ -9,6 +10,8 @@ scales = [\"1/64\"]            # machines = [...] too; by default the workload's
 seeds = 30                   # or a list
 [switches]                   # and sysctls: every combination
 placement = [\"linux\", \"packed\"]
+[random]                     # beside them: kernels with random values of switches
+kernels = 100
 The folder keeps a journal with a line for each finished run, and at the end runs.parquet, which depends
 on the grid alone. The same command goes on with what is there. docs/python.md has more: clusters, other executors.";
 
@@ -26,4 +29,13 @@ pub(crate) struct SweepArgs {
     /// Check the grid and print the number of its runs, without running them
     #[arg(long)]
     pub(crate) count: bool,
+    /// Run each simulation in a process of its own, which may use this much CPU time; what fails is named, and the others go on
+    #[arg(long, value_name = "SECONDS")]
+    pub(crate) limit_cpu: Option<NonZeroU32>,
+    /// The same with this much memory
+    #[arg(long, value_name = "MIB")]
+    pub(crate) limit_memory: Option<NonZeroU32>,
+    /// Run one cell, from JSON on standard input to a row on standard output: what a process of such a sweep does
+    #[arg(long, hide = true)]
+    pub(crate) cell: bool,
 }

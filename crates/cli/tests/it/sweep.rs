@@ -1,47 +1,74 @@
-//! Every simulation ends: commands that once did not, and some of the random policies of `examples/sweep`.
+//! Every simulation ends: commands that once did not, and workloads under random kernels.
 
-use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::process::Command;
 
-use pageblock_simulate::workload;
+use pageblock_simulate::workload::{self, Workload};
+use serde_json::Value;
 
-use crate::{pageblock, prints, refuses};
-use policies::policy;
-use runs::{Ending, Limits};
+use crate::{Ran, file, pageblock, prints, ran, refuses};
 
-#[path = "../../examples/sweep/policies.rs"]
-mod policies;
-#[path = "../../examples/sweep/runs.rs"]
-mod runs;
-
-/// The limits of a run in the tests, which are built without all optimizations and share the machine.
-const LIMITS: Limits = Limits { time: Duration::from_secs(600), mib: 512 };
-
+/// Runs the program with what a run may use, in seconds of CPU time and KiB: the tests are built without all optimizations.
 #[track_caller]
-fn ends(name: &str, workload: &str, policy: &str, scale: &str) -> Ending {
-    ends_with(name, workload, policy, scale, &[])
+fn bounded(arguments: &str) -> Ran {
+    let mut command = Command::new("sh");
+    command.args(["-c", "ulimit -t 600 && ulimit -d 524288 && exec \"$@\"", "sh"]);
+    command.arg(env!("CARGO_BIN_EXE_pageblock")).args(arguments.split_whitespace());
+    ran(&mut command)
 }
 
+/// Returns why a run ended early, if it did.
 #[track_caller]
-fn ends_with(name: &str, workload: &str, policy: &str, scale: &str, more: &[&str]) -> Ending {
-    let scratch = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(name);
-    let program = Path::new(env!("CARGO_BIN_EXE_pageblock"));
-    let mut arguments = runs::arguments(workload, policy, scale);
-    arguments.extend(more.iter().map(|&argument| argument.to_owned()));
-    let ran = runs::run(program, &arguments, &scratch, LIMITS).expect("the program was built");
-    assert!(!matches!(ran.ending, Ending::Failed(_)), "{}: {arguments:?}", ran.ending);
-    assert!(ran.mib <= LIMITS.mib && ran.time <= LIMITS.time, "{ran:?}");
-    ran.ending
+fn ends(workload: &str, policy: &str, scale: &str, more: &str) -> Option<String> {
+    let run = bounded(&format!(
+        "run {workload} --policy {policy} --scale {scale} {more} --jobs 1 --json=runs"
+    ));
+    assert_eq!((run.status, run.stderr.as_str()), (0, ""), "{workload} {policy}");
+    let runs: Value = serde_json::from_str(&run.stdout).expect("it is a list of runs");
+    assert!(runs[0]["event_hash"].is_string(), "{}", run.stdout);
+    runs[0]["ended"]["why"].as_str().map(str::to_owned)
+}
+
+/// Sweeps workloads under random kernels, each run in a process of its own.
+#[track_caller]
+fn swept(name: &str, workloads: &[&str], scale: &str, limits: &str) -> Ran {
+    let grid = format!(
+        "workloads = {workloads:?}\nscales = [{scale:?}]\n[random]\nkernels = 2\nseed = 3\n"
+    );
+    let grid = file(name, &grid);
+    let _ = std::fs::remove_dir_all(grid.with_extension("sweep"));
+    pageblock(&format!("sweep {} {limits}", grid.display()))
 }
 
 #[test]
-fn workloads_end_under_random_policies() {
-    for number in 0..2 {
-        for workload in workload::ALL.iter().filter(|w| !w.name().starts_with("thpfioscale")) {
-            ends("sweep", workload.name(), &policy(3, number), "1/128");
-        }
+fn workloads_end_under_random_kernels() {
+    let loads = workload::ALL.iter().map(|workload| workload.name());
+    let loads = loads.filter(|name| !name.starts_with("thpfioscale"));
+    // The loads of recordings have a small machine.
+    let small = |name: &&str| workload::mixed::Form::ALL.iter().any(|form| form.name() == *name);
+    let (small, large): (Vec<&str>, Vec<&str>) = loads.partition(small);
+    let limits = "--limit-cpu 600 --limit-memory 512";
+    for (name, loads, scale) in
+        [("random-large.toml", &large[..], "1/128"), ("random-small.toml", &small[..], "1/8")]
+    {
+        let run = swept(name, loads, scale, limits);
+        assert_eq!((run.status, run.stderr.as_str()), (0, ""), "{}", run.stdout);
+        assert!(run.stdout.ends_with(&format!(": {} runs\n", 2 * loads.len())), "{}", run.stdout);
     }
-    ends("sweep", "thpfioscale", &policy(3, 2), "1/128");
+}
+
+#[test]
+fn a_run_that_needs_too_much_is_named_and_the_others_are_kept() {
+    let run = swept("random-memory.toml", &["netperf-udp"], "1/64", "--limit-memory 1");
+    assert_eq!(run.status, 1, "{}{}", run.stdout, run.stderr);
+    assert!(
+        run.stderr.starts_with("more than 1 MiB:\n  pageblock run netperf-udp --policy linux-"),
+        "{}",
+        run.stderr
+    );
+    assert!(run.stdout.starts_with("2 of 2 runs failed, 0 are in "), "{}", run.stdout);
+    let run = swept("random-time.toml", &["apppressure"], "1/16", "--limit-cpu 1 --jobs 2");
+    assert_eq!(run.status, 1, "{}{}", run.stdout, run.stderr);
+    assert!(run.stderr.starts_with("not done after 1 s of CPU time:\n"), "{}", run.stderr);
 }
 
 /// Two random kernels on two random machines that took minutes to hours: compaction walked all pageblocks for each request.
@@ -49,12 +76,12 @@ fn workloads_end_under_random_policies() {
 fn runs_that_looked_endless_end() {
     let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/long");
     for (number, workload, scale, seed) in
-        [(92, "thpfioscale-defrag", "1/4", "2"), (96, "hugealloc-short", "1/64", "6")]
+        [(92, "thpfioscale-defrag", "1/4", 2), (96, "hugealloc-short", "1/64", 6)]
     {
         let policy = format!("{folder}/policy-{number}.toml");
-        let machine = format!("{folder}/machine-{number}.toml");
-        let more = ["--seeds", "1", "--first-seed", seed, "--machine", &machine];
-        assert_eq!(ends_with("long", workload, &policy, scale, &more), Ending::Done);
+        let more =
+            format!("--seeds 1 --first-seed {seed} --machine {folder}/machine-{number}.toml");
+        assert_eq!(ends(workload, &policy, scale, &more), None);
     }
 }
 
@@ -63,8 +90,7 @@ fn a_request_that_circles_in_the_slow_path_is_a_livelock() {
     // No kernel combines these: unlimited retries, and no OOM kill for a request without __GFP_FS.
     let policy = "linux-5.19,slowpath=compact_each_round,oom_reach=with_fs,suitability=zone";
     let options = format!("apppressure-kill --policy {policy} --scale 1/128 --tables all");
-    let ending = ends("livelock", "apppressure-kill", policy, "1/128");
-    assert_eq!(ending, Ending::Early("livelock".to_owned()));
+    assert_eq!(ends("apppressure-kill", policy, "1/128", "").as_deref(), Some("livelock"));
     let text = prints(&format!("run {options}"));
     let first = text.lines().next().expect("it says so first");
     assert!(
@@ -82,8 +108,7 @@ fn a_request_that_circles_in_the_slow_path_is_a_livelock() {
 #[test]
 fn kilobytes_of_the_real_machine_shrink_with_it() {
     // A server's 64 MiB are 1 MiB on 1/64 of the machine.
-    let ending = ends("netperf", "netperf-udp", "linux-6.9,min_free_kbytes=65536", "1/64");
-    assert_eq!(ending, Ending::Done);
+    assert_eq!(ends("netperf-udp", "linux-6.9,min_free_kbytes=65536", "1/64", ""), None);
     let hash = |options: &str| {
         let json = prints(&format!("run netperf-udp {options} --json"));
 
@@ -114,30 +139,6 @@ fn watermarks_above_all_memory_are_refused() {
     let largest: u64 =
         stderr.trim().rsplit(' ').next().and_then(|n| n.parse().ok()).expect("a number");
     refuses(&options(&format!("min_free_kbytes={}", largest + 1)), "error: --policy");
-    let ending =
-        ends("largest", "netperf-udp", &format!("linux-6.9,min_free_kbytes={largest}"), "1/64");
-    assert!(matches!(ending, Ending::Early(_) | Ending::Done), "{ending}");
-}
-
-#[test]
-fn a_refusal_is_logged_as_a_short_line() {
-    let many = policy(3, 3);
-    let parts = many.split(',').filter(|part| !part.starts_with("min_free_kbytes="));
-    let many = parts.collect::<Vec<_>>().join(",");
-    assert!(many.len() > 1000, "{many}");
-    let policy = format!("{many},min_free_kbytes=4000000");
-    let Ending::Refused(line) = ends("refused", "netperf-udp", &policy, "1/64") else {
-        panic!("more than the machine has was not refused")
-    };
-    assert!(line.starts_with("error: --policy ") && line.len() < 300, "{line}");
-}
-
-#[test]
-#[cfg(target_os = "linux")]
-fn a_run_that_nobody_watches_ends_at_its_limit() {
-    use std::os::unix::process::ExitStatusExt;
-    let mut endless = std::process::Command::new("sh");
-    let mut child = endless.args(["-c", "while :; do :; done"]).spawn().expect("a shell");
-    runs::bound(&child, Limits { time: Duration::ZERO, mib: 1 }).expect("a limit");
-    assert!(child.wait().expect("its end").signal().is_some());
+    let ended = ends("netperf-udp", &format!("linux-6.9,min_free_kbytes={largest}"), "1/64", "");
+    assert!(ended.is_none_or(|why| ["livelock", "out_of_memory"].contains(&why.as_str())));
 }

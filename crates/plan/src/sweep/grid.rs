@@ -1,13 +1,15 @@
 //! Grids: every combination of kernels, switches, machines, workloads, scales and seeds.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::Arc;
 
+use pageblock_kernel::preset::PRESETS;
 use pageblock_simulate::workload::requests::Requests;
 use serde::de::IntoDeserializer;
 use serde::{Deserialize, Serialize};
 
+use super::random::RandomKernels;
 use super::{Cell, to_json};
 use crate::error::{Place, Result, bail};
 use crate::own::{self, Loads};
@@ -40,6 +42,9 @@ pub struct Grid {
     /// Switches and sysctls, each with its values; every combination is set on every kernel.
     #[serde(default)]
     switches: BTreeMap<String, Vec<Word>>,
+    /// Random kernels beside those that are named. What a machine is too small for is left out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    random: Option<RandomKernels>,
     /// Single runs beside the grid.
     #[serde(default)]
     runs: Vec<Single>,
@@ -171,15 +176,12 @@ impl Grid {
         };
         let of_one = |list: usize| list.max(1) as u128;
         let switches = self.switches.values().map(|values| values.len() as u128);
-        switches
-            .chain([
-                self.workloads.len() as u128,
-                self.kernels.len() as u128,
-                of_one(self.machines.len()),
-                of_one(self.scales.len()),
-                seeds,
-            ])
-            .fold(1, u128::saturating_mul)
+        let named = switches.fold(self.kernels.len() as u128, u128::saturating_mul);
+        let kernels = named.saturating_add(self.random.map_or(0, |random| random.kernels.into()));
+        let machines = of_one(self.machines.len());
+        [self.workloads.len() as u128, machines, of_one(self.scales.len()), seeds]
+            .into_iter()
+            .fold(kernels, u128::saturating_mul)
             .saturating_add(self.runs.len() as u128)
     }
 
@@ -195,7 +197,7 @@ impl Grid {
             }
             _ => {}
         }
-        let kernels = self.all_kernels()?;
+        let (kernels, random) = (self.all_kernels()?, self.random_kernels());
         let scales: Vec<String> = match self.scales.is_empty() {
             true => vec![WHOLE.to_owned()],
             false => self.scales.iter().map(Word::text).collect(),
@@ -206,17 +208,23 @@ impl Grid {
             let machines = if self.machines.is_empty() { &own[..] } else { &self.machines };
             for machine in machines {
                 for scale in &scales {
-                    for kernel in &kernels {
-                        let cell = |seed| Cell {
-                            workload: name.clone(),
-                            kernel: kernel.clone(),
-                            machine: machine.clone(),
-                            scale: scale.clone(),
-                            seed,
-                        };
-                        // A seed cannot be wrong.
-                        cell(1).check(loads)?;
-                        cells.extend(self.numbers().into_iter().map(cell));
+                    let cell = |kernel: &String, seed| Cell {
+                        workload: name.clone(),
+                        kernel: kernel.clone(),
+                        machine: machine.clone(),
+                        scale: scale.clone(),
+                        seed,
+                    };
+                    // A seed cannot be wrong.
+                    let check = |kernel: &String| cell(kernel, 1).check(loads);
+                    kernels.iter().try_for_each(check)?;
+                    if !random.is_empty() {
+                        // Without a random value nothing is left out: a machine or scale is right or wrong.
+                        check(&PRESETS[0].name.to_owned())?;
+                    }
+                    let fit = random.iter().filter(|kernel| check(kernel).is_ok());
+                    for kernel in kernels.iter().chain(fit) {
+                        cells.extend(self.numbers().into_iter().map(|seed| cell(kernel, seed)));
                     }
                 }
             }
@@ -224,11 +232,21 @@ impl Grid {
         for (number, single) in self.runs.iter().enumerate() {
             cells.push(single.cell(loads).at(|| format!("runs[{number}]"))?);
         }
+        if cells.is_empty() {
+            bail!("the grid has no runs: its machines are too small for each random kernel");
+        }
         without_twins(&cells)?;
         Ok(cells)
     }
 
-    /// Returns every kernel with every combination of switches.
+    /// Returns the random kernels. Two draws of few switches can be alike.
+    fn random_kernels(&self) -> Vec<String> {
+        let drawn: Vec<String> = self.random.iter().flat_map(|random| random.all()).collect();
+        let mut seen: BTreeSet<&str> = self.kernels.iter().map(String::as_str).collect();
+        drawn.iter().filter(|kernel| seen.insert(kernel)).cloned().collect()
+    }
+
+    /// Returns every named kernel with every combination of switches.
     fn all_kernels(&self) -> Result<Vec<String>> {
         let mut all = self.kernels.clone();
         for (switch, values) in &self.switches {
@@ -263,7 +281,7 @@ impl Single {
 }
 
 fn without_twins(cells: &[Cell]) -> Result<()> {
-    let mut seen = std::collections::BTreeSet::new();
+    let mut seen = BTreeSet::new();
     for cell in cells {
         if !seen.insert(cell) {
             bail!("{} is given twice", cell.named());
@@ -319,6 +337,16 @@ mod tests {
             &text.repeat(2),
             "netperf-udp under linux-6.9 on small-4g at 1/8 with seed 7 is given twice",
         );
+    }
+
+    #[test]
+    fn random_kernels_are_the_same_for_a_seed_and_those_that_fit() {
+        const ALL: &str = "workloads = [\"netperf-udp\"]\nscales = [\"1/64\"]\n[random]\nkernels = 60\nseed = 3\n";
+        let cells = grid(ALL).unwrap();
+        assert_eq!(cells, grid(ALL).unwrap());
+        assert!((1..60).contains(&cells.len()), "{} of 60 fit", cells.len());
+        refused(&ALL.replace("1/64", "1/3000000"), "scale");
+        refused(&ALL.replace("60", "0"), "the grid has no runs");
     }
 
     #[test]

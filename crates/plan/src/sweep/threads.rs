@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use super::{Cell, Journal};
 use crate::error::{Error, Result};
+use crate::own::Loads;
 use crate::watch::{Quiet, Watch};
 
 /// How often the watcher is asked, and the bar drawn.
@@ -17,16 +18,34 @@ const LOOK_EVERY: Duration = Duration::from_millis(50);
 /// # Errors
 /// If a run fails, or cannot be written; what was done before is kept.
 pub fn run(journal: &mut Journal, at_a_time: usize, watch: &dyn Watch) -> Result<bool> {
+    let here = |cell: &Cell, loads: &Loads, stop: &Quiet| cell.run(loads, stop);
+    run_by(journal, at_a_time, watch, here, |_, error| Err(error))
+}
+
+/// Runs what is not done as `one` does it, as [`run`] does; `failed` takes what fails, and says whether that ends the sweep.
+///
+/// # Errors
+/// Those of `failed`, or if a run cannot be written.
+pub fn run_by(
+    journal: &mut Journal,
+    at_a_time: usize,
+    watch: &dyn Watch,
+    one: impl Fn(&Cell, &Loads, &Quiet) -> Result<String> + Send + Sync + 'static,
+    mut failed: impl FnMut(&Cell, Error) -> Result<()>,
+) -> Result<bool> {
+    let one = Arc::new(one);
+    let mut failures = 0;
     let to_do: Arc<Vec<(usize, Cell)>> = Arc::new(journal.to_do());
     let (next, stop) = (Arc::new(AtomicUsize::new(0)), Arc::new(Quiet::default()));
     let (done, results) = sync_channel::<(usize, Result<String>)>(0);
     for _ in 0..at_a_time.min(to_do.len()) {
         let (to_do, next, stop, done) =
             (Arc::clone(&to_do), Arc::clone(&next), Arc::clone(&stop), done.clone());
+        let one = Arc::clone(&one);
         let loads = journal.loads().clone();
         std::thread::spawn(move || {
             while let Some((at, cell)) = to_do.get(next.fetch_add(1, Relaxed)) {
-                if stop.stopped() || done.send((*at, cell.run(&loads, stop.as_ref()))).is_err() {
+                if stop.stopped() || done.send((*at, one(cell, &loads, &stop))).is_err() {
                     return;
                 }
             }
@@ -41,13 +60,20 @@ pub fn run(journal: &mut Journal, at_a_time: usize, watch: &dyn Watch) -> Result
         }
         match results.recv_timeout(LOOK_EVERY) {
             Ok((at, row)) => {
-                if let Err(error) = row.and_then(|row| journal.take(at, &row)) {
+                let taken = match row {
+                    Ok(row) => journal.take(at, &row),
+                    Err(error) => {
+                        failures += 1;
+                        failed(&journal.cells()[at], error)
+                    }
+                };
+                if let Err(error) = taken {
                     break Err(error);
                 }
                 watch.keep(format!("{} of {} runs are finished", journal.done(), journal.len()));
             }
             Err(RecvTimeoutError::Timeout) => {}
-            Err(RecvTimeoutError::Disconnected) if journal.done() == journal.len() => {
+            Err(RecvTimeoutError::Disconnected) if journal.done() + failures == journal.len() => {
                 break Ok(true);
             }
             Err(RecvTimeoutError::Disconnected) => {
@@ -67,7 +93,6 @@ mod tests {
 
     use super::super::Grid;
     use super::*;
-    use crate::own::Loads;
 
     const GRID: &str = "workloads = [\"hugealloc-short\"]\nkernels = [\"linux-6.9\", \"linux-6.10\"]\n\
                         scales = [\"1/64\"]\nseeds = 3\n";

@@ -1,9 +1,10 @@
-//! Random policies: a preset, and random values of some switches.
+//! Random kernels: a preset, and random values of some switches. Under them every run has to end, and to lose no page.
 
 use pageblock::policy::Values;
 use pageblock_kernel::preset::PRESETS;
 use pageblock_kernel::{Named, Switch};
 use pageblock_simulate::sim::world::Random;
+use serde::{Deserialize, Serialize};
 
 /// The purpose that separates this stream of random numbers from those of simulations.
 const PURPOSE: u64 = 0x5eed;
@@ -11,8 +12,28 @@ const PURPOSE: u64 = 0x5eed;
 /// The largest random value of switches in kilobytes: 4 GiB. Values beyond a machine's memory are refused.
 const KBYTES_MAX: u32 = 4 << 20;
 
-/// Returns the policy with this number among those of a seed, as `pageblock run --policy` takes it.
-pub(crate) fn policy(seed: u64, number: u64) -> String {
+/// How many random kernels a grid has, and of which seed.
+#[derive(Clone, Copy, Debug, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct RandomKernels {
+    pub(super) kernels: u64,
+    #[serde(default = "first")]
+    seed: u64,
+}
+
+const fn first() -> u64 {
+    1
+}
+
+impl RandomKernels {
+    /// Returns the kernels.
+    pub(super) fn all(self) -> impl Iterator<Item = String> {
+        (0..self.kernels).map(move |number| kernel(self.seed, number))
+    }
+}
+
+/// Returns the kernel with this number among those of a seed, as `pageblock run --policy` takes it.
+fn kernel(seed: u64, number: u64) -> String {
     let mut random = Random::new(seed, PURPOSE.wrapping_add(number));
     let mut text = PRESETS[random.below(PRESETS.len() as u64) as usize].name.to_owned();
     let switches = Switch::all().count() as u64;
