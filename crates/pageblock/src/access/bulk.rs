@@ -4,8 +4,8 @@
 
 use crate::access::local::{Access, Local};
 use crate::base::alloc_flags::Watermark;
-use crate::base::error::AllocError;
 use crate::base::decide::Decide;
+use crate::base::error::AllocError;
 use crate::base::event::Observer;
 use crate::base::frame::{Pfn, pages};
 use crate::base::request::{Gfp, Request};
