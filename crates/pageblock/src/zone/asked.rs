@@ -18,7 +18,7 @@ use crate::zone::fallback::FallbackSearch;
 use crate::zone::fallback::Mode;
 
 /// The largest part of a zone by which answers raise its watermarks: an eighth.
-const BOOST_SHARE: u64 = 8;
+pub(super) const BOOST_SHARE: u64 = 8;
 
 /// A zone as a decider sees it.
 struct Shown<'z, 'm, P: PolicySource = Chosen> {
