@@ -1,8 +1,10 @@
 //! Proposals of 2026 that no Linux has, each a [`Decide`](pageblock::decide::Decide) in a file of its own:
 //! `linux-7.3,decide=superpageblocks`.
 
+mod owners;
 mod superpageblocks;
 
+pub use owners::Owners;
 pub use superpageblocks::{Form, Superpageblocks};
 
 use crate::own::Own;
@@ -18,5 +20,10 @@ pub const ALL: &[Own] = &[
         name: "superpageblocks-bitmap",
         summary: "the same choice by bitmaps over gigabytes, one for each order",
         make: || Box::new(Superpageblocks::new(Form::Bitmaps)),
+    },
+    Own {
+        name: "owners",
+        summary: "CPUs own pageblocks: their lists refill from them, and what is freed there goes back to them",
+        make: || Box::new(Owners::default()),
     },
 ];

@@ -84,6 +84,10 @@ pageblock::switches! {
         /// The order asked for is kept apart from the one reclaimed for, and a wakeup during a run is only recorded.
         /// From 4.1 here (Linux: 4.8).
         order_kept: bool = false,
+        // In simulations, where time passes; docs/policies.md.
+        /// An atomic request of order 0 in the slow path boosts its zones by a thousandth, at most once a second.
+        /// In no Linux (Qiliang Yuan, v10 of 14 February 2026).
+        atomic_boost: bool = false,
     }
     number {
         /// Runs in a row without progress after which a node is given up (`MAX_RECLAIM_RETRIES`).

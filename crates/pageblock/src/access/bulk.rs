@@ -4,6 +4,7 @@
 
 use crate::access::local::{Access, Local};
 use crate::base::alloc_flags::Watermark;
+use crate::base::decide::Decide;
 use crate::base::error::AllocError;
 use crate::base::event::Observer;
 use crate::base::frame::{Pfn, pages};
@@ -51,6 +52,9 @@ impl<'m, Z: Access<'m, P>, P: PolicySource> Local<'_, 'm, Z, P> {
         let Some(at) = self.preferred_zone(attempt).filter(|_| plain && blocks.len() > 1) else {
             return 0;
         };
+        if let Some(mut decider) = observer.decider() {
+            decider.on(self.caches.cpu());
+        }
         let flags = self.fast_flags(at, attempt);
         let wanted = (blocks.len() as u64).saturating_mul(pages(order));
         let in_use = FrameState::Allocated { order, movable: gfp.has(Gfp::MOVABLE) };

@@ -7,7 +7,7 @@ use crate::base::decide::{End, Kept};
 use crate::base::error::FrameError;
 use crate::base::event::{Event, Observer};
 use crate::base::frame::{Order, Pfn};
-use crate::base::ids::{ListIndex, ZoneIndex};
+use crate::base::ids::{CpuId, ListIndex, ZoneIndex};
 use crate::base::mobility::Migratetype;
 use crate::percpu::cache::ZoneFlags;
 use crate::percpu::caches::CpuZone;
@@ -48,6 +48,29 @@ impl<'m, Z: Access<'m, P>, P: PolicySource> Local<'_, 'm, Z, P> {
             None => self.with_pages(at, |zone, _| zone.free_one_page(i, order, observer)),
         }
         Ok(())
+    }
+
+    /// Returns the CPU to whose lists a block is freed: this one, unless a policy of one's own names another.
+    pub(crate) fn owner_asked(
+        &mut self,
+        pfn: Pfn,
+        order: Order,
+        observer: &mut impl Observer,
+    ) -> Result<CpuId, FrameError> {
+        let cpu = self.caches.cpu();
+        let (at, i) = self.machine.find_allocated(pfn, order)?;
+        let CpuZone { map, cache, .. } = &mut self.caches.zones[at.index()];
+        let mt = map.cpu_list_type(i, order);
+        let Some(mt) = mt.filter(|&mt| cache.list_index(order, mt).is_some()) else {
+            return Ok(cpu);
+        };
+        Ok(match observer.decider() {
+            Some(mut decider) => self.with_pages(at, |zone, _| {
+                let asks = !zone.is_packed();
+                if asks { zone.asked_owner((i, order, mt), cpu, &mut decider) } else { cpu }
+            }),
+            None => cpu,
+        })
     }
 
     /// [`free`](Self::free), which asks a policy of one's own where a block goes that has a list.

@@ -5,6 +5,7 @@
 use crate::access::fair::FairTest;
 use crate::access::local::{Access, Check, Local};
 use crate::base::alloc_flags::{AllocFlags, Watermark};
+use crate::base::decide::Decide;
 use crate::base::event::{Event, NodeReclaim, Observer};
 use crate::base::frame::Pfn;
 use crate::base::ids::{ListIndex, ZoneIndex};
@@ -26,6 +27,9 @@ impl<'m, Z: Access<'m, P>, P: PolicySource> Local<'_, 'm, Z, P> {
         flags: AllocFlags,
         observer: &mut impl Observer,
     ) -> Option<Pfn> {
+        if let Some(mut decider) = observer.decider() {
+            decider.on(self.caches.cpu());
+        }
         let skip_active = self.machine.skips_active();
         let mut walk = Walk {
             preferred,

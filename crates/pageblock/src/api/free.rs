@@ -3,6 +3,7 @@
 //! Source: `__free_pages` / `free_unref_page_commit` / `drain_pages` (mm/page_alloc.c).
 
 use crate::api::alloc::Allocator;
+use crate::base::decide::{Decide, Decision};
 use crate::base::error::{FrameError, NoSuchCpu};
 use crate::base::event::Observer;
 use crate::base::frame::{Order, Pfn};
@@ -35,7 +36,16 @@ impl<P: PolicySource> Free<'_, '_, P> {
     #[inline(never)]
     fn run_asked(&mut self, observer: &mut impl Observer) -> Result<(), FrameError> {
         let Self { cpu, pfn, order, .. } = *self;
+        let cpus = self.allocator.cpus();
         let mut local = self.allocator.local(cpu).ok_or(NoSuchCpu(cpu))?;
+        let mut owner = local.owner_asked(pfn, order, observer)?;
+        if owner.index() >= cpus {
+            if let Some(mut decider) = observer.decider() {
+                decider.refused(Decision::Owner);
+            }
+            owner = cpu;
+        }
+        let mut local = self.allocator.local(owner).ok_or(NoSuchCpu(owner))?;
         local.free_asked(pfn, order, observer)
     }
 

@@ -46,6 +46,7 @@
 
 use crate::base::alloc_flags::AllocFlags;
 use crate::base::frame::{FrameRange, Order, Pfn};
+use crate::base::ids::CpuId;
 use crate::base::mobility::Migratetype;
 
 /// What becomes of the pageblock of a block that a fallback takes.
@@ -157,6 +158,8 @@ pub enum Decision {
     Refill,
     /// [`Decide::drain`].
     Drain,
+    /// [`Decide::owner`].
+    Owner,
 }
 
 /// What a decider sees of a zone. What it looks at is counted as a kernel's work: a list looked at is one of
@@ -194,6 +197,10 @@ pub trait View {
 
     /// Counts lists that a kernel would look at.
     fn looked_at(&self, lists: u64);
+
+    /// Shows the free blocks in the pageblock of a frame by address, until `visit` returns `false`; none of a block larger
+    /// than a pageblock. Looks at each free block and at every other page.
+    fn free_in_block(&self, pfn: Pfn, visit: &mut dyn FnMut(Block) -> bool);
 
     /// Tells whether a block is free and on the list of its order and type.
     fn is_free(&self, block: Block) -> bool;
@@ -234,6 +241,16 @@ impl dyn View + '_ {
 
 /// A policy of one's own. `linux` is what the allocator's policy decides; a method that is not written returns it.
 pub trait Decide {
+    /// Names the CPU that asks for memory until the next call.
+    #[inline(always)]
+    fn on(&mut self, _cpu: CpuId) {}
+
+    /// Whether a request that may use CMA tries it before memory of its own type. Asked for such requests only.
+    #[inline(always)]
+    fn cma_first(&mut self, _zone: &dyn View, _want: Want, linux: bool) -> bool {
+        linux
+    }
+
     /// Which block of the requested type serves, of the requested order or larger (`__rmqueue_smallest`). Not asked
     /// where placement is packed.
     #[inline(always)]
@@ -281,6 +298,14 @@ pub trait Decide {
         linux
     }
 
+    /// Whose lists a block goes to that a CPU (`linux`) frees and has a list for. Asked before [`keep`](Self::keep), where
+    /// one owner acts for all CPUs ([`Allocator`](crate::alloc::Allocator)), and not where placement is packed. The zone
+    /// shows the block as allocated.
+    #[inline(always)]
+    fn owner(&mut self, _zone: &dyn View, _block: Block, linux: CpuId) -> CpuId {
+        linux
+    }
+
     /// How many blocks a refill of a CPU list takes (`nr_pcp_alloc`): at least one, and at most as many as the lists may
     /// ever hold.
     #[inline(always)]
@@ -307,6 +332,18 @@ pub struct Linux;
 impl Decide for Linux {}
 
 impl<D: Decide + ?Sized> Decide for &mut D {
+    #[inline(always)]
+    fn on(&mut self, cpu: CpuId) {
+        (**self).on(cpu);
+    }
+    #[inline(always)]
+    fn cma_first(&mut self, zone: &dyn View, want: Want, linux: bool) -> bool {
+        (**self).cma_first(zone, want, linux)
+    }
+    #[inline(always)]
+    fn owner(&mut self, zone: &dyn View, block: Block, linux: CpuId) -> CpuId {
+        (**self).owner(zone, block, linux)
+    }
     #[inline(always)]
     fn serve(&mut self, zone: &dyn View, want: Want, linux: Block) -> Pfn {
         (**self).serve(zone, want, linux)

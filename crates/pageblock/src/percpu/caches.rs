@@ -1,6 +1,6 @@
 //! The caches of a CPU, one per zone, and the zones that it tries first.
 
-use crate::base::ids::{ListIndex, NodeId, ZoneIndex};
+use crate::base::ids::{CpuId, ListIndex, NodeId, ZoneIndex};
 use crate::base::layout::MAX_NR_ZONES;
 use crate::base::mobility::Migratetype;
 use crate::percpu::cache::CpuCache;
@@ -93,6 +93,11 @@ impl<P: PolicySource> CpuZone<'_, P> {
 }
 
 impl<P: PolicySource> CpuCaches<'_, P> {
+    /// Returns the CPU's number.
+    pub(crate) fn cpu(&self) -> CpuId {
+        CpuId::new(self.zones.first().map_or(0, |zone| (zone.cache.tag() - 1) as usize))
+    }
+
     /// Sets the first zones, by the highest zone of a request.
     pub(crate) fn set_first(&mut self, first: [ZoneIndex; MAX_NR_ZONES]) {
         self.first = first;

@@ -8,16 +8,17 @@ use crate::base::decide::{
     Block, Decide, Decision, End, Fallback, Kept, Outcome, Pageblock, View, Want,
 };
 use crate::base::event::Observer;
-use crate::base::frame::{FrameRange, Order, Pfn};
+use crate::base::frame::{FrameRange, Order, Pfn, pages};
+use crate::base::ids::CpuId;
 use crate::base::mobility::Migratetype::{self, Cma, HighAtomic};
 use crate::policy::ClaimRule;
-use crate::table::map::Index;
+use crate::table::map::{FrameState, Index};
 use crate::zone::Zone;
 use crate::zone::fallback::FallbackSearch;
 use crate::zone::fallback::Mode;
 
 /// The largest part of a zone by which answers raise its watermarks: an eighth.
-const BOOST_SHARE: u64 = 8;
+pub(super) const BOOST_SHARE: u64 = 8;
 
 /// A zone as a decider sees it.
 struct Shown<'z, 'm, P: PolicySource = Chosen> {
@@ -96,6 +97,33 @@ impl<P: PolicySource> View for Shown<'_, '_, P> {
 
     fn looked_at(&self, lists: u64) {
         self.lists.set(self.lists.get().saturating_add(lists));
+    }
+
+    fn free_in_block(&self, pfn: Pfn, visit: &mut dyn FnMut(Block) -> bool) {
+        let Some(i) = self.zone.map.index(pfn) else { return };
+        let Some(range) = self.zone.movable_range(i) else { return };
+        let mut at = range.start;
+        while at < range.end {
+            let order = match self.zone.map.state(at) {
+                FrameState::Free { order, list } => {
+                    self.look(1);
+                    let block = Block { pfn: self.zone.map.pfn(at), order, kind: list };
+                    if order > self.pageblock_order() || !visit(block) {
+                        return;
+                    }
+                    order
+                }
+                FrameState::Allocated { order, .. } | FrameState::CpuList { order, .. } => {
+                    self.look(pages(order));
+                    order
+                }
+                FrameState::Hole | FrameState::Reserved | FrameState::Tail => {
+                    self.look(1);
+                    0
+                }
+            };
+            at += 1 << order;
+        }
     }
 
     fn is_free(&self, Block { pfn, order, kind }: Block) -> bool {
@@ -287,6 +315,30 @@ impl<P: PolicySource> Zone<'_, P> {
         let steps = shown.steps();
         self.count_steps(steps);
         end
+    }
+
+    /// Asks whether a request that may use CMA tries it first.
+    pub(super) fn asked_cma(&mut self, want: Want, linux: bool, decider: &mut impl Decide) -> bool {
+        let shown = Shown::new(self);
+        let first = decider.cma_first(&shown, want, linux);
+        let steps = shown.steps();
+        self.count_steps(steps);
+        first
+    }
+
+    /// Asks to whose lists a freed block goes.
+    pub(crate) fn asked_owner(
+        &mut self,
+        (i, order, kind): (Index, Order, Migratetype),
+        linux: CpuId,
+        decider: &mut impl Decide,
+    ) -> CpuId {
+        let block = Block { pfn: self.map.pfn(i), order, kind };
+        let shown = Shown::new(self);
+        let owner = decider.owner(&shown, block, linux);
+        let steps = shown.steps();
+        self.count_steps(steps);
+        owner
     }
 
     /// Asks where a block goes that is freed to a CPU list.

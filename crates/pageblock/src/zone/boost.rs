@@ -6,12 +6,20 @@ use crate::base::alloc_flags::AllocFlags;
 use crate::base::event::Observer;
 use crate::base::mobility::Migratetype;
 use crate::policy::source::PolicySource;
+use crate::zone::asked::BOOST_SHARE;
 use crate::zone::{Zone, tuning};
 
 impl<P: PolicySource> Zone<'_, P> {
     /// Lowers the boost by a number of pages that kswapd has reclaimed, at most to 0.
     pub fn end_boost(&mut self, pages: u64) {
         self.boost = self.boost.saturating_sub(pages);
+    }
+
+    /// Raises the boost by a number of pages, in all at most to an eighth of the zone, under its lock.
+    pub fn raise_boost(&mut self, pages: u64) {
+        self.counters.lock_acquired += 1;
+        let most = self.managed / BOOST_SHARE;
+        self.boost = self.boost.saturating_add(pages).min(most.max(self.boost));
     }
 
     /// Raises the watermarks after a fallback below the pageblock order (`boost_watermark`).

@@ -64,7 +64,13 @@ impl<P: PolicySource> Zone<'_, P> {
         if !modes {
             *mode = Mode::Normal;
         }
-        let cma_first = self.prefers_cma(flags);
+        let mut cma_first = self.prefers_cma(flags);
+        if flags.has(AllocFlags::CMA) {
+            if let Some(mut decider) = observer.decider() {
+                let want = Want { order, kind: start, flags };
+                cma_first = self.asked_cma(want, cma_first, &mut decider);
+            }
+        }
         if cma_first {
             if let Some(page) = self.rmqueue_from(order, Cma, start, observer) {
                 return Some(page);

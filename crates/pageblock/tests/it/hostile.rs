@@ -7,6 +7,7 @@ use pageblock::decide::{
 };
 use pageblock::event::{Event, Observer};
 use pageblock::frame::{Order, Pfn};
+use pageblock::ids::CpuId;
 use pageblock::mobility::Migratetype;
 
 /// Answers at random, and counts what was refused.
@@ -17,6 +18,8 @@ pub(crate) struct Hostile {
     /// How often it was asked, and how often its answer was refused.
     pub(crate) asked: [u64; 8],
     pub(crate) refused: [u64; 8],
+    /// The CPU that asked last.
+    pub(crate) on: Option<CpuId>,
 }
 
 const OUTCOMES: [Outcome; 4] =
@@ -62,6 +65,31 @@ impl Hostile {
 }
 
 impl Decide for Hostile {
+    fn on(&mut self, cpu: CpuId) {
+        self.on = Some(cpu);
+    }
+
+    fn cma_first(&mut self, zone: &dyn View, want: Want, linux: bool) -> bool {
+        assert!(want.kind == Migratetype::Movable && zone.max_order() >= want.order);
+        match self.below(3) {
+            0 => linux,
+            other => other == 1,
+        }
+    }
+
+    fn owner(&mut self, zone: &dyn View, block: Block, linux: CpuId) -> CpuId {
+        assert!(!zone.is_free(block));
+        zone.free_in_block(block.pfn, &mut |at| {
+            assert!(zone.is_free(at) && at.pfn != block.pfn);
+            true
+        });
+        match self.ask(Decision::Owner) {
+            0 => linux,
+            1 => CpuId::new(usize::MAX),
+            other => CpuId::new(other as usize - 1),
+        }
+    }
+
     fn serve(&mut self, zone: &dyn View, _: Want, linux: Block) -> Pfn {
         match self.ask(Decision::Serve) {
             0 => linux.pfn,
@@ -151,7 +179,7 @@ mod tests {
 
     use pageblock::alloc::Allocator;
     use pageblock::frame::FrameRange;
-    use pageblock::ids::{CpuId, NodeId};
+    use pageblock::ids::NodeId;
     use pageblock::layout::{ZoneKind, ZoneSpec};
     use pageblock::policy::{Placement, Policy};
     use pageblock::preset::PRESETS;
@@ -227,11 +255,53 @@ mod tests {
             Decision::Boost,
             Decision::Refill,
             Decision::Drain,
+            Decision::Owner,
         ] {
             let at = decision as usize;
             let (asked, refused) = (hostile.asked[at], hostile.refused[at]);
             assert!(0 < refused && refused < asked, "{decision:?}: {refused} of {asked} refused");
         }
+    }
+
+    /// Frees go to the CPU that allocated, whoever frees.
+    struct Home(CpuId);
+
+    impl Decide for Home {
+        fn on(&mut self, cpu: CpuId) {
+            self.0 = cpu;
+        }
+
+        fn owner(&mut self, _: &dyn View, _: Block, _: CpuId) -> CpuId {
+            self.0
+        }
+    }
+
+    /// A page that CPU 1 allocates and CPU 0 frees is served next to CPU 1.
+    #[test]
+    fn a_freed_page_goes_to_its_owner() {
+        struct Under(Home);
+        impl Observer for Under {
+            fn event(&mut self, _: Event) {}
+            fn decider(&mut self) -> Option<impl Decide> {
+                Some(&mut self.0)
+            }
+        }
+        let span = FrameRange::new(0, FRAMES);
+        let zones = [ZoneSpec::full(NodeId(0), ZoneKind::Normal, span)];
+        let setup = Setup::new(Policy::parse("linux-7.3").unwrap(), &zones, &[NodeId(0); 2]);
+        let mut memory = vec![MaybeUninit::uninit(); setup.metadata_size().unwrap()];
+        let mut allocator = Allocator::new(&mut memory, &setup).unwrap();
+        allocator.release(span).unwrap();
+        allocator.retune();
+        let request = Request::new(0, Gfp::GFP_HIGHUSER_MOVABLE);
+        let mut under = Under(Home(CpuId(0)));
+        let pfn = allocator.alloc(CpuId(1), &request, &mut under).unwrap();
+        assert_eq!(under.0.0, CpuId(1));
+        allocator.free(CpuId(0), pfn, 0, &mut under).unwrap();
+        assert_eq!(allocator.alloc(CpuId(1), &request, &mut under), Ok(pfn));
+        allocator.free(CpuId(0), pfn, 0, &mut ()).unwrap();
+        assert_eq!(allocator.alloc(CpuId(0), &request, &mut under), Ok(pfn));
+        allocator.check().unwrap();
     }
 
     /// Sends what is freed to one place.

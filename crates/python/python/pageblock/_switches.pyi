@@ -142,6 +142,7 @@ class Switches(TypedDict, total=False):
     same_wake_ignored: bool
     hints_forgotten: Literal["after_nap", "before_nap"]
     order_kept: bool
+    atomic_boost: bool
     kswapd_retries: int
     lru: Literal["zone", "node", "mglru"]
     file_balance: Literal["half", "by_size"]
@@ -624,6 +625,9 @@ class SwitchAttributes:
     @property
     def order_kept(self) -> bool:
         """The order asked for is kept apart from the one reclaimed for, and a wakeup during a run is only recorded."""
+    @property
+    def atomic_boost(self) -> bool:
+        """An atomic request of order 0 in the slow path boosts its zones by a thousandth, at most once a second."""
     @property
     def kswapd_retries(self) -> int:
         """Runs in a row without progress after which a node is given up (`MAX_RECLAIM_RETRIES`)."""

@@ -4,6 +4,7 @@
 //! says so: it charges CPU time, sleeps, or waits. One thread runs a whole machine, in order of virtual time;
 //! simultaneous events run in the order in which they were queued.
 
+mod atomic_boost;
 pub mod cost;
 mod counters;
 pub mod daemons;

@@ -9,6 +9,7 @@ use pageblock::decide::{
 };
 use pageblock::event::{Event, Observer};
 use pageblock::frame::Pfn;
+use pageblock::ids::CpuId;
 use pageblock::mobility::Migratetype;
 use pageblock_kernel::own::Own;
 use pageblock_measure::Tally;
@@ -77,6 +78,18 @@ impl fmt::Debug for Decider {
 }
 
 impl Decide for Decider {
+    fn on(&mut self, cpu: CpuId) {
+        self.decide.on(cpu);
+    }
+
+    fn cma_first(&mut self, zone: &dyn View, want: Want, linux: bool) -> bool {
+        self.decide.cma_first(zone, want, linux)
+    }
+
+    fn owner(&mut self, zone: &dyn View, block: Block, linux: CpuId) -> CpuId {
+        self.decide.owner(zone, block, linux)
+    }
+
     fn serve(&mut self, zone: &dyn View, want: Want, linux: Block) -> Pfn {
         self.decide.serve(zone, want, linux)
     }

@@ -197,7 +197,11 @@ impl<'m> Ctx<'m> {
 
     /// Goes through the slow path, watched for livelocks.
     async fn alloc_slow(&self, request: Request) -> Result<Pfn, OutOfMemory> {
-        self.with(|w| w.begin_slow(self.id, request));
+        let cpu = self.cpu();
+        self.with(|w| {
+            w.begin_slow(self.id, request);
+            w.boost_for_atomic(cpu, &request);
+        });
         let result = self.slow_path(request).await;
         self.with(|w| w.end_slow(self.id));
         result

@@ -12,6 +12,7 @@ use rand_pcg::Pcg64Mcg;
 use rand_pcg::rand_core::{Rng, SeedableRng};
 
 use super::Nanos;
+use super::atomic_boost::AtomicBoosts;
 use super::cost::{Costs, Cpu};
 use super::disk::Disk;
 use super::history::HistoryWatch;
@@ -101,6 +102,7 @@ pub struct World<'m> {
     pub failure: Option<String>,
     pub(crate) stopping: bool,
     pub(crate) watch: LivelockWatch,
+    pub(crate) atomic_boosts: AtomicBoosts,
     /// The history of its memory, if it was asked for.
     pub(crate) history: Option<Box<HistoryWatch>>,
 }
@@ -204,6 +206,7 @@ impl<'m> World<'m> {
             failure: None,
             stopping: false,
             watch: LivelockWatch::default(),
+            atomic_boosts: AtomicBoosts::default(),
             history: None,
         }
     }

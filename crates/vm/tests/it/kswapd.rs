@@ -1,6 +1,7 @@
 //! What kswapd does when it is woken for a block that it cannot make.
 
 use pageblock::request::{Gfp, Request};
+use pageblock::zone::Zone;
 use pageblock_vm::kswapd::{Daemon, TENTH_SECOND_NS};
 use pageblock_vm::page::Owner;
 
@@ -111,4 +112,40 @@ fn a_boost_lasts_until_its_run_is_over() {
             machine.vm.disown(0, pfn);
         }
     });
+}
+
+/// `atomic_boost`: an atomic request of order 0 boosts each zone that it may use by a thousandth, no other request any.
+#[test]
+fn an_atomic_request_boosts_its_zones() {
+    let boosts = |kernel, order, gfp, rests: Option<usize>| {
+        with_machine(
+            kernel,
+            |_, _| {},
+            1,
+            8192,
+            |machine| {
+                let request = Request::new(order, gfp);
+                machine.vm.boost_for_atomic(0, &request, |zone| Some(zone.index()) != rests);
+                machine.vm.allocator().zones().iter().map(Zone::boost).collect::<Vec<_>>()
+            },
+        )
+    };
+    let on = "linux-7.3,atomic_boost=on";
+    assert_eq!(boosts(on, 0, Gfp::GFP_ATOMIC, None), [2, 6]);
+    assert_eq!(boosts(on, 0, Gfp::GFP_ATOMIC, Some(1)), [2, 0]);
+    assert_eq!(boosts(on, 1, Gfp::GFP_ATOMIC, None), [0, 0]);
+    assert_eq!(boosts(on, 0, Gfp::GFP_KERNEL, None), [0, 0]);
+    assert_eq!(boosts("linux-7.3", 0, Gfp::GFP_ATOMIC, None), [0, 0]);
+    // Boosts add up to an eighth of the zone.
+    with_machine(
+        on,
+        |_, _| {},
+        1,
+        8192,
+        |machine| {
+            let request = Request::new(0, Gfp::GFP_ATOMIC);
+            (0..1000).for_each(|_| machine.vm.boost_for_atomic(0, &request, |_| true));
+            assert_eq!(machine.vm.allocator().zones()[1].boost(), 8192 * 3 / 4 / 8);
+        },
+    );
 }

@@ -1,28 +1,12 @@
-//! Proposals decide as their sources say, in small zones.
-
-use std::mem::MaybeUninit;
+//! Superpageblocks: which unit serves, and what the search costs.
 
 use pageblock::alloc::Allocator;
-use pageblock::decide::Decide;
-use pageblock::event::{Event, Observer};
-use pageblock::frame::{FrameRange, Pfn};
-use pageblock::ids::{CpuId, NodeId};
-use pageblock::layout::{ZoneKind, ZoneSpec};
-use pageblock::policy::Policy;
+use pageblock::frame::Pfn;
+use pageblock::ids::CpuId;
 use pageblock::request::{Gfp, Request};
-use pageblock::setup::Setup;
-use pageblock_kernel::own;
 use pageblock_kernel::proposals::{Form, Superpageblocks};
 
-struct Under(Option<Box<dyn Decide>>);
-
-impl Observer for Under {
-    fn event(&mut self, _: Event) {}
-
-    fn decider(&mut self) -> Option<impl Decide> {
-        self.0.as_deref_mut()
-    }
-}
+use crate::{MOVABLE, Under, in_zone};
 
 /// Units of two pageblocks in a zone of 64 MiB.
 const UNIT: u64 = 1024;
@@ -33,31 +17,25 @@ fn with<R>(
     free: &[(u64, u8)],
     test: impl FnOnce(&mut Allocator<'_>, &mut Under) -> R,
 ) -> R {
-    // The proposal decides from then on: its first request looks at the units.
-    let mut under = Under(None);
-    let span = FrameRange::new(0, 1 << 14);
-    let zones = [ZoneSpec::full(NodeId(0), ZoneKind::Normal, span)];
-    let policy = Policy::parse("linux-7.3,watermark_boost_factor=0").unwrap();
-    let setup = Setup::new(policy, &zones, &[NodeId(0)]);
-    let mut memory = vec![MaybeUninit::uninit(); setup.metadata_size().unwrap()];
-    let mut allocator = Allocator::new(&mut memory, &setup).unwrap();
-    allocator.release(span).unwrap();
-    allocator.retune();
-    let request = Request::new(4, Gfp::GFP_HIGHUSER_MOVABLE);
-    let mut held = Vec::new();
-    while let Ok(pfn) = allocator.alloc(CpuId(0), &request, &mut under) {
-        held.push(pfn.0);
-    }
-    for &(at, pieces) in free {
-        for pfn in (at..at + u64::from(pieces) * 16).step_by(16).filter(|pfn| held.contains(pfn)) {
-            allocator.free(CpuId(0), Pfn(pfn), 4, &mut under).unwrap();
+    in_zone("linux-7.3,watermark_boost_factor=0", |allocator| {
+        // The proposal decides from then on: its first request looks at the units.
+        let mut under = Under(None);
+        let request = Request::new(4, MOVABLE);
+        let mut held = Vec::new();
+        while let Ok(pfn) = allocator.alloc(CpuId(0), &request, &mut under) {
+            held.push(pfn.0);
         }
-    }
-    under.0 = name.map(|name| (own::find(name).unwrap().make)());
-    test(&mut allocator, &mut under)
+        for &(at, pieces) in free {
+            for pfn in
+                (at..at + u64::from(pieces) * 16).step_by(16).filter(|pfn| held.contains(pfn))
+            {
+                allocator.free(CpuId(0), Pfn(pfn), 4, &mut under).unwrap();
+            }
+        }
+        under = Under::of(name);
+        test(allocator, &mut under)
+    })
 }
-
-const MOVABLE: Gfp = Gfp::GFP_HIGHUSER_MOVABLE;
 
 /// Unit 3 has a free pageblock, unit 9 has none: a movable request goes to unit 9, whatever was freed last.
 #[test]
