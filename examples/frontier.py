@@ -41,12 +41,13 @@ VARIANTS = {
     f"{BASE},nofragment=defrag_mode,defrag_last=fails": "defrag_mode=2",
     f"{BASE},decide=superpageblocks": "superpageblocks",
     f"{BASE},decide=owners": "owners",
+    f"{BASE},decide=trees": "trees",
     f"{BASE},atomic_boost=on": "atomic boost",
 }
 # With fewer pairs an interval says nothing; a workload that no variant changes for certain is left out.
 FEWEST, NOTHING = 5, "0"
 MEASURES = {"huge": ("Huge pages [points]", 1), "work": ("Work [thousands of pages]", 1000)}
-MARKS = dict(zip(VARIANTS, [("tab:red", "s"), ("tab:green", "^"), ("tab:brown", "v"), ("tab:orange", "D"), ("tab:pink", "P"), ("tab:purple", "X"), ("tab:cyan", "p"), ("tab:blue", "h"), ("tab:olive", "*")]))
+MARKS = dict(zip(VARIANTS, [("tab:red", "s"), ("tab:green", "^"), ("tab:brown", "v"), ("tab:orange", "D"), ("tab:pink", "P"), ("tab:purple", "X"), ("tab:cyan", "p"), ("tab:blue", "h"), ("tab:olive", "*"), ("tab:gray", "H")]))
 
 
 def main() -> None:

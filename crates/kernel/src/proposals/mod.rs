@@ -3,9 +3,12 @@
 
 mod owners;
 mod superpageblocks;
+mod trees;
+mod units;
 
 pub use owners::Owners;
 pub use superpageblocks::{Form, Superpageblocks};
+pub use trees::Trees;
 
 use crate::own::Own;
 
@@ -25,5 +28,10 @@ pub const ALL: &[Own] = &[
         name: "owners",
         summary: "CPUs own pageblocks: their lists refill from them, and what is freed there goes back to them",
         make: || Box::new(Owners::default()),
+    },
+    Own {
+        name: "trees",
+        summary: "LLFree's trees: each CPU reserves 8 MiB for a class, half-full ones first",
+        make: || Box::new(Trees::default()),
     },
 ];

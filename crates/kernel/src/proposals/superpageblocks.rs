@@ -21,16 +21,16 @@
 use std::cmp::Reverse;
 use std::collections::HashMap;
 
-use pageblock::decide::{Block, Decide, Fallback, Outcome, View, Want};
+use pageblock::decide::{Block, Decide, Fallback, View, Want};
 use pageblock::frame::{Order, Pfn};
-use pageblock::mobility::Migratetype::{self, Cma, Movable};
+use pageblock::mobility::Migratetype::{self, Movable};
+
+use super::units::{Units, taints};
 
 /// Units that a request looks at.
 const UNITS: usize = 8;
 /// Requests that are served before the units are looked at again.
 const REUSED: usize = 64;
-/// Free blocks of a list that a fallback looks at.
-const BLOCKS: usize = 64;
 /// The order of 1 GiB in pages of 4 KiB.
 const GIB: Order = 18;
 /// The units that a small zone has at least.
@@ -67,76 +67,26 @@ struct Chosen {
     left: usize,
 }
 
-/// A unit's counts.
-#[derive(Clone, Copy, Default, Debug)]
-struct Unit {
-    pageblocks: u32,
-    free: u32,
-    /// Free pages, in whole pageblocks or not.
-    pages: u64,
-    tainted: bool,
+/// Returns the order of a unit.
+fn unit_order(zone: &dyn View) -> Order {
+    let small = (zone.managed() / LEAST).checked_ilog2().unwrap_or(0) as Order;
+    small.clamp(zone.pageblock_order() + 1, GIB.max(zone.pageblock_order() + 1))
 }
 
-/// The units of a zone.
-struct Units {
-    first: u64,
-    order: Order,
-    all: Vec<Unit>,
-}
-
-impl Units {
-    fn of(zone: &dyn View) -> Self {
-        let span = zone.span();
-        let small = (zone.managed() / LEAST).checked_ilog2().unwrap_or(0) as Order;
-        let order = small.clamp(zone.pageblock_order() + 1, GIB.max(zone.pageblock_order() + 1));
-        let first = span.start.0 >> order;
-        let mut all = vec![Unit::default(); (span.end.0.div_ceil(1 << order) - first) as usize];
-        let step = 1u64 << zone.pageblock_order();
-        let mut pfn = span.start.0.next_multiple_of(step);
-        while pfn < span.end.0 {
-            if let Some(kind) = zone.kind_of(Pfn(pfn)) {
-                let unit = &mut all[((pfn >> order) - first) as usize];
-                unit.pageblocks += 1;
-                unit.tainted |= !matches!(kind, Movable | Cma);
-            }
-            pfn += step;
-        }
-        let mut units = Self { first, order, all };
-        for order in 0..=zone.max_order() {
-            for kind in Migratetype::ALL {
-                zone.shown(order, kind, &mut |pfn| {
-                    let at = units.at(pfn);
-                    let unit = &mut units.all[at];
-                    unit.pages += 1 << order;
-                    if let Some(above) = order.checked_sub(zone.pageblock_order()) {
-                        unit.free += 1 << above;
-                    }
-                    true
-                });
-            }
-        }
-        units
-    }
-
-    fn at(&self, pfn: Pfn) -> usize {
-        ((pfn.0 >> self.order) - self.first) as usize
-    }
-
-    /// Returns the rank of each unit for a type: `None` for those that are not looked at.
-    fn ranks(&self, kind: Migratetype) -> Vec<Option<usize>> {
-        let wants_tainted = kind != Movable;
-        let preferred = |at: &usize| {
-            let unit = &self.all[*at];
-            unit.tainted == wants_tainted && unit.pages > 0
-        };
-        let mut order: Vec<_> = (0..self.all.len()).filter(preferred).collect();
-        order.sort_by_key(|&at| {
-            (Reverse(self.all[at].pageblocks.saturating_sub(self.all[at].free)), at)
-        });
-        let mut ranks = vec![None; self.all.len()];
-        order.iter().take(UNITS).enumerate().for_each(|(rank, &at)| ranks[at] = Some(rank));
-        ranks
-    }
+/// Returns the rank of each unit for a type: `None` for those that are not looked at.
+fn ranks(units: &Units, kind: Migratetype) -> Vec<Option<usize>> {
+    let wants_tainted = kind != Movable;
+    let preferred = |at: &usize| {
+        let unit = &units.all[*at];
+        unit.tainted == wants_tainted && unit.pages > 0
+    };
+    let mut order: Vec<_> = (0..units.all.len()).filter(preferred).collect();
+    order.sort_by_key(|&at| {
+        (Reverse(units.all[at].pageblocks.saturating_sub(units.all[at].free)), at)
+    });
+    let mut ranks = vec![None; units.all.len()];
+    order.iter().take(UNITS).enumerate().for_each(|(rank, &at)| ranks[at] = Some(rank));
+    ranks
 }
 
 impl Superpageblocks {
@@ -163,8 +113,8 @@ impl Superpageblocks {
     fn choose(&self, zone: &dyn View, want: Want) -> Chosen {
         let Want { order: least, kind, .. } = want;
         let max = zone.max_order();
-        let units = Units::of(zone);
-        let ranks = units.ranks(kind);
+        let units = Units::of(zone, unit_order(zone));
+        let ranks = ranks(&units, kind);
         // In the form of bitmaps the smallest order of all preferred units would be found first; the choice is kept
         // that of the lists: the fullest unit, then the smallest order.
         let mut best: Option<(usize, Order)> = None;
@@ -225,29 +175,14 @@ impl Decide for Superpageblocks {
         linux: Option<Fallback>,
     ) -> Option<Fallback> {
         let found = linux?;
-        if want.kind == Movable || found.from != Movable || found.outcome == Outcome::Single {
+        if !taints(want, found) {
             return linux;
         }
-        let units = Units::of(zone);
-        let tainted = |pfn: Pfn| units.all[units.at(pfn)].tainted;
+        let units = Units::of(zone, unit_order(zone));
         let looks = match self.form {
             Form::Lists => units.all.iter().filter(|unit| unit.tainted).count().min(UNITS) as u64,
             Form::Bitmaps => 2 * units.all.len().div_ceil(WORD) as u64,
         };
-        let whole = zone.pageblock_order();
-        for order in (found.order.min(whole).max(want.order)..=zone.max_order()).rev() {
-            let (mut pfn, mut left) = (None, BLOCKS);
-            zone.shown(order, Movable, &mut |at| {
-                pfn = tainted(at).then_some(at);
-                left -= 1;
-                pfn.is_none() && left > 0
-            });
-            zone.looked_at(looks);
-            if let Some(pfn) = pfn {
-                let outcome = if order >= whole { Outcome::ClaimWhole } else { Outcome::Claim };
-                return Some(Fallback { pfn, order, from: Movable, outcome });
-            }
-        }
-        linux
+        Some(units.fallback_to_tainted(zone, want, found, looks))
     }
 }

@@ -2,6 +2,7 @@
 
 mod owners;
 mod superpageblocks;
+mod trees;
 
 use std::mem::MaybeUninit;
 
