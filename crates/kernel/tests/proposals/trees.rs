@@ -11,6 +11,7 @@ use crate::{FRAMES, MOVABLE, Under, in_zone};
 
 /// A tree of four pageblocks; the zone has eight.
 const TREE: u64 = 2048;
+const _: () = assert!(FRAMES / TREE == 8);
 
 /// Takes all memory as movable blocks of order 4, frees blocks of some trees, and returns what the test does then.
 fn with<R>(
@@ -87,5 +88,4 @@ fn unmovable_pages_stay_in_one_tree() {
         })
     };
     assert_eq!(trees(Some("trees")), 1);
-    assert!(FRAMES / TREE == 8);
 }
