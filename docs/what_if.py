@@ -2,6 +2,7 @@
 """Prints how right what-ifs of recordings are, from recordings of one load under several kernels and settings; or measures them.
 
     docs/what_if.py docs/what-if.json                 # how far each measure's what-if is from what another kernel recorded
+    docs/what_if.py docs/what-if.json --null docs/what-if-null.json    # beside what a program without the rule measured: which is nearer
     docs/what_if.py docs/what-if.json --measure LOAD --program PROGRAM FOLDER
 
 FOLDER is what `pageblock guest run LOAD --record` made, or several of them in one: a folder a column, named after the kernel and its setting, with a
@@ -104,7 +105,7 @@ def what_ifs(kept: "dict[str, Any]") -> "Iterator[dict[str, Any]]":
         recorded = {column: {m: mean(run["recorded"][m] for run in runs.values()) for m in PARTS} for column, runs in columns.items()}
         for column, runs in columns.items():
             for name, run in runs.items():
-                for loop in LOOPS:
+                for loop in filter(run["loops"].get, LOOPS):
                     of = run["loops"][loop]
                     for other, under in of["under"].items():
                         (a, _), (b, _) = policy_of(column), policy_of(other)
@@ -198,15 +199,39 @@ def report(kept: "dict[str, Any]") -> None:
     print(f"beyond the limit that the other kernels give: {summed(held_out)}")
 
 
+def beside(kept: "dict[str, Any]", null: "dict[str, Any]") -> None:
+    """Prints by how much what-ifs are wrong, pair by pair of columns, beside those of another measurement."""
+    errors_of: list[dict[tuple[Any, ...], list[float]]] = []
+    for measured_by in (kept, null):
+        by_pair: dict[tuple[Any, ...], list[float]] = {}
+        for one in what_ifs(measured_by):
+            by_pair.setdefault((one["what"], one["loop"], one["measure"], one["pair"]), []).append(abs(one["said"] - one["real"]))
+        errors_of.append(by_pair)
+    ours, theirs = errors_of
+    rows = [["what-if", "loop", "measure", "pairs", "error", "of the null", "nearer", "farther", "p"]]
+    for what, loop, m in dict.fromkeys(key[:3] for key in theirs):
+        pairs = [key for key in theirs if key[:3] == (what, loop, m) and key in ours]
+        a, b = ([mean(of[key]) for key in pairs] for of in (ours, theirs))
+        nearer, farther = (sum(1 for x, y in zip(a, b) if sign * (y - x) > 0) for sign in (1, -1))
+        n = nearer + farther
+        # The exact sign test, on both sides.
+        p = min(1.0, 2 * sum(math.comb(n, at) for at in range(max(nearer, farther), n + 1)) / 2**n)
+        rows.append([what, loop, m, str(len(pairs)), f"{mean(a):.3f}", f"{mean(b):.3f}", str(nearer), str(farther), f"{p:.3f}"])
+    table(rows)
+
+
 def main() -> None:
     """Prints what was measured, or measures recordings."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("file", type=Path, help="what was measured")
+    parser.add_argument("--null", type=Path, help="compare with what another program measured")
     parser.add_argument("--measure", metavar="LOAD", help="measure the recordings of a load")
     parser.add_argument("--program", type=Path, help="the program that measures")
     parser.add_argument("folder", type=Path, nargs="?", help="the recordings")
     options = parser.parse_intermixed_args()
-    if options.measure is None:
+    if options.null is not None:
+        beside(json.loads(options.file.read_text()), json.loads(options.null.read_text()))
+    elif options.measure is None:
         report(json.loads(options.file.read_text()))
     elif options.program is None or options.folder is None:
         parser.error("--measure needs --program and a folder")
