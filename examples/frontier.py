@@ -40,14 +40,17 @@ VARIANTS = {
     f"{BASE},nofragment=defrag_mode,defrag_blocks=all": "all build blocks",
     f"{BASE},nofragment=defrag_mode,defrag_last=fails": "defrag_mode=2",
     f"{BASE},decide=superpageblocks": "superpageblocks",
-    f"{BASE},decide=owners": "owners",
-    f"{BASE},decide=trees": "trees",
     f"{BASE},atomic_boost=on": "atomic boost",
+    f"{BASE},decide=owners": "owners",
+    f"{BASE},decide=lifetimes": "lifetimes",
+    f"{BASE},decide=boundary": "boundary",
+    f"{BASE},decide=trees": "trees",
 }
 # With fewer pairs an interval says nothing; a workload that no variant changes for certain is left out.
 FEWEST, NOTHING = 5, "0"
 MEASURES = {"huge": ("Huge pages [points]", 1), "work": ("Work [thousands of pages]", 1000)}
-MARKS = dict(zip(VARIANTS, [("tab:red", "s"), ("tab:green", "^"), ("tab:brown", "v"), ("tab:orange", "D"), ("tab:pink", "P"), ("tab:purple", "X"), ("tab:cyan", "p"), ("tab:blue", "h"), ("tab:olive", "*"), ("tab:gray", "H")]))
+COLOURS = ["red", "green", "brown", "orange", "pink", "purple", "cyan", "olive", "blue", "gray", "red", "green"]
+MARKS = dict(zip(VARIANTS, [(f"tab:{colour}", mark) for colour, mark in zip(COLOURS, "s^vDPXp*h<dH")]))
 
 
 def main() -> None:

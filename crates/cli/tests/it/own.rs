@@ -86,7 +86,8 @@ fn a_program_without_policies_of_its_own_says_how_to_get_one() {
         (status, stderr.as_str()),
         (
             2,
-            "error: there is no policy 'mine' of one's own; there are superpageblocks, superpageblocks-bitmap, owners, trees \
+            "error: there is no policy 'mine' of one's own; there are superpageblocks, superpageblocks-bitmap, owners, \
+             lifetimes, boundary, trees \
              (`pageblock policy new NAME` makes a program with another)\n"
         )
     );

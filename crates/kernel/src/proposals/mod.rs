@@ -1,11 +1,16 @@
-//! Proposals of 2026 that no Linux has, each a [`Decide`](pageblock::decide::Decide) in a file of its own:
+//! Proposals that no Linux has, each a [`Decide`](pageblock::decide::Decide) in a file of its own:
 //! `linux-7.3,decide=superpageblocks`.
 
+mod boundary;
+mod found;
+mod lifetimes;
 mod owners;
 mod superpageblocks;
 mod trees;
 mod units;
 
+pub use boundary::Boundary;
+pub use lifetimes::Lifetimes;
 pub use owners::Owners;
 pub use superpageblocks::{Form, Superpageblocks};
 pub use trees::Trees;
@@ -30,8 +35,18 @@ pub const ALL: &[Own] = &[
         make: || Box::new(Owners::default()),
     },
     Own {
+        name: "lifetimes",
+        summary: "pageblocks are shared by requests whose pages live about as long",
+        make: || Box::new(Lifetimes::default()),
+    },
+    Own {
+        name: "boundary",
+        summary: "movable pages lie above a boundary that moves by pressure, others below (Contiguitas)",
+        make: || Box::new(Boundary::default()),
+    },
+    Own {
         name: "trees",
-        summary: "LLFree's trees: each CPU reserves 8 MiB for a class, half-full ones first",
+        summary: "each CPU reserves 8 MiB for a class, half-full ones first (LLFree)",
         make: || Box::new(Trees::default()),
     },
 ];

@@ -23,6 +23,7 @@ use pageblock::decide::{Block, CpuLists, Decide, End, Fallback, Outcome, View, W
 use pageblock::frame::{COSTLY_ORDER, Order, Pfn};
 use pageblock::ids::CpuId;
 use pageblock::mobility::Migratetype;
+use pageblock::request::Gfp;
 
 /// Owned pageblocks that a request searches for free blocks.
 const SEARCHED: usize = 64;
@@ -148,7 +149,7 @@ impl Owners {
 }
 
 impl Decide for Owners {
-    fn on(&mut self, cpu: CpuId) {
+    fn on(&mut self, cpu: CpuId, _gfp: Gfp) {
         self.cpu = cpu;
     }
 

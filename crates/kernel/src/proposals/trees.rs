@@ -21,6 +21,7 @@ use pageblock::decide::{Block, Decide, End, Fallback, View, Want};
 use pageblock::frame::{Order, Pfn};
 use pageblock::ids::CpuId;
 use pageblock::mobility::Migratetype::{self, Movable};
+use pageblock::request::Gfp;
 
 use super::units::{Units, taints};
 
@@ -126,7 +127,7 @@ impl Trees {
 }
 
 impl Decide for Trees {
-    fn on(&mut self, cpu: CpuId) {
+    fn on(&mut self, cpu: CpuId, _: Gfp) {
         self.cpu = cpu;
     }
 

@@ -1,6 +1,7 @@
 //! Proposals decide as their sources say, in small zones.
 
 mod owners;
+mod placements;
 mod superpageblocks;
 mod trees;
 

@@ -53,7 +53,7 @@ impl<'m, Z: Access<'m, P>, P: PolicySource> Local<'_, 'm, Z, P> {
             return 0;
         };
         if let Some(mut decider) = observer.decider() {
-            decider.on(self.caches.cpu());
+            decider.on(self.caches.cpu(), attempt.gfp);
         }
         let flags = self.fast_flags(at, attempt);
         let wanted = (blocks.len() as u64).saturating_mul(pages(order));

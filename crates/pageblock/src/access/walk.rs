@@ -28,7 +28,7 @@ impl<'m, Z: Access<'m, P>, P: PolicySource> Local<'_, 'm, Z, P> {
         observer: &mut impl Observer,
     ) -> Option<Pfn> {
         if let Some(mut decider) = observer.decider() {
-            decider.on(self.caches.cpu());
+            decider.on(self.caches.cpu(), attempt.gfp);
         }
         let skip_active = self.machine.skips_active();
         let mut walk = Walk {

@@ -48,6 +48,7 @@ use crate::base::alloc_flags::AllocFlags;
 use crate::base::frame::{FrameRange, Order, Pfn};
 use crate::base::ids::CpuId;
 use crate::base::mobility::Migratetype;
+use crate::base::request::Gfp;
 
 /// What becomes of the pageblock of a block that a fallback takes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -241,14 +242,21 @@ impl dyn View + '_ {
 
 /// A policy of one's own. `linux` is what the allocator's policy decides; a method that is not written returns it.
 pub trait Decide {
-    /// Names the CPU that asks for memory until the next call.
+    /// Names the CPU that asks for memory until the next call, and its request's flags.
     #[inline(always)]
-    fn on(&mut self, _cpu: CpuId) {}
+    fn on(&mut self, _cpu: CpuId, _gfp: Gfp) {}
 
     /// Whether a request that may use CMA tries it before memory of its own type. Asked for such requests only.
     #[inline(always)]
     fn cma_first(&mut self, _zone: &dyn View, _want: Want, linux: bool) -> bool {
         linux
+    }
+
+    /// Whether a request goes past the free blocks of its own type, to CMA and to a fallback. Not asked where placement is
+    /// packed.
+    #[inline(always)]
+    fn passes(&mut self, _zone: &dyn View, _want: Want) -> bool {
+        false
     }
 
     /// Which block of the requested type serves, of the requested order or larger (`__rmqueue_smallest`). Not asked
@@ -333,8 +341,12 @@ impl Decide for Linux {}
 
 impl<D: Decide + ?Sized> Decide for &mut D {
     #[inline(always)]
-    fn on(&mut self, cpu: CpuId) {
-        (**self).on(cpu);
+    fn passes(&mut self, zone: &dyn View, want: Want) -> bool {
+        (**self).passes(zone, want)
+    }
+    #[inline(always)]
+    fn on(&mut self, cpu: CpuId, gfp: Gfp) {
+        (**self).on(cpu, gfp);
     }
     #[inline(always)]
     fn cma_first(&mut self, zone: &dyn View, want: Want, linux: bool) -> bool {

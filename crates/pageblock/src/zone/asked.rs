@@ -187,9 +187,13 @@ impl<P: PolicySource> Zone<'_, P> {
         let (i, found) = self.probe_smallest(want.order, want.kind)?;
         let linux = Block { pfn: self.map.pfn(i), order: found, kind: want.kind };
         let shown = Shown::new(self);
-        let answer = decider.serve(&shown, want, linux);
+        let passed = decider.passes(&shown, want);
+        let answer = if passed { linux.pfn } else { decider.serve(&shown, want, linux) };
         let steps = shown.steps();
         self.count_steps(steps);
+        if passed {
+            return None;
+        }
         if answer == linux.pfn {
             return Some((i, found));
         }

@@ -9,6 +9,7 @@ use pageblock::event::{Event, Observer};
 use pageblock::frame::{Order, Pfn};
 use pageblock::ids::CpuId;
 use pageblock::mobility::Migratetype;
+use pageblock::request::Gfp;
 
 /// Answers at random, and counts what was refused.
 #[derive(Default)]
@@ -65,7 +66,7 @@ impl Hostile {
 }
 
 impl Decide for Hostile {
-    fn on(&mut self, cpu: CpuId) {
+    fn on(&mut self, cpu: CpuId, _: Gfp) {
         self.on = Some(cpu);
     }
 
@@ -88,6 +89,10 @@ impl Decide for Hostile {
             1 => CpuId::new(usize::MAX),
             other => CpuId::new(other as usize - 1),
         }
+    }
+
+    fn passes(&mut self, zone: &dyn View, _: Want) -> bool {
+        zone.free_pages() > 0 && self.below(8) == 0
     }
 
     fn serve(&mut self, zone: &dyn View, _: Want, linux: Block) -> Pfn {
@@ -183,7 +188,7 @@ mod tests {
     use pageblock::layout::{ZoneKind, ZoneSpec};
     use pageblock::policy::{Placement, Policy};
     use pageblock::preset::PRESETS;
-    use pageblock::request::{Gfp, Request};
+    use pageblock::request::Request;
     use pageblock::setup::Setup;
     use pageblock::zone::Geometry;
 
@@ -267,7 +272,7 @@ mod tests {
     struct Home(CpuId);
 
     impl Decide for Home {
-        fn on(&mut self, cpu: CpuId) {
+        fn on(&mut self, cpu: CpuId, _: Gfp) {
             self.0 = cpu;
         }
 

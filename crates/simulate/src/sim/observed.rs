@@ -11,6 +11,7 @@ use pageblock::event::{Event, Observer};
 use pageblock::frame::Pfn;
 use pageblock::ids::CpuId;
 use pageblock::mobility::Migratetype;
+use pageblock::request::Gfp;
 use pageblock_kernel::own::Own;
 use pageblock_measure::Tally;
 use pageblock_measure::certificate::note::Known;
@@ -78,8 +79,8 @@ impl fmt::Debug for Decider {
 }
 
 impl Decide for Decider {
-    fn on(&mut self, cpu: CpuId) {
-        self.decide.on(cpu);
+    fn on(&mut self, cpu: CpuId, gfp: Gfp) {
+        self.decide.on(cpu, gfp);
     }
 
     fn cma_first(&mut self, zone: &dyn View, want: Want, linux: bool) -> bool {
@@ -88,6 +89,10 @@ impl Decide for Decider {
 
     fn owner(&mut self, zone: &dyn View, block: Block, linux: CpuId) -> CpuId {
         self.decide.owner(zone, block, linux)
+    }
+
+    fn passes(&mut self, zone: &dyn View, want: Want) -> bool {
+        self.decide.passes(zone, want)
     }
 
     fn serve(&mut self, zone: &dyn View, want: Want, linux: Block) -> Pfn {
