@@ -97,3 +97,49 @@ fn a_zone_holds_sixteen_tebibytes_less_a_block() {
     allocator.drain_all(&mut ());
     assert_eq!(allocator.zones()[0].free_pages(), 4 << 9);
 }
+
+/// arm64 with pages of 4, 16 and 64 KiB: the watermarks of 4 GiB are the same bytes, every order is served up to the largest
+/// block of 4, 32 and 512 MiB, and all of it becomes whole again.
+#[test]
+fn pages_of_16_and_64_kib_have_the_same_bytes_in_reserve() {
+    // By itself khugepaged asks for eleven pageblocks: 22, 205 (a twentieth of memory) and 205 MiB.
+    for text in
+        ["linux-6.12", "linux-6.12,placement=packed"].map(|of| format!("{of},min_free_kbytes=8192"))
+    {
+        let text = &text;
+        let mut reserves = Vec::new();
+        for (page_shift, pageblock_order, max_order) in [(12, 9, 10), (14, 11, 11), (16, 13, 13)] {
+            let frames = 1 << (32 - page_shift);
+            let zones = [zone_spec(0, ZoneKind::Normal, 0, frames)];
+            let geometry = Geometry { page_shift, pageblock_order, max_order };
+            let setup = Setup { geometry, ..Setup::new(policy(text), &zones, &[NodeId(0)]) };
+            let mut memory = table_memory(&setup);
+            let mut allocator = Allocator::new(&mut memory, &setup).unwrap();
+            allocator.release(FrameRange::new(0, frames)).unwrap();
+            allocator.retune();
+            let marks = allocator.zones()[0].watermarks();
+            reserves.push([marks.min, marks.high].map(|pages| pages << page_shift));
+            let mut taken = Vec::new();
+            for order in (0..=max_order).cycle() {
+                let request = Request::new(order, Gfp::GFP_HIGHUSER_MOVABLE);
+                match allocator.alloc(CpuId(0), &request, &mut ()) {
+                    Ok(pfn) => taken.push((pfn, order)),
+                    Err(_) => break,
+                }
+            }
+            assert!(taken.iter().any(|&(_, order)| order == max_order), "{text} {page_shift}");
+            allocator.check().unwrap();
+            taken.sort_by_key(|&(Pfn(pfn), _)| pfn.wrapping_mul(0x9e37_79b9) % frames);
+            for (pfn, order) in taken {
+                allocator.free(CpuId(0), pfn, order, &mut ()).unwrap();
+            }
+            allocator.drain_all(&mut ());
+            allocator.check().unwrap();
+            assert_eq!(allocator.zones()[0].free_pages(), frames);
+            let largest = allocator.zones()[0].nr_free(max_order);
+            assert_eq!(largest, frames >> max_order, "{text} {page_shift}");
+        }
+        assert!(reserves.iter().all(|of| of[0] == 8 << 20), "{text}: {reserves:?}");
+        assert!(reserves.iter().all(|of| of[1].abs_diff(reserves[0][1]) < 1 << 17), "{reserves:?}");
+    }
+}
