@@ -22,6 +22,8 @@ pub enum Holding {
     SlabUnreclaimable,
     /// Slab that the kernel can free.
     SlabReclaimable,
+    /// Slab, where nothing tells whether the kernel can free it.
+    Slab,
     /// The kernel's stacks of tasks.
     KernelStack,
     /// Page tables.
@@ -52,6 +54,7 @@ impl Holding {
             Self::Unevictable => "other unevictable memory",
             Self::SlabUnreclaimable => "slab of the kernel that it cannot free",
             Self::SlabReclaimable => "slab of the kernel that it can free",
+            Self::Slab => "slab of the kernel, which it can free or not",
             Self::KernelStack => "stacks of tasks in the kernel",
             Self::PageTables => "page tables",
             Self::Hugetlb => "huge pages that were set aside (hugetlb)",
@@ -109,6 +112,7 @@ pub fn holders(memory: &MemInfo) -> Vec<Holder> {
         (Holding::Unevictable, unevictable),
         (Holding::SlabUnreclaimable, held.slab_unreclaimable),
         (Holding::SlabReclaimable, held.slab_reclaimable),
+        (Holding::Slab, held.slab),
         (Holding::KernelStack, held.kernel_stack),
         (Holding::PageTables, held.pagetables),
         (Holding::Hugetlb, held.hugetlb),

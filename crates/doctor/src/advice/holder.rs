@@ -37,7 +37,7 @@ fn of_kind(holding: Option<Holding>) -> Advice {
             "nothing for this slab, if nothing failed; else slabtop -o -s c, and vm.vfs_cache_pressure=200 for dentries and inodes",
             "it is cache, of names and inodes mostly, which the kernel frees as memory gets short",
         ),
-        Some(Holding::SlabUnreclaimable) => advice(
+        Some(Holding::SlabUnreclaimable | Holding::Slab) => advice(
             "slabtop -o -s c, for the cache that has it",
             "the kernel holds the memory, so that no process of the list of tasks has it",
         ),

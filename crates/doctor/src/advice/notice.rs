@@ -30,6 +30,10 @@ pub(crate) fn of_notice(about: &About, is_at_boot: bool) -> Vec<Advice> {
         | About::PanicOnOom => of_kill(about),
         About::Words(told, _) => of_words(*told),
         About::Overcommit(_) => of_words(Told::Refused),
+        About::Pressure { .. } => (
+            "vmstat 1 and /proc/meminfo at that time (pageblock doctor reads both), and memory.high of the cgroups, which slows down its own",
+            "tasks that wait for memory reclaim it, or wait for swap: pressure says how long, not who has the memory",
+        ),
         About::Usage { limit, usage, peak, .. } => of_usage(*limit, (*usage).max(*peak)),
         other => of_part(other),
     };
@@ -250,7 +254,7 @@ fn of_kill(about: &About) -> Words {
             "systemd and Kubernetes pass on that a process was killed, and not why: the kernel's own report says it",
         ),
         _ => (
-            "its limits (systemd-oomd: ManagedOOM*= and oomctl; earlyoom: -m and -s; Android: lmkd), or less load",
+            "its limits (systemd-oomd: ManagedOOM*= and oomctl; earlyoom: -m and -s; Android: lmkd; Ray: RAY_memory_usage_threshold), or less load",
             "a program that watches memory killed it before the kernel had to: no request failed",
         ),
     }

@@ -91,6 +91,14 @@ fn what(about: &About, known: Option<&str>) -> String {
         }
         About::CmaReserve(0) => "an area for CMA or a device was not had at boot".to_owned(),
         About::CmaReserve(mib) => format!("an area of {mib} MiB for CMA was not had at boot"),
+        About::Pressure { some, full } => {
+            let percent = |share: &u64| format!("{}.{:02} %", share / 100, share % 100);
+            format!(
+                "tasks waited for memory {} of the time, all of them {} (pressure)",
+                percent(some),
+                percent(full)
+            )
+        }
         About::Usage { limit, usage, peak, .. } => of_usage(*limit, *usage, *peak),
         About::ExecMem => {
             "there was no room for the code of a module or of a BPF program".to_owned()
@@ -145,6 +153,9 @@ pub(super) fn meaning_of(notice: &Notice) -> String {
         };
         text += &format!(" Of the area's {all} pages {free} were free{shape}.");
     }
+    if let Some(numbers) = &notice.numbers {
+        text += &format!(" It says: {numbers}.");
+    }
     if let Some(kb) = notice.buffers_kb {
         text += &format!(" The graphics driver's own buffers had {}.", size(kb));
     }
@@ -168,6 +179,8 @@ pub(super) fn meaning_of(notice: &Notice) -> String {
 fn said(about: &About) -> String {
     match about {
         About::Usage { .. } => "",
+        About::Pressure { some: ..1000, .. } => "Little: tasks hardly waited for memory in these seconds.",
+        About::Pressure { .. } => "Memory is short: tasks that wait free it, or wait for swap; who has it the file does not say.",
         About::Xfs(_) => "Fragmentation: XFS asks again until a free block is large enough.",
         About::XfsObject => {
             "A slab cache got no page: memory is used up, or the limit of the task's memory cgroup; XFS asks again until it gets it."

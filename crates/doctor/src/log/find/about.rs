@@ -110,6 +110,13 @@ pub enum About {
         /// The number of its processes that were killed.
         kills: Option<u64>,
     },
+    /// The share of the last seconds that tasks waited for memory, in hundredths of a percent.
+    Pressure {
+        /// In which at least one task waited.
+        some: u64,
+        /// In which all did.
+        full: u64,
+    },
     /// A CMA area could not be reserved at boot: MiB, or 0 if they are not printed.
     CmaReserve(u64),
     /// The range of addresses for code is full.

@@ -47,9 +47,8 @@ fn pattern(text: &str) -> Regex {
 /// Returns the strings that mark a line which begins a report, or which belongs to a report but not to its state of memory:
 /// such a line contains at least one of them.
 pub(super) fn marks() -> impl Iterator<Item = &'static str> {
-    let own: [&[&'static str]; 8] = [
+    let own: [&[&'static str]; 7] = [
         &limits::MARKS,
-        &proc::MARKS,
         &open::MARKS,
         &cgroup::MARKS,
         &notice::MARKS,
@@ -60,6 +59,7 @@ pub(super) fn marks() -> impl Iterator<Item = &'static str> {
     own.into_iter()
         .flatten()
         .copied()
+        .chain(proc::marks())
         .chain(texts::marks())
         .chain(words::marks())
         .chain([CALLBACKS])
@@ -245,7 +245,7 @@ impl Finder {
                     | About::Usage { .. }
             )
         };
-        if let Some((about, line)) = std::mem::take(&mut self.limits).finish() {
+        for (about, line) in std::mem::take(&mut self.limits).finish() {
             self.notices.add(about, &line, None);
         }
         let is_said = |notice: &Notice| has_kill && is_less(&notice.about);

@@ -12,8 +12,9 @@ use crate::log::read::stack::Caller;
 use crate::log::{Line, Stamp};
 
 /// A line of a task that waits contains at least one of these strings; the texts of [`About`] have their own.
-pub(in crate::log) const MARKS: [&str; 13] = [
+pub(in crate::log) const MARKS: [&str; 14] = [
     AREA,
+    HUGE,
     BUFFERS,
     BLOCKED[0],
     BLOCKED[1],
@@ -30,6 +31,8 @@ pub(in crate::log) const MARKS: [&str; 13] = [
 /// What follows a failure of CMA: the area's pages, and the buffers of a graphics driver.
 const AREA: &str = " total pages";
 const BUFFERS: &str = "size bos allocated: ";
+/// Fields of `/proc/meminfo` that are pasted beside what a program says that found no huge page.
+const HUGE: &str = "HugePages_";
 const BLOCKED: [&str; 2] = ["blocked for more than", "soft lockup"];
 /// Functions in the stack of a task that compacts, and of one that reclaims.
 const COMPACTS: [&str; 2] = ["compact_zone", "__alloc_pages_direct_compact"];
@@ -61,6 +64,8 @@ const KINDS: usize = 64;
 const LINES_OF_KILL: usize = 20;
 /// The largest number of lines in others' words that are kept.
 const WORDS: usize = 3;
+/// The number of counts of huge pages.
+const HUGE_FIELDS: usize = 4;
 /// The largest number of lines of a stack.
 const STACK_LINES: usize = 80;
 
@@ -107,6 +112,8 @@ pub struct Notice {
     pub caller: Option<Caller>,
     /// The function of compaction or reclaim in which a task waits, if its whole stack was read.
     pub waits_in: Option<Caller>,
+    /// What the line measures, in its words, or huge pages that were counted beside it.
+    pub numbers: Option<String>,
 }
 
 impl Notice {
@@ -129,6 +136,8 @@ pub(super) struct Parser {
     has_crash: bool,
     /// A line that the next may continue: mail wraps lines, and only their first piece has a time or ends in parentheses.
     cut: Option<Line>,
+    /// The counts of huge pages.
+    huge: Vec<String>,
     /// The last function of a stack that is not of reclaim or compaction.
     above: Option<(usize, Caller)>,
 }
@@ -159,7 +168,14 @@ impl Parser {
 
     fn read(&mut self, line: &Line) {
         self.area(&line.text);
-        if let Some((about, task)) = texts::find(&line.text) {
+        if let Some((name, count)) =
+            line.text.trim().split_once(':').filter(|_| line.text.contains(HUGE))
+            && self.huge.len() < HUGE_FIELDS
+            && count.trim().bytes().all(|byte| byte.is_ascii_digit())
+        {
+            self.huge.push(format!("{} {}", name.rsplit(' ').next().unwrap_or(name), count.trim()));
+        }
+        if let Some(texts::Said { about, task, numbers }) = texts::find(&line.text) {
             self.end_stack();
             // systemd repeats for its unit what the program reported before.
             let is_told = |known: &Notice| {
@@ -173,6 +189,9 @@ impl Parser {
                 About::TooLarge | About::NoFail | About::Zfs(_) | About::ZfsLarge(_)
             );
             let at = self.add(about, line, task);
+            if let Some(notice) = at.map(|at| &mut self.found[at]) {
+                notice.numbers = notice.numbers.take().or(numbers);
+            }
             self.stack = at.filter(|_| has_stack).map(|at| (at, Vec::new()));
         } else if BLOCKED.iter().any(|mark| line.text.contains(mark)) {
             self.blocked = TASK.captures(&line.text).and_then(|found| {
@@ -297,6 +316,13 @@ impl Parser {
             About::ContigRange => !failed,
             _ => true,
         });
+        let is_of_huge =
+            |about: &About| matches!(about, About::Hugetlb(..) | About::Words(Told::HugePages, _));
+        for notice in self.found.iter_mut().chain(&mut self.words) {
+            if is_of_huge(&notice.about) && !self.huge.is_empty() {
+                notice.numbers = Some(self.huge.join(", "));
+            }
+        }
         if !self.words.iter().all(Notice::is_vague) {
             self.words.retain(|notice| !notice.is_vague());
         }
@@ -316,8 +342,11 @@ fn add(to: &mut Vec<Notice>, about: About, line: &Line, task: Option<String>) ->
     let (number, at, at_us) = (line.number, line.prefix.stamp(), line.prefix.at_us());
     if let Some(known) = to.iter().position(|notice| notice.about.is_like(&about)) {
         let notice = &mut to[known];
+        // A program that kills says why, and then whom.
+        let is_same =
+            matches!(about, About::KilledBy(_)) && (task.is_none() || notice.task.is_none());
         notice.task = notice.task.take().or(task);
-        (notice.last_line, notice.count) = (number, notice.count + 1);
+        (notice.last_line, notice.count) = (number, notice.count + u64::from(!is_same));
         (notice.last_at, notice.last_at_us) = (at, at_us);
         notice.about.enlarge(&about);
         return Some(known);
@@ -339,6 +368,7 @@ fn add(to: &mut Vec<Notice>, about: About, line: &Line, task: Option<String>) ->
         buffers_kb: None,
         caller: None,
         waits_in: None,
+        numbers: None,
     });
     Some(to.len() - 1)
 }
@@ -378,6 +408,26 @@ mod tests {
             (found[0].area_pages, found[0].buffers_kb),
             (Some((1042, 32_768)), Some(62_328))
         );
+    }
+
+    #[test]
+    fn a_kill_has_its_numbers_and_counts_once() {
+        let found = notices(&[
+            "low memory! at or below SIGTERM limits: mem 10.00%, swap 15.00%",
+            "sending SIGTERM to process 7 uid 1 \"db\": badness 757, VmRSS 637 MiB",
+            "sending SIGTERM to process 9 uid 1 \"app\": badness 7, VmRSS 37 MiB",
+        ]);
+        let seen: Vec<_> = found.iter().map(|n| (n.count, n.task.as_deref())).collect();
+        assert_eq!(seen, [(2, Some("db"))]);
+        assert_eq!(found[0].numbers.as_deref(), Some("VmRSS 637 MiB"));
+        let mut parser = Parser::default();
+        let lines =
+            ["HugePages_Total:    64", "EAL: Not enough free hugepages", "HugePages_Free:  0"];
+        for (number, text) in (1..).zip(lines) {
+            parser.push(&Line { number, text: text.to_owned(), ..Line::default() });
+        }
+        let (_, words) = parser.finish();
+        assert_eq!(words[0].numbers.as_deref(), Some("HugePages_Total 64, HugePages_Free 0"));
     }
 
     #[test]

@@ -304,7 +304,8 @@ fn caller(kind: Kind, head: &[String]) -> Option<Caller> {
 
 /// Returns the kind of a report; `None` for a piece whose kind the finder decides.
 fn kind_of(kind: Kind, has_header: bool, memory: &MemInfo, head: &[String]) -> Option<Kind> {
-    let has_slab = memory.held.slab_unreclaimable.or(memory.held.slab_reclaimable).is_some();
+    let held = memory.held;
+    let has_slab = held.slab_unreclaimable.or(held.slab_reclaimable).or(held.slab).is_some();
     let is_pasted = memory.ram_pages.is_some() || has_slab || memory.growth.is_some();
     let has_counts = (has_header && memory.has_counts()) || is_pasted;
     let has_free = memory.zones.iter().any(|zone| zone.free.is_some());

@@ -54,8 +54,18 @@ pub(super) const PHRASES: [(Told, &[&str], &str); 19] = [
     ),
     (
         Told::Killed,
-        &["terminated program", "Killed", "signal 9", "SIGKILL", " 137", "(137)", "was killed: "],
-        r"Killed signal terminated program|internal compiler error: Killed \(program|terminated (?:with|by) signal 9\b|signal: 9, SIGKILL|sent SIGKILL! Perhaps out of memory|Signals\.SIGKILL|\] Error 137\b|(?i:exit(?:ed)?(?: with)?(?: status| code)?:? *\(?137\b)|^Killed\s*$|^\s*(?:.*: line \d+: +)?\d+ Killed +\S|was killed: (?:out of swap|failed to reclaim)",
+        &[
+            "terminated program",
+            "Killed",
+            "signal 9",
+            "SIGKILL",
+            " 137",
+            "(137)",
+            "ode\":137",
+            "ode=137",
+            "was killed: ",
+        ],
+        r"Killed signal terminated program|internal compiler error: Killed \(program|terminated (?:with|by) signal 9\b|signal: 9, SIGKILL|sent SIGKILL! Perhaps out of memory|Signals\.SIGKILL|\] Error 137\b|(?i:exit(?:ed)?(?: with)?(?: ?status| ?code)?[\x22']?[:=]? *\(?137\b)|^Killed\s*$|^\s*(?:.*: line \d+: +)?\d+ Killed +\S|was killed: (?:out of swap|failed to reclaim)",
     ),
     (
         Told::Threads,

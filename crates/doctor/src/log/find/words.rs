@@ -78,6 +78,8 @@ const OF_SENTENCES: [&str; 40] = [
     "would", "can", "have", "has", "them", "they", "when", "so", "just", "should", "which",
     "there",
 ];
+/// Words that only persons say.
+const OF_PERSONS: [&str; 8] = ["I", "I'm", "I've", "my", "My", "we", "We", "our"];
 static PHRASES_OF_MESSAGES: LazyLock<Regex> = LazyLock::new(|| {
     Regex::new(r"(?i)\b(?:fail\w*|unable|able|trying|tried) to\b|\bout of memory\b")
         .expect("the pattern is valid")
@@ -121,6 +123,9 @@ pub(super) fn said(text: &str) -> Option<About> {
 
 /// Returns whether a person wrote a line, not a program.
 fn is_sentence(text: &str) -> bool {
+    if text.split_whitespace().any(|word| OF_PERSONS.contains(&word)) {
+        return true;
+    }
     let text = PHRASES_OF_MESSAGES.replace_all(text, " ").to_ascii_lowercase();
     let words = || text.split(|c: char| !c.is_ascii_alphabetic());
     OF_SENTENCES.iter().filter(|known| words().any(|word| word == **known)).count() >= SENTENCE
@@ -196,6 +201,10 @@ mod tests {
             ("thp_fault_fallback_charge 99999", None),
             ("PHP Fatal error:  Out of memory (allocated 10485760)", Some(Told::Refused)),
             ("web-1 exited with code 137", Some(Told::Killed)),
+            ("      Exit Code:    137", Some(Told::Killed)),
+            ("  exitCode: 137", Some(Told::Killed)),
+            (r#""ExitCode":137,"#, Some(Told::Killed)),
+            ("libpod: container died exitcode=137", Some(Told::Killed)),
             (
                 "process didn't exit successfully: `rustc` (signal: 9, SIGKILL: kill)",
                 Some(Told::Killed),
@@ -306,6 +315,7 @@ mod tests {
             ("if kzalloc fails, the driver should return -ENOMEM from probe", None),
             ("Under heavy load the device experiences -ENOMEM errors", None),
             ("I think the node is out of memory and you have no reclaim", None),
+            ("I ran out of memory, and the daemon killed nothing", None),
             ("mmap(NULL, 4096) = -1 ENOMEM (Cannot allocate memory)", Some(Told::Refused)),
             ("Error: spawn ENOMEM", Some(Told::Refused)),
             (r#"Unix_error(Unix.ENOMEM, "io_uring_setup", "")"#, Some(Told::Locked)),

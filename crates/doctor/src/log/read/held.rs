@@ -19,6 +19,8 @@ pub struct Held {
     pub slab_reclaimable: Option<u64>,
     /// Slab that it cannot free.
     pub slab_unreclaimable: Option<u64>,
+    /// All slab, where nothing tells how much of it can be freed.
+    pub slab: Option<u64>,
     /// Stacks of tasks in the kernel.
     pub kernel_stack: Option<u64>,
     /// Page tables, with those of virtual machines.

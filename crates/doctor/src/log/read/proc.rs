@@ -6,6 +6,7 @@ use pageblock::layout::ZoneKind;
 
 use super::held::Held;
 use super::mem_info::{FreeList, MemInfo, Zone};
+use super::nodes::Nodes;
 use super::rows::{ORDERS, Rows};
 use super::samples::Samples;
 use super::state::{MOST_KB, MOST_PAGES, at_most};
@@ -22,7 +23,11 @@ const CACHES: usize = 300;
 /// The largest number of lines of a zone in `zoneinfo`, with the statistics of its node.
 const ZONE: usize = 60;
 /// Such a line is in the heads of tables of slab caches.
-pub(in crate::log) const MARKS: [&str; 2] = ["OBJ/SLAB", "<active_objs>"];
+const HEADS: [&str; 2] = ["OBJ/SLAB", "<active_objs>"];
+/// Lines that are read contain one of these strings, or of those of a report.
+pub(in crate::log) fn marks() -> impl Iterator<Item = &'static str> {
+    HEADS.into_iter().chain(tools::MARKS)
+}
 /// The assumed page size of `/proc/buddyinfo` in kB; the file does not say it.
 const PAGE_KB: u64 = 4;
 /// The names of types in `/proc/pagetypeinfo`, and their letters in reports.
@@ -50,6 +55,7 @@ pub(in crate::log) struct Pasted {
     /// The cache of ZFS.
     arc_kb: Option<u64>,
     rows: Rows,
+    nodes: Nodes,
     samples: Samples,
     /// The last line that may belong to a file whose first line was read.
     until: usize,
@@ -66,7 +72,7 @@ impl Pasted {
         self.samples.push(line);
         let lines = match &line.text {
             text if text.contains("MemTotal:") => MEMINFO,
-            text if MARKS.iter().any(|mark| text.contains(mark)) => CACHES,
+            text if HEADS.iter().any(|mark| text.contains(mark)) => CACHES,
             text if text.contains(", zone ") && text.split_whitespace().count() == 4 => ZONE,
             text if text.contains(", zone ") => 1,
             _ => 0,
@@ -84,7 +90,11 @@ impl Pasted {
 
     fn read(&mut self, line: &Line) {
         let text = line.text.trim();
-        let of_top = tools::top(text);
+        if self.nodes.push(text) {
+            self.first.get_or_insert(line.number);
+            return;
+        }
+        let of_top = tools::fields(text);
         if !of_top.is_empty() {
             self.fields.extend(of_top.into_iter().map(|(field, kb)| (field.to_owned(), kb)));
             self.first.get_or_insert(line.number);
@@ -273,10 +283,15 @@ impl Pasted {
         (caches, info)
     }
 
-    fn info(self, freeable: Option<u64>, slab: Option<u64>) -> Option<(usize, MemInfo)> {
+    fn info(mut self, freeable: Option<u64>, slab: Option<u64>) -> Option<(usize, MemInfo)> {
+        let nodes = std::mem::take(&mut self.nodes).finish(&mut self.fields);
         let field = |name: &str| self.fields.get(name).copied();
-        let total = field("MemTotal").filter(|_| field("MemFree").is_some());
-        if total.is_none() && self.zones.is_empty() && freeable.or(slab).is_none() {
+        let total =
+            field("MemTotal").filter(|_| field("MemFree").or(field("MemAvailable")).is_some());
+        let slab = field("SUnreclaim").or(slab);
+        let freeable = field("SReclaimable").or(freeable);
+        let whole = field("Slab").filter(|_| slab.or(freeable).is_none());
+        if total.is_none() && self.zones.is_empty() && freeable.or(slab).or(whole).is_none() {
             return None;
         }
         let sum = |one: Option<u64>, other: Option<u64>| Some(one? + other.unwrap_or(0));
@@ -302,14 +317,16 @@ impl Pasted {
             free_swap_kb: field("SwapFree"),
             ram_pages: total.map(|kb| kb / PAGE_KB),
             available_kb: available,
+            nodes,
             held: Held {
                 // The lists that reclaim looks at have both.
                 anonymous: sum(field("AnonPages"), shmem),
                 shmem,
                 unevictable: field("Unevictable"),
                 mlocked: field("Mlocked"),
-                slab_reclaimable: field("SReclaimable").or(freeable),
-                slab_unreclaimable: field("SUnreclaim").or(slab),
+                slab_reclaimable: freeable,
+                slab_unreclaimable: slab,
+                slab: whole,
                 kernel_stack: field("KernelStack"),
                 pagetables: field("PageTables"),
                 uncounted: total.zip(counted).map(|(total, counted)| {
