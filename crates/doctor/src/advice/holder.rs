@@ -70,6 +70,10 @@ fn of_kind(holding: Option<Holding>) -> Advice {
              (/sys/kernel/debug/dri), a balloon; page_owner=on says it page by page",
             "pages that drivers take straight from the allocator are in no counter, and no process has them",
         ),
+        Some(Holding::Unprinted) => advice(
+            "grep -e Slab -e SUnreclaim -e Vmalloc -e Percpu -e Huge /proc/meminfo, and slabtop -o -s c",
+            "the text ends before the fields of the kernel's own memory",
+        ),
         Some(Holding::NeverGiven) => advice(
             "look for crashkernel=, mem= and reservations in the boot messages, and for memory that is not yet online",
             "most of the memory was never given to the allocator, so that no process has it",

@@ -294,6 +294,15 @@ const fn of_words(told: Told) -> Words {
              with defrag=defer+madvise for programs that gain by huge pages",
             "a fault takes a huge page if a free block of its size is there, or may be made while it waits",
         ),
+        Told::Mappings => (
+            "sysctl vm.max_map_count=262144 on the host, and the same in /etc/sysctl.d",
+            "a process may have 65,530 mappings unless this is set; memory does not matter to it",
+        ),
+        Told::Cgroups => (
+            "grep memory /proc/cgroups against find /sys/fs/cgroup -type d | wc -l: a larger number are cgroups that were deleted and still \
+             hold memory; kernels before 4.19 leak them (cgroup.memory=nokmem), and a restart frees them",
+            "there may be 65,535 memory cgroups, and each takes percpu memory for every CPU; the limit of the container does not matter",
+        ),
         Told::Limit => (
             "a larger limit (docker run --memory, resources.limits.memory, MemoryMax=, --mem of Slurm), or less memory in it",
             "a container needs some MiB for its start alone; what the machine has free does not count",

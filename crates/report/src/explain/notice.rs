@@ -259,6 +259,8 @@ const fn who(told: Told) -> &'static str {
         Told::HugePages => "a program found no free huge page",
         Told::Shared => "a program was refused shared memory",
         Told::HugeFaults => "page faults took small pages instead of a huge one",
+        Told::Mappings => "a program may not have as many mappings as it wants",
+        Told::Cgroups => "the kernel could not make another cgroup",
         Told::Limit => "a container or a job met its limit of memory",
         Told::Killed => "a process was killed (SIGKILL)",
         Told::Fork => "a process could not be copied (fork)",
@@ -297,6 +299,13 @@ const fn meaning(told: Told) -> &'static str {
         }
         Told::HugeFaults => {
             "Not a failure: no free block of that size was there (fragmentation), or making one was not allowed (defrag)."
+        }
+        Told::Mappings => {
+            "Not memory: vm.max_map_count limits the number of mappings of a process."
+        }
+        Told::Cgroups => {
+            "Not the limit of the container: their number is used up (no space left), or memory for another was not had \
+             (deleted cgroups that still hold memory)."
         }
         Told::Limit => "Memory cgroup: its limit is too low, whatever the machine has.",
         Told::Killed => {

@@ -64,6 +64,7 @@ fn state(of: &Explanation) -> String {
             " Single pages are free: what failed, if anything did, was for a larger block, another zone, or at a limit."
                 .to_owned()
         }
+        () if is_most(of) => short_zones(of),
         () => String::new(),
     };
     if let Some((available, pages)) = memory.available_kb.zip(memory.ram_pages) {
@@ -106,6 +107,20 @@ fn state(of: &Explanation) -> String {
         text += &format!(" Largest free blocks: {}.", blocks.join(", "));
     }
     text
+}
+
+/// Returns the zones that are short, where it is not known of others.
+fn short_zones(of: &Explanation) -> String {
+    let short = of.zones.iter().filter(|zone| is_short(zone));
+    let one = |zone: &Check| {
+        let (free, needed) = zone.free.zip(zone.needed())?;
+        let name = zone.kind.name();
+        Some(format!(
+            " {name} of node {} has {free} kB free, and {needed} kB must stay.",
+            zone.node
+        ))
+    };
+    short.filter_map(one).collect()
 }
 
 /// Returns what is free on each node, and whether that is uneven.

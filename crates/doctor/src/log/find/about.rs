@@ -133,9 +133,10 @@ impl About {
     pub(crate) const fn confidence(&self) -> Confidence {
         match self {
             Self::Words(Told::Nothing, _) => Confidence::Low,
-            Self::Words(Told::Hardware | Told::OwnHeap | Told::Card | Told::Limit, _) => {
-                Confidence::High
-            }
+            Self::Words(
+                Told::Hardware | Told::OwnHeap | Told::Card | Told::Limit | Told::Mappings,
+                _,
+            ) => Confidence::High,
             Self::Words(..)
             | Self::Compaction(0)
             | Self::Reclaim(0)

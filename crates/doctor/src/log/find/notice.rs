@@ -14,7 +14,7 @@ use crate::log::{Line, Stamp};
 /// A line of a task that waits contains at least one of these strings; the texts of [`About`] have their own.
 pub(in crate::log) const MARKS: [&str; 14] = [
     AREA,
-    HUGE,
+    BESIDE[0].0,
     BUFFERS,
     BLOCKED[0],
     BLOCKED[1],
@@ -31,8 +31,14 @@ pub(in crate::log) const MARKS: [&str; 14] = [
 /// What follows a failure of CMA: the area's pages, and the buffers of a graphics driver.
 const AREA: &str = " total pages";
 const BUFFERS: &str = "size bos allocated: ";
-/// Fields of `/proc/meminfo` that are pasted beside what a program says that found no huge page.
-const HUGE: &str = "HugePages_";
+/// Fields of `/proc/meminfo` that are pasted beside what a program says, and what they are about.
+const BESIDE: [(&str, Beside); 5] = [
+    ("HugePages_", Beside::Huge),
+    ("CmaTotal", Beside::Cma),
+    ("CmaFree", Beside::Cma),
+    ("CommitLimit", Beside::Commit),
+    ("Committed_AS", Beside::Commit),
+];
 const BLOCKED: [&str; 2] = ["blocked for more than", "soft lockup"];
 /// Functions in the stack of a task that compacts, and of one that reclaims.
 const COMPACTS: [&str; 2] = ["compact_zone", "__alloc_pages_direct_compact"];
@@ -64,8 +70,8 @@ const KINDS: usize = 64;
 const LINES_OF_KILL: usize = 20;
 /// The largest number of lines in others' words that are kept.
 const WORDS: usize = 3;
-/// The number of counts of huge pages.
-const HUGE_FIELDS: usize = 4;
+/// The largest number of such fields that are kept.
+const BESIDES: usize = 8;
 /// The largest number of lines of a stack.
 const STACK_LINES: usize = 80;
 
@@ -123,6 +129,30 @@ impl Notice {
     }
 }
 
+/// What fields of `/proc/meminfo` are about.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Beside {
+    Huge,
+    Cma,
+    Commit,
+}
+
+impl Beside {
+    /// Returns whether such fields tell more of a subject.
+    const fn is_of(self, about: &About) -> bool {
+        matches!(
+            (self, about),
+            (Self::Huge, About::Hugetlb(..) | About::Words(Told::HugePages, _))
+                | (Self::Cma, About::Cma(..) | About::Words(Told::Contiguous | Told::Driver, _))
+                | (
+                    Self::Commit,
+                    About::Overcommit(_)
+                        | About::Words(Told::Refused | Told::Fork | Told::Guest, _)
+                )
+        )
+    }
+}
+
 /// Reads such lines.
 #[derive(Default)]
 pub(super) struct Parser {
@@ -136,8 +166,10 @@ pub(super) struct Parser {
     has_crash: bool,
     /// A line that the next may continue: mail wraps lines, and only their first piece has a time or ends in parentheses.
     cut: Option<Line>,
-    /// The counts of huge pages.
-    huge: Vec<String>,
+    /// Fields of `/proc/meminfo`.
+    beside: Vec<(Beside, String)>,
+    /// A task that waits in reclaim, whose stack follows.
+    waiting: Option<usize>,
     /// The last function of a stack that is not of reclaim or compaction.
     above: Option<(usize, Caller)>,
 }
@@ -168,13 +200,7 @@ impl Parser {
 
     fn read(&mut self, line: &Line) {
         self.area(&line.text);
-        if let Some((name, count)) =
-            line.text.trim().split_once(':').filter(|_| line.text.contains(HUGE))
-            && self.huge.len() < HUGE_FIELDS
-            && count.trim().bytes().all(|byte| byte.is_ascii_digit())
-        {
-            self.huge.push(format!("{} {}", name.rsplit(' ').next().unwrap_or(name), count.trim()));
-        }
+        self.beside(&line.text);
         if let Some(texts::Said { about, task, numbers }) = texts::find(&line.text) {
             self.end_stack();
             // systemd repeats for its unit what the program reported before.
@@ -207,7 +233,7 @@ impl Parser {
             if let Some(about) = about
                 && let Some((first, task, seconds)) = self.blocked.take()
             {
-                self.add(about(seconds), &first, Some(task));
+                self.waiting = self.add(about(seconds), &first, Some(task));
             }
         } else {
             if let Some(about) = said(&line.text) {
@@ -231,6 +257,14 @@ impl Parser {
             () => {
                 self.has_crash |= CRASHES.iter().any(|crash| line.text.contains(crash));
                 let frame = line.text.contains(FRAME).then(|| Caller::of_line(&line.text));
+                // Without a frame of reclaim the module tells what kswapd waits for.
+                if let Some(at) = self.waiting
+                    && let Some(Some(frame)) = &frame
+                    && frame.module.is_some()
+                {
+                    self.waiting = None;
+                    wait(&mut self.found, Some(at), Some(frame.clone()));
+                }
                 self.above =
                     frame.flatten().map(|frame| (line.number, frame)).or(self.above.take());
                 return;
@@ -238,6 +272,9 @@ impl Parser {
         };
         let above = self.above.take().filter(|(at, _)| at + 1 == line.number);
         let waits_in = above.map(|(_, frame)| frame);
+        if let Some(at) = self.waiting.take() {
+            return wait(&mut self.found, Some(at), waits_in);
+        }
         let Some((first, task, seconds)) = self.blocked.take() else {
             // The duration is above the stack, and was not copied.
             if line.text.contains(FRAME) && !self.has_crash {
@@ -249,6 +286,18 @@ impl Parser {
         if line.number - first.number <= STACK_LINES {
             let at = self.add(about(seconds), &first, Some(task));
             wait(&mut self.found, at, waits_in);
+        }
+    }
+
+    /// Reads a field of `/proc/meminfo`.
+    fn beside(&mut self, text: &str) {
+        let Some((name, number)) = text.trim().split_once(':') else { return };
+        let name = name.rsplit(' ').next().unwrap_or(name);
+        let known = BESIDE.iter().find(|(prefix, _)| name.starts_with(prefix));
+        let number = number.trim();
+        let is_number = number.starts_with(|first: char| first.is_ascii_digit());
+        if let Some((_, of)) = known.filter(|_| is_number && self.beside.len() < BESIDES) {
+            self.beside.push((*of, format!("{name} {number}")));
         }
     }
 
@@ -316,11 +365,18 @@ impl Parser {
             About::ContigRange => !failed,
             _ => true,
         });
-        let is_of_huge =
-            |about: &About| matches!(about, About::Hugetlb(..) | About::Words(Told::HugePages, _));
+        let has_cma = self.beside.iter().any(|(of, _)| *of == Beside::Cma);
         for notice in self.found.iter_mut().chain(&mut self.words) {
-            if is_of_huge(&notice.about) && !self.huge.is_empty() {
-                notice.numbers = Some(self.huge.join(", "));
+            // Whoever pastes these fields was refused memory of theirs.
+            if let About::Words(told @ Told::Refused, _) = &mut notice.about
+                && has_cma
+            {
+                *told = Told::Contiguous;
+            }
+            let fields = self.beside.iter().filter(|(of, _)| of.is_of(&notice.about));
+            let fields: Vec<&str> = fields.map(|(_, field)| field.as_str()).collect();
+            if !fields.is_empty() {
+                notice.numbers = Some(fields.join(", "));
             }
         }
         if !self.words.iter().all(Notice::is_vague) {
@@ -428,6 +484,31 @@ mod tests {
         }
         let (_, words) = parser.finish();
         assert_eq!(words[0].numbers.as_deref(), Some("HugePages_Total 64, HugePages_Free 0"));
+        let mut parser = Parser::default();
+        for (number, text) in
+            (1..).zip(["OSError: [Errno 12] Cannot allocate memory", "CmaFree: 9 kB"])
+        {
+            parser.push(&Line { number, text: text.to_owned(), ..Line::default() });
+        }
+        let (_, words) = parser.finish();
+        assert!(matches!(words[0].about, About::Words(Told::Contiguous, _)), "{words:?}");
+        assert_eq!(words[0].numbers.as_deref(), Some("CmaFree 9 kB"));
+    }
+
+    #[test]
+    fn what_kswapd_waits_for_is_known() {
+        let first = "INFO: task kswapd0:63 blocked for more than 120 seconds.";
+        for (stack, function) in [
+            (
+                [" wait_on_page_writeback+0x43/0x90", " shrink_page_list+0x7a8/0xbb0"],
+                "wait_on_page_writeback",
+            ),
+            ([" ? mutex_lock+0x1a/0x2d", " ? zfs_zinactive+0x4a/0xac [zfs]"], "zfs_zinactive"),
+        ] {
+            let found = notices(&[first, stack[0], stack[1]]);
+            let waits = found[0].waits_in.as_ref().map(|caller| caller.function.as_str());
+            assert_eq!(waits, Some(function));
+        }
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use super::words::Told;
 
 /// The meaning of a phrase, the strings that select its lines, and its pattern. The more specific come first.
-pub(super) const PHRASES: [(Told, &[&str], &str); 19] = [
+pub(super) const PHRASES: [(Told, &[&str], &str); 21] = [
     (
         Told::Hardware,
         &["[Hardware Error]", "Memory failure: 0x", "EDAC "],
@@ -47,6 +47,16 @@ pub(super) const PHRASES: [(Told, &[&str], &str); 19] = [
         r"exceed\w*\b.*\bSHM(?:MAX|ALL)|shared memory segment: Invalid argument|out of shared memory|(?:shared memory segment|/dev/shm).*No space left|No space left on device.*/dev/shm",
     ),
     (Told::HugeFaults, &["thp_fault_fallback "], r"^\s*thp_fault_fallback [1-9]\d{3}"),
+    (
+        Told::Mappings,
+        &["max_map_count", ": Map failed"],
+        r"max_map_count\b.*\btoo low|OutOfMemoryError: Map failed",
+    ),
+    (
+        Told::Cgroups,
+        &["mkdir /sys/fs/cgroup"],
+        r"mkdir /sys/fs/cgroup/\S+: (?i:cannot allocate memory|no space left on device)",
+    ),
     (
         Told::Limit,
         &["emory limit", "OOM", "limit_in_bytes", "oom-kill", "oom_kill", "emory quota"],

@@ -27,6 +27,10 @@ pub enum Told {
     Shared,
     /// Page faults took small pages instead of a huge one.
     HugeFaults,
+    /// The number of mappings of a process is limited.
+    Mappings,
+    /// The kernel could not make another cgroup.
+    Cgroups,
     /// A container, a unit or a job reached its limit.
     Limit,
     /// A process was killed by SIGKILL.
@@ -201,6 +205,16 @@ mod tests {
             ("thp_fault_fallback_charge 99999", None),
             ("PHP Fatal error:  Out of memory (allocated 10485760)", Some(Told::Refused)),
             ("web-1 exited with code 137", Some(Told::Killed)),
+            (
+                "[1]: max virtual memory areas vm.max_map_count [65530] is too low, increase it",
+                Some(Told::Mappings),
+            ),
+            ("java.lang.OutOfMemoryError: Map failed", Some(Told::Mappings)),
+            (
+                "cause: mkdir /sys/fs/cgroup/memory/docker/a1: cannot allocate memory",
+                Some(Told::Cgroups),
+            ),
+            ("mkdir /sys/fs/cgroup/memory/pods/b: no space left on device", Some(Told::Cgroups)),
             ("      Exit Code:    137", Some(Told::Killed)),
             ("  exitCode: 137", Some(Told::Killed)),
             (r#""ExitCode":137,"#, Some(Told::Killed)),

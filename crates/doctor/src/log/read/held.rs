@@ -35,6 +35,8 @@ pub struct Held {
     pub zspages: Option<u64>,
     /// Memory that none of the pasted counters of `/proc/meminfo` includes.
     pub uncounted: Option<u64>,
+    /// The same where the field of slab was not pasted.
+    pub unprinted: Option<u64>,
     /// Counted memory of no holder above: bounce buffers, isolated pages, per-CPU lists.
     pub other: Option<u64>,
 }

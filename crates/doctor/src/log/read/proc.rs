@@ -89,7 +89,8 @@ impl Pasted {
     }
 
     fn read(&mut self, line: &Line) {
-        let text = line.text.trim();
+        // Who explains a command may put its output in comments.
+        let text = line.text.trim().trim_start_matches('#').trim_start();
         if self.nodes.push(text) {
             self.first.get_or_insert(line.number);
             return;
@@ -311,6 +312,10 @@ impl Pasted {
             hugetlb.map_or(Some(0), |(pages, kb)| Some(pages.saturating_mul(kb))),
         ];
         let counted: Option<u64> = counted.into_iter().sum();
+        let uncounted = total.zip(counted).map(|(total, counted)| {
+            total.saturating_sub(counted).saturating_sub(self.arc_kb.unwrap_or(0))
+        });
+        let has_slab = field("Slab").or(field("SUnreclaim")).is_some();
         let info = MemInfo {
             zones: self.zones.into_values().collect(),
             file_pages: cache.map(|kb| kb.saturating_sub(shmem.unwrap_or(0)) / PAGE_KB),
@@ -329,9 +334,8 @@ impl Pasted {
                 slab: whole,
                 kernel_stack: field("KernelStack"),
                 pagetables: field("PageTables"),
-                uncounted: total.zip(counted).map(|(total, counted)| {
-                    total.saturating_sub(counted).saturating_sub(self.arc_kb.unwrap_or(0))
-                }),
+                uncounted: uncounted.filter(|_| has_slab),
+                unprinted: uncounted.filter(|_| !has_slab),
                 arc: self.arc_kb,
                 hugetlb: hugetlb.map(|(pages, kb)| pages.saturating_mul(kb).min(MOST_KB)),
                 ..Held::default()
@@ -435,6 +439,24 @@ mod tests {
             let info = read(&format!("{head}Mem: {total} 91 369 5 39 362\n")).unwrap();
             assert_eq!(info.ram_pages, Some(pages));
         }
+    }
+
+    #[test]
+    fn output_in_comments_is_read() {
+        let info = read(
+            "free -h\n#    total   used   free  shared  buff/cache   available\n\
+             # Mem: 62Gi 56Gi 1.1Gi 312Mi 5.2Gi 4.8Gi\n# ARC size (current):    98.1 %   39.7 GiB\n",
+        )
+        .unwrap();
+        assert_eq!((info.ram_pages, info.held.arc), (Some(62 << 18), Some(41_628_467)));
+    }
+
+    /// A text that ends before `Slab` does not tell the kernel's memory from that of drivers.
+    #[test]
+    fn a_cut_text_does_not_say_that_drivers_have_the_rest() {
+        let info = read("MemTotal: 900 kB\nMemFree: 100 kB\nCached: 50 kB\nAnonPages: 30 kB\n");
+        let held = info.unwrap().held;
+        assert_eq!((held.uncounted, held.unprinted), (None, Some(720)));
     }
 
     #[test]
