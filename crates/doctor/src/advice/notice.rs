@@ -131,7 +131,8 @@ fn of_part(about: &About) -> Words {
             "code has a range of addresses of its own, which is small on some machines",
         ),
         About::Tcp => (
-            "sysctl net.ipv4.tcp_mem='MIN PRESSURE MAX' (pages), and ss -s for who has so many sockets",
+            "sysctl net.ipv4.tcp_mem='MIN PRESSURE MAX' (pages), for orphaned sockets net.ipv4.tcp_max_orphans=N; ss -s, for who has so \
+             many sockets",
             "it is a limit of TCP's own, whatever memory is free",
         ),
         _ => (
@@ -276,7 +277,7 @@ const fn of_words(told: Told) -> Words {
             "the number of threads and of mappings is limited apart from memory",
         ),
         Told::HugePages => (
-            "grep Huge /proc/meminfo; then more of them (sysctl vm.nr_hugepages=N, hugepages= at boot), or delete files that were left \
+            "grep Huge /proc/meminfo, and by node /sys/devices/system/node/node*/hugepages/*/free_hugepages; then more of them (sysctl vm.nr_hugepages=N, hugepages= at boot), or delete files that were left \
              in /dev/hugepages",
             "huge pages are set aside by number; what a program left in a file of hugetlbfs stays used",
         ),
@@ -317,8 +318,8 @@ const fn of_words(told: Told) -> Words {
             "fork promises a second copy of the process's writable memory; compare CommitLimit and Committed_AS in /proc/meminfo",
         ),
         Told::Guest => (
-            "free -m on the host; a smaller guest (-m), or fewer of them; vm.overcommit_memory and ulimit -v",
-            "QEMU maps all of a guest's memory at its start, before it is used",
+            "free -m on the host (xl info on Xen); a smaller guest, or fewer of them; vm.overcommit_memory and ulimit -v",
+            "QEMU maps all of a guest's memory at its start, before it is used; Xen needs it free, and other guests' balloons return it",
         ),
         Told::Locked => (
             "ulimit -l of the process (limits.conf, LimitMEMLOCK=, docker run --ulimit memlock=-1); smaller queues or buffers",

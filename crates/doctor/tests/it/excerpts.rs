@@ -134,6 +134,18 @@ fn a_failure_has_the_state_that_was_printed_just_before_it() {
     assert_eq!(explain(&log("9.000000")).len(), 2, "memory changes in seconds");
 }
 
+/// The line names the function that reports failures, and is of no stack.
+#[test]
+fn a_count_of_left_out_reports_is_no_report() {
+    let log = "SLUB: Unable to allocate memory on node -1, gfp=0x480020(GFP_ATOMIC)\n\
+               cache: a, object size: 232, buffer size: 256, default order: 2, min order: 0\n\
+               warn_alloc: 59 callbacks suppressed\n\
+               swapper/1: page allocation failure: order:0, mode:0x480020(GFP_ATOMIC), nodemask=(null)\n";
+    let found = explain(log);
+    assert!(found.iter().all(|of| of.report.order.is_none_or(|order| order == 0)), "{found:?}");
+    assert_eq!(found.len(), 2);
+}
+
 #[test]
 fn who_loads_a_module_lacks_addresses_for_its_code() {
     let purpose = |task: &str| {

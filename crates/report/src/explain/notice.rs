@@ -145,6 +145,17 @@ fn killed(about: &About, known: Option<&str>) -> String {
 /// Returns what it means, with what follows it in the log.
 pub(super) fn meaning_of(notice: &Notice) -> String {
     let mut text = said(&notice.about);
+    let is_free = |numbers: &String| {
+        let free = numbers.split("HugePages_Free ").nth(1);
+        free.is_some_and(|free| free.starts_with(|first: char| ('1'..='9').contains(&first)))
+    };
+    if matches!(notice.about, About::Words(Told::HugePages, _))
+        && notice.numbers.as_ref().is_some_and(is_free)
+    {
+        text = "HugeTLB: some are free, but fewer than were asked for, on another node, or beyond the program's own limit (DPDK: \
+                --socket-mem)."
+            .to_owned();
+    }
     if let (Some((free, all)), About::Cma(pages, error)) = (notice.area_pages, &notice.about) {
         let shape = match error {
             _ if free < *pages => ", fewer than were asked for",
@@ -232,7 +243,7 @@ fn said(about: &About) -> String {
         About::Graphics(_) => "Memory for buffers of the graphics card is short; these lines alone do not say why.",
         About::Zram(_) => "Memory is used up: a page could not be swapped out, as that takes memory too.",
         About::SwapWrite(_) => "The page stays in memory: the device refused it; zram does if memory is used up.",
-        About::Tcp => "Not the machine's memory: net.ipv4.tcp_mem limits what all sockets have together.",
+        About::Tcp => "Not the machine's memory: net.ipv4.tcp_mem limits what all sockets have together, and net.ipv4.tcp_max_orphans those without a process.",
         About::NoMmu(_) => "Fragmentation, or a shortage: the mapping must be one block of a power of two.",
         About::NobodyToKill => "No process may be killed for the memory that is short: the machine's, or that of a memory cgroup, which these words do not say.",
         About::KilledBy(_) => "No request failed: it kills before memory is used up.",

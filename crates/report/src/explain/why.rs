@@ -63,6 +63,7 @@ fn state(of: &Explanation) -> String {
         () if of.zones.iter().any(|zone| zone.verdict == Verdict::Fits) => {
             " Single pages are free: what failed, if anything did, was for a larger block, another zone, or at a limit."
                 .to_owned()
+                + &barely(of)
         }
         () if is_most(of) => short_zones(of),
         () => String::new(),
@@ -107,6 +108,22 @@ fn state(of: &Explanation) -> String {
         text += &format!(" Largest free blocks: {}.", blocks.join(", "));
     }
     text
+}
+
+/// Returns the zones that have little to spare because of a boost.
+fn barely(of: &Explanation) -> String {
+    let one = |zone: &Check| {
+        let (boost, needed) = (zone.boost?, zone.needed()?);
+        let spare = zone.free?.checked_sub(needed)?;
+        let name = zone.kind.name();
+        (spare < boost).then(|| {
+            format!(
+                " {name} of node {} has little to spare: of {needed} kB that must stay {boost} kB are a boost.",
+                zone.node
+            )
+        })
+    };
+    of.zones.iter().filter_map(one).collect()
 }
 
 /// Returns the zones that are short, where it is not known of others.

@@ -9,7 +9,9 @@ use super::about::About;
 use crate::log::Line;
 
 /// Such a line contains at least one of these strings.
-pub(in crate::log) const MARKS: [&str; 11] = [
+pub(in crate::log) const MARKS: [&str; 13] = [
+    "memory_limit_in_bytes",
+    "memory_usage_in_bytes",
     OF_STATS,
     OF_PRESSURE,
     PRESSURE[0],
@@ -102,6 +104,14 @@ impl Parser {
                 self.add("memory.current", usage, line, line.number);
                 self.add("memory.max", limit, line, line.number);
             }
+        }
+        // The report of a crash of Java has the same names and sizes in its own form.
+        let of_java = text.strip_prefix("memory_").and_then(|rest| rest.strip_suffix(" k"));
+        if let Some((name, kb)) = of_java.and_then(|rest| rest.split_once(": "))
+            && let Some(file) = FILES.iter().find(|file| file.strip_prefix("memory.") == Some(name))
+            && let Some(kb) = kb.parse::<u64>().ok().filter(|kb| *kb < NO_LIMIT >> 10)
+        {
+            return self.add(file, kb << 10, line, line.number);
         }
         if !text.contains("memory.") {
             return;
@@ -218,6 +228,10 @@ mod tests {
             ("db  1.20%  1.0MiB / 1MiB  99.50%", of(Some(1024), None, None, None)),
             ("db  1.20%  3.9MiB / 4GiB  0.10%", None),
             ("cat memory.current\n1048576\ncat memory.max\nmax\n", None),
+            (
+                "memory_limit_in_bytes: 1024 k\nmemory_soft_limit_in_bytes: unlimited\nmemory_usage_in_bytes: 1000 k\n",
+                of(Some(1000), None, None, None),
+            ),
             (
                 "cat /proc/pressure/memory\nsome avg10=42.10 avg60=8.77 avg300=2.01 total=9\nfull avg10=1.05 avg60=2.40 avg300=1 total=1\n",
                 Some((About::Pressure { some: 4210, full: 240 }, 2)),

@@ -1,10 +1,12 @@
 //! The second stage finds the reports in a log: failed allocations, OOM kills, and the output of SysRq-m.
 
 mod about;
+mod beside;
 mod limits;
 mod notice;
 mod open;
 mod phrases;
+mod repeats;
 mod report;
 mod slab;
 mod texts;
@@ -47,7 +49,8 @@ fn pattern(text: &str) -> Regex {
 /// Returns the strings that mark a line which begins a report, or which belongs to a report but not to its state of memory:
 /// such a line contains at least one of them.
 pub(super) fn marks() -> impl Iterator<Item = &'static str> {
-    let own: [&[&'static str]; 7] = [
+    let own: [&[&'static str]; 8] = [
+        &beside::MARKS,
         &limits::MARKS,
         &open::MARKS,
         &cgroup::MARKS,

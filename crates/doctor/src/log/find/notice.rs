@@ -6,15 +6,15 @@ use regex::Regex;
 use serde::Serialize;
 
 use super::about::About;
-use super::texts;
+use super::beside::{self, Beside};
 use super::words::{Told, said};
+use super::{repeats, texts};
 use crate::log::read::stack::Caller;
 use crate::log::{Line, Stamp};
 
 /// A line of a task that waits contains at least one of these strings; the texts of [`About`] have their own.
-pub(in crate::log) const MARKS: [&str; 14] = [
+pub(in crate::log) const MARKS: [&str; 13] = [
     AREA,
-    BESIDE[0].0,
     BUFFERS,
     BLOCKED[0],
     BLOCKED[1],
@@ -31,14 +31,6 @@ pub(in crate::log) const MARKS: [&str; 14] = [
 /// What follows a failure of CMA: the area's pages, and the buffers of a graphics driver.
 const AREA: &str = " total pages";
 const BUFFERS: &str = "size bos allocated: ";
-/// Fields of `/proc/meminfo` that are pasted beside what a program says, and what they are about.
-const BESIDE: [(&str, Beside); 5] = [
-    ("HugePages_", Beside::Huge),
-    ("CmaTotal", Beside::Cma),
-    ("CmaFree", Beside::Cma),
-    ("CommitLimit", Beside::Commit),
-    ("Committed_AS", Beside::Commit),
-];
 const BLOCKED: [&str; 2] = ["blocked for more than", "soft lockup"];
 /// Functions in the stack of a task that compacts, and of one that reclaims.
 const COMPACTS: [&str; 2] = ["compact_zone", "__alloc_pages_direct_compact"];
@@ -70,8 +62,6 @@ const KINDS: usize = 64;
 const LINES_OF_KILL: usize = 20;
 /// The largest number of lines in others' words that are kept.
 const WORDS: usize = 3;
-/// The largest number of such fields that are kept.
-const BESIDES: usize = 8;
 /// The largest number of lines of a stack.
 const STACK_LINES: usize = 80;
 
@@ -129,30 +119,6 @@ impl Notice {
     }
 }
 
-/// What fields of `/proc/meminfo` are about.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Beside {
-    Huge,
-    Cma,
-    Commit,
-}
-
-impl Beside {
-    /// Returns whether such fields tell more of a subject.
-    const fn is_of(self, about: &About) -> bool {
-        matches!(
-            (self, about),
-            (Self::Huge, About::Hugetlb(..) | About::Words(Told::HugePages, _))
-                | (Self::Cma, About::Cma(..) | About::Words(Told::Contiguous | Told::Driver, _))
-                | (
-                    Self::Commit,
-                    About::Overcommit(_)
-                        | About::Words(Told::Refused | Told::Fork | Told::Guest, _)
-                )
-        )
-    }
-}
-
 /// Reads such lines.
 #[derive(Default)]
 pub(super) struct Parser {
@@ -166,8 +132,7 @@ pub(super) struct Parser {
     has_crash: bool,
     /// A line that the next may continue: mail wraps lines, and only their first piece has a time or ends in parentheses.
     cut: Option<Line>,
-    /// Fields of `/proc/meminfo`.
-    beside: Vec<(Beside, String)>,
+    beside: Beside,
     /// A task that waits in reclaim, whose stack follows.
     waiting: Option<usize>,
     /// The last function of a stack that is not of reclaim or compaction.
@@ -200,7 +165,7 @@ impl Parser {
 
     fn read(&mut self, line: &Line) {
         self.area(&line.text);
-        self.beside(&line.text);
+        self.beside.push(&line.text, &mut self.found);
         if let Some(texts::Said { about, task, numbers }) = texts::find(&line.text) {
             self.end_stack();
             // systemd repeats for its unit what the program reported before.
@@ -215,8 +180,9 @@ impl Parser {
                 About::TooLarge | About::NoFail | About::Zfs(_) | About::ZfsLarge(_)
             );
             let at = self.add(about, line, task);
-            if let Some(notice) = at.map(|at| &mut self.found[at]) {
-                notice.numbers = notice.numbers.take().or(numbers);
+            let notice = at.map(|at| &mut self.found[at]);
+            for (numbers, notice) in numbers.into_iter().zip(notice) {
+                beside::measure(notice, &numbers);
             }
             self.stack = at.filter(|_| has_stack).map(|at| (at, Vec::new()));
         } else if BLOCKED.iter().any(|mark| line.text.contains(mark)) {
@@ -289,18 +255,6 @@ impl Parser {
         }
     }
 
-    /// Reads a field of `/proc/meminfo`.
-    fn beside(&mut self, text: &str) {
-        let Some((name, number)) = text.trim().split_once(':') else { return };
-        let name = name.rsplit(' ').next().unwrap_or(name);
-        let known = BESIDE.iter().find(|(prefix, _)| name.starts_with(prefix));
-        let number = number.trim();
-        let is_number = number.starts_with(|first: char| first.is_ascii_digit());
-        if let Some((_, of)) = known.filter(|_| is_number && self.beside.len() < BESIDES) {
-            self.beside.push((*of, format!("{name} {number}")));
-        }
-    }
-
     /// Reads the state of an area of CMA below a failure.
     fn area(&mut self, text: &str) {
         let of_cma = |notice: &&mut Notice| matches!(notice.about, About::Cma(..));
@@ -346,38 +300,9 @@ impl Parser {
             self.read(&line);
         }
         self.end_stack();
-        // A requested kill also makes the driver release pages.
-        if self.found.iter().any(|notice| notice.about == About::Asked) {
-            self.found.retain(|notice| notice.about != About::GpuPurge);
-        }
-        // ZFS warns about a request that it repeats; a range that fails is skipped for the next one until all have failed.
-        let has = |is: fn(&About) -> bool| {
-            self.found.iter().chain(&self.words).any(|notice| is(&notice.about))
-        };
-        let waits = has(|about| matches!(about, About::Zfs(_)));
-        let failed =
-            has(|about| matches!(about, About::Cma(..) | About::Words(Told::Contiguous, _)));
-        let has_size = has(|about| matches!(about, About::Swiotlb(1..) | About::SwiotlbSize(_)));
-        self.found.retain(|notice| match notice.about {
-            // The form of a title.
-            About::Swiotlb(0) => !has_size,
-            About::ZfsLarge(_) => !waits,
-            About::ContigRange => !failed,
-            _ => true,
-        });
-        let has_cma = self.beside.iter().any(|(of, _)| *of == Beside::Cma);
+        repeats::remove(&mut self.found, &self.words);
         for notice in self.found.iter_mut().chain(&mut self.words) {
-            // Whoever pastes these fields was refused memory of theirs.
-            if let About::Words(told @ Told::Refused, _) = &mut notice.about
-                && has_cma
-            {
-                *told = Told::Contiguous;
-            }
-            let fields = self.beside.iter().filter(|(of, _)| of.is_of(&notice.about));
-            let fields: Vec<&str> = fields.map(|(_, field)| field.as_str()).collect();
-            if !fields.is_empty() {
-                notice.numbers = Some(fields.join(", "));
-            }
+            self.beside.add_to(notice);
         }
         if !self.words.iter().all(Notice::is_vague) {
             self.words.retain(|notice| !notice.is_vague());
@@ -467,35 +392,6 @@ mod tests {
     }
 
     #[test]
-    fn a_kill_has_its_numbers_and_counts_once() {
-        let found = notices(&[
-            "low memory! at or below SIGTERM limits: mem 10.00%, swap 15.00%",
-            "sending SIGTERM to process 7 uid 1 \"db\": badness 757, VmRSS 637 MiB",
-            "sending SIGTERM to process 9 uid 1 \"app\": badness 7, VmRSS 37 MiB",
-        ]);
-        let seen: Vec<_> = found.iter().map(|n| (n.count, n.task.as_deref())).collect();
-        assert_eq!(seen, [(2, Some("db"))]);
-        assert_eq!(found[0].numbers.as_deref(), Some("VmRSS 637 MiB"));
-        let mut parser = Parser::default();
-        let lines =
-            ["HugePages_Total:    64", "EAL: Not enough free hugepages", "HugePages_Free:  0"];
-        for (number, text) in (1..).zip(lines) {
-            parser.push(&Line { number, text: text.to_owned(), ..Line::default() });
-        }
-        let (_, words) = parser.finish();
-        assert_eq!(words[0].numbers.as_deref(), Some("HugePages_Total 64, HugePages_Free 0"));
-        let mut parser = Parser::default();
-        for (number, text) in
-            (1..).zip(["OSError: [Errno 12] Cannot allocate memory", "CmaFree: 9 kB"])
-        {
-            parser.push(&Line { number, text: text.to_owned(), ..Line::default() });
-        }
-        let (_, words) = parser.finish();
-        assert!(matches!(words[0].about, About::Words(Told::Contiguous, _)), "{words:?}");
-        assert_eq!(words[0].numbers.as_deref(), Some("CmaFree 9 kB"));
-    }
-
-    #[test]
     fn what_kswapd_waits_for_is_known() {
         let first = "INFO: task kswapd0:63 blocked for more than 120 seconds.";
         for (stack, function) in [
@@ -550,25 +446,6 @@ mod tests {
             (&found[2].about, found[2].task.as_deref()),
             (&About::Reclaim(22), Some("kswapd0"))
         );
-    }
-
-    #[test]
-    fn what_led_to_a_failure_is_left_out() {
-        let abouts = |lines: &[&str]| {
-            notices(lines).into_iter().map(|notice| notice.about).collect::<Vec<_>>()
-        };
-        let range = "alloc_contig_range: [2f100, 2f20a) PFNs busy";
-        assert_eq!(abouts(&[range]), [About::ContigRange]);
-        assert_eq!(abouts(&[range, "gpu: failed to allocate buffer with size 1089536"]), []);
-        let full = [
-            "# v3d: swiotlb buffer is full",
-            "v3d: swiotlb buffer is full (sz: 536576 bytes), total 9",
-        ];
-        assert_eq!(abouts(&full[..1]), [About::Swiotlb(0)]);
-        assert_eq!(abouts(&full), [About::SwiotlbSize(536_576)]);
-        let zfs =
-            ["Large kmem_alloc(44037, 0x0)", "Possible memory allocation deadlock: size=44037"];
-        assert_eq!(abouts(&zfs), [About::Zfs(44_037)]);
     }
 
     #[test]

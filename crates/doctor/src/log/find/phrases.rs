@@ -38,8 +38,17 @@ pub(super) const PHRASES: [(Told, &[&str], &str); 21] = [
     ),
     (
         Told::HugePages,
-        &["uge page", "ugepage", "backing store for guest", "mbuf", "allocate guest"],
-        r"(?i)(?:cannot|could not|fail\w*|error)\b.*\b(?:create|init\w*|alloc\w*)\b.*\bmbuf|empty mbuf pool|insufficient free host memory pages|not enough (?:free )?huge ?pages|cannot get hugepage information|no free hugepages reported in hugepages-2048kB|unable to map backing store for guest RAM|couldn't get fd on hugepage file|requested \d+ hugepages but only|(?:failed|unable|not able) to (?:reserve|allocate|commit)\b.*\bhuge ?pages",
+        &[
+            "uge page",
+            "ugepage",
+            "backing store for guest",
+            "mbuf",
+            "MBuf",
+            "allocate guest",
+            "available on socket",
+            "annot init memory",
+        ],
+        r"(?i)not enough memory available on socket|\bEAL: .*cannot init memory|(?:cannot|could not|fail\w*|error)\b.*\b(?:create|init\w*|alloc\w*)\b.*\bmbufs?|empty mbuf pool|insufficient free host memory pages|not enough (?:free )?huge ?pages|cannot get hugepage information|no free hugepages reported in hugepages-2048kB|unable to map backing store for guest RAM|couldn't get fd on hugepage file|requested \d+ hugepages but only|(?:failed|unable|not able) to (?:reserve|allocate|commit)\b.*\bhuge ?pages",
     ),
     (
         Told::Shared,
@@ -79,15 +88,19 @@ pub(super) const PHRASES: [(Told, &[&str], &str); 21] = [
     ),
     (
         Told::Threads,
-        &["native thread", "pids controller", "fork: retry", "pthread_create"],
-        r"unable to create (?:new )?native thread|fork rejected by pids controller|fork: retry: Resource temporarily|pthread_create.*Resource temporarily",
+        &["native thread", "pids controller", "fork: retry", "pthread_create", "workerManager"],
+        r"Out of Memory Error \(workerManager|unable to create (?:new )?native thread|fork rejected by pids controller|fork: retry: Resource temporarily|pthread_create.*Resource temporarily",
     ),
     (
         Told::Fork,
         &["fork"],
         r"(?i)\bfork\w*\b.*(?:cannot allocate memory|not enough space|\bENOMEM\b|errno[ =:]*12\b|os error 12)",
     ),
-    (Told::Guest, &["annot allocate"], r"set up guest memory|allocate guest (?:memory|RAM)"),
+    (
+        Told::Guest,
+        &["annot allocate", "memory for domain", "to start domain"],
+        r"set up guest memory|allocate guest (?:memory|RAM)|can't allocate \w+ memory for domain|[Nn]ot enough memory to start domain",
+    ),
     (
         Told::Locked,
         &["annot allocate", "ENOMEM", "rrno", "MEMLOCK", "lock memory"],

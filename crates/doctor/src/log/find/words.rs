@@ -205,6 +205,10 @@ mod tests {
             ("thp_fault_fallback_charge 99999", None),
             ("PHP Fatal error:  Out of memory (allocated 10485760)", Some(Told::Refused)),
             ("web-1 exited with code 137", Some(Told::Killed)),
+            ("Out of Memory Error (workerManager.hpp:70), pid=1, tid=1", Some(Told::Threads)),
+            ("EAL: Not enough memory available on socket 0! Requested: 9MB", Some(Told::HugePages)),
+            ("Could not allocate packet MBuf pools : error 12", Some(Told::HugePages)),
+            ("xc: panic: can't allocate low memory for domain: Out of memory", Some(Told::Guest)),
             (
                 "[1]: max virtual memory areas vm.max_map_count [65530] is too low, increase it",
                 Some(Told::Mappings),

@@ -1,6 +1,7 @@
 //! The third stage: the numbers in a report.
 
 pub(super) mod cgroup;
+mod fields;
 pub(super) mod held;
 pub(super) mod mem_info;
 mod nodes;

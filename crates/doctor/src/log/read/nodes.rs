@@ -41,6 +41,8 @@ impl Nodes {
                 let unit = match words.get(at + 4) {
                     Some(&"MB") => 1 << 10,
                     Some(&"kB") => 1,
+                    // A count.
+                    None if key.starts_with("HugePages_") => 1,
                     _ => return false,
                 };
                 let kb = at_most(number, MOST_KB).map(|number| number.saturating_mul(unit));
@@ -70,6 +72,8 @@ impl Nodes {
         }
         for (node, size) in self.columns.clone().into_iter().zip(sizes) {
             let mib = size.split('.').next().and_then(|mib| at_most(mib, MOST_KB >> 10));
+            // Here they are a size.
+            let key = if *key == "HugePages_Total" { "Hugetlb" } else { key };
             mib.into_iter().for_each(|mib| self.add(node, key, mib << 10));
         }
         true
@@ -136,7 +140,7 @@ mod tests {
         ];
         for text in [
             "/sys/devices/system/node/node0/meminfo:Node 0 MemTotal: 4096 kB\nNode 0 MemFree: 1024 kB\nNode 0 AnonPages: 5 kB\n\
-             Node 1 MemTotal: 8192 kB\nNode 1 MemFree: 7168 kB\nNode 1 AnonPages: 6 kB\n",
+             Node 1 MemTotal: 8192 kB\nNode 1 MemFree: 7168 kB\nNode 1 AnonPages: 6 kB\nNode 1 HugePages_Total:  3\n",
             "Per-node system memory usage (in MBs):\n      Node 0    Node 1    Total\n   ------- ------- -------\n\
              MemTotal   4.00   8.00  12.00\nMemFree   1.50  7.00  8.50\n",
             "node 0 cpus: 0 1\nnode 0 size: 4 MB\nnode 0 free: 1 MB\nnode 1 size: 8 MB\nnode 1 free: 7 MB\n",

@@ -3,7 +3,7 @@
 use super::{Text, words};
 use crate::log::find::about::About;
 
-pub(super) static TEXTS: [Text; 32] = [
+pub(super) static TEXTS: [Text; 33] = [
     (
         // Not of a memory cgroup: for one the kernel does not panic.
         "panic - not syncing",
@@ -109,6 +109,11 @@ pub(super) static TEXTS: [Text; 32] = [
     ("Running Action=kill", r"(oomd)\[\d+\]: .*Running Action=kill", |found| {
         words(found, 1).map(About::KilledBy)
     }),
+    (
+        "Failed to kill any cgroups",
+        r"(systemd-oomd)\[\d+\]: (?<numbers>Failed to kill any cgroups.*)",
+        |found| words(found, 1).map(About::KilledBy),
+    ),
     ("cgroups for killing", r"Considered \d+ cgroups for killing, top candidates", |_| {
         Some(About::KilledBy("systemd-oomd".to_owned()))
     }),
