@@ -113,6 +113,9 @@ fn explain_report(report: Report) -> Explanation {
     if is_lost && confidence == Confidence::High {
         confidence = Confidence::Medium;
     }
+    if report.state_of.is_some() && confidence == Confidence::High {
+        confidence = Confidence::Medium;
+    }
     let likely = class::likely(&report, flags).filter(|_| class == Class::Unknown);
     let holders = match likely.unwrap_or(class) {
         Class::Shortage | Class::SlowReclaim | Class::NoRequest | Class::FaultOom => {

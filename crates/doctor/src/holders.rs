@@ -22,6 +22,8 @@ pub enum Holding {
     SlabUnreclaimable,
     /// Slab that the kernel can free.
     SlabReclaimable,
+    /// Slab, where nothing tells whether the kernel can free it.
+    Slab,
     /// The kernel's stacks of tasks.
     KernelStack,
     /// Page tables.
@@ -36,6 +38,8 @@ pub enum Holding {
     Zspages,
     /// Memory that no counter of the report includes: pages of drivers, vmalloc, percpu, balloons.
     Uncounted,
+    /// The same, with slab, whose field was not pasted.
+    Unprinted,
     /// Memory that the allocator never got.
     NeverGiven,
 }
@@ -52,6 +56,7 @@ impl Holding {
             Self::Unevictable => "other unevictable memory",
             Self::SlabUnreclaimable => "slab of the kernel that it cannot free",
             Self::SlabReclaimable => "slab of the kernel that it can free",
+            Self::Slab => "slab of the kernel, which it can free or not",
             Self::KernelStack => "stacks of tasks in the kernel",
             Self::PageTables => "page tables",
             Self::Hugetlb => "huge pages that were set aside (hugetlb)",
@@ -60,6 +65,9 @@ impl Holding {
             Self::Zspages => "compressed swap (zram, zswap)",
             Self::Uncounted => {
                 "what no counter of the report has (drivers, vmalloc, percpu, balloons, ZFS)"
+            }
+            Self::Unprinted => {
+                "what the pasted fields do not have, which include neither Slab nor drivers"
             }
             Self::NeverGiven => "memory that was never given to the allocator",
         }
@@ -109,6 +117,7 @@ pub fn holders(memory: &MemInfo) -> Vec<Holder> {
         (Holding::Unevictable, unevictable),
         (Holding::SlabUnreclaimable, held.slab_unreclaimable),
         (Holding::SlabReclaimable, held.slab_reclaimable),
+        (Holding::Slab, held.slab),
         (Holding::KernelStack, held.kernel_stack),
         (Holding::PageTables, held.pagetables),
         (Holding::Hugetlb, held.hugetlb),
@@ -124,10 +133,11 @@ pub fn holders(memory: &MemInfo) -> Vec<Holder> {
                 .or_else(|| uncounted(memory, sum.saturating_add(held.other.unwrap_or(0))))
                 .or_else(|| most_unknown(memory)),
         ),
+        (Holding::Unprinted, held.unprinted),
         (Holding::NeverGiven, Some(memory.zones.iter().map(never_given).sum())),
     ];
     let size: u64 = memory.zones.iter().filter_map(|zone| zone.present.or(zone.managed)).sum();
-    let is_of_machine = held.uncounted.or(held.arc);
+    let is_of_machine = held.uncounted.or(held.unprinted).or(held.arc);
     let size =
         size.max(is_of_machine.map_or(0, |_| memory.ram_pages.unwrap_or(0) * memory.page_kb()));
     // Counts without zones.

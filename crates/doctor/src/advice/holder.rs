@@ -37,7 +37,7 @@ fn of_kind(holding: Option<Holding>) -> Advice {
             "nothing for this slab, if nothing failed; else slabtop -o -s c, and vm.vfs_cache_pressure=200 for dentries and inodes",
             "it is cache, of names and inodes mostly, which the kernel frees as memory gets short",
         ),
-        Some(Holding::SlabUnreclaimable) => advice(
+        Some(Holding::SlabUnreclaimable | Holding::Slab) => advice(
             "slabtop -o -s c, for the cache that has it",
             "the kernel holds the memory, so that no process of the list of tasks has it",
         ),
@@ -69,6 +69,10 @@ fn of_kind(holding: Option<Holding>) -> Advice {
             "find who has it: VmallocUsed and Percpu in /proc/meminfo, /proc/vmallocinfo, arcstats of ZFS, buffers of GPUs \
              (/sys/kernel/debug/dri), a balloon; page_owner=on says it page by page",
             "pages that drivers take straight from the allocator are in no counter, and no process has them",
+        ),
+        Some(Holding::Unprinted) => advice(
+            "grep -e Slab -e SUnreclaim -e Vmalloc -e Percpu -e Huge /proc/meminfo, and slabtop -o -s c",
+            "the text ends before the fields of the kernel's own memory",
         ),
         Some(Holding::NeverGiven) => advice(
             "look for crashkernel=, mem= and reservations in the boot messages, and for memory that is not yet online",

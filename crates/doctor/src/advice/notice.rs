@@ -30,6 +30,10 @@ pub(crate) fn of_notice(about: &About, is_at_boot: bool) -> Vec<Advice> {
         | About::PanicOnOom => of_kill(about),
         About::Words(told, _) => of_words(*told),
         About::Overcommit(_) => of_words(Told::Refused),
+        About::Pressure { .. } => (
+            "vmstat 1 and /proc/meminfo at that time (pageblock doctor reads both), and memory.high of the cgroups, which slows down its own",
+            "tasks that wait for memory reclaim it, or wait for swap: pressure says how long, not who has the memory",
+        ),
         About::Usage { limit, usage, peak, .. } => of_usage(*limit, (*usage).max(*peak)),
         other => of_part(other),
     };
@@ -127,7 +131,8 @@ fn of_part(about: &About) -> Words {
             "code has a range of addresses of its own, which is small on some machines",
         ),
         About::Tcp => (
-            "sysctl net.ipv4.tcp_mem='MIN PRESSURE MAX' (pages), and ss -s for who has so many sockets",
+            "sysctl net.ipv4.tcp_mem='MIN PRESSURE MAX' (pages), for orphaned sockets net.ipv4.tcp_max_orphans=N; ss -s, for who has so \
+             many sockets",
             "it is a limit of TCP's own, whatever memory is free",
         ),
         _ => (
@@ -250,7 +255,7 @@ fn of_kill(about: &About) -> Words {
             "systemd and Kubernetes pass on that a process was killed, and not why: the kernel's own report says it",
         ),
         _ => (
-            "its limits (systemd-oomd: ManagedOOM*= and oomctl; earlyoom: -m and -s; Android: lmkd), or less load",
+            "its limits (systemd-oomd: ManagedOOM*= and oomctl; earlyoom: -m and -s; Android: lmkd; Ray: RAY_memory_usage_threshold), or less load",
             "a program that watches memory killed it before the kernel had to: no request failed",
         ),
     }
@@ -272,7 +277,7 @@ const fn of_words(told: Told) -> Words {
             "the number of threads and of mappings is limited apart from memory",
         ),
         Told::HugePages => (
-            "grep Huge /proc/meminfo; then more of them (sysctl vm.nr_hugepages=N, hugepages= at boot), or delete files that were left \
+            "grep Huge /proc/meminfo, and by node /sys/devices/system/node/node*/hugepages/*/free_hugepages; then more of them (sysctl vm.nr_hugepages=N, hugepages= at boot), or delete files that were left \
              in /dev/hugepages",
             "huge pages are set aside by number; what a program left in a file of hugetlbfs stays used",
         ),
@@ -290,6 +295,15 @@ const fn of_words(told: Told) -> Words {
              with defrag=defer+madvise for programs that gain by huge pages",
             "a fault takes a huge page if a free block of its size is there, or may be made while it waits",
         ),
+        Told::Mappings => (
+            "sysctl vm.max_map_count=262144 on the host, and the same in /etc/sysctl.d",
+            "a process may have 65,530 mappings unless this is set; memory does not matter to it",
+        ),
+        Told::Cgroups => (
+            "grep memory /proc/cgroups against find /sys/fs/cgroup -type d | wc -l: a larger number are cgroups that were deleted and still \
+             hold memory; kernels before 4.19 leak them (cgroup.memory=nokmem), and a restart frees them",
+            "there may be 65,535 memory cgroups, and each takes percpu memory for every CPU; the limit of the container does not matter",
+        ),
         Told::Limit => (
             "a larger limit (docker run --memory, resources.limits.memory, MemoryMax=, --mem of Slurm), or less memory in it",
             "a container needs some MiB for its start alone; what the machine has free does not count",
@@ -304,8 +318,8 @@ const fn of_words(told: Told) -> Words {
             "fork promises a second copy of the process's writable memory; compare CommitLimit and Committed_AS in /proc/meminfo",
         ),
         Told::Guest => (
-            "free -m on the host; a smaller guest (-m), or fewer of them; vm.overcommit_memory and ulimit -v",
-            "QEMU maps all of a guest's memory at its start, before it is used",
+            "free -m on the host (xl info on Xen); a smaller guest, or fewer of them; vm.overcommit_memory and ulimit -v",
+            "QEMU maps all of a guest's memory at its start, before it is used; Xen needs it free, and other guests' balloons return it",
         ),
         Told::Locked => (
             "ulimit -l of the process (limits.conf, LimitMEMLOCK=, docker run --ulimit memlock=-1); smaller queues or buffers",

@@ -10,8 +10,8 @@ pub(crate) use self::find::begins;
 pub use self::find::{About, Kind, MUCH_KB, Notice, Report, Slab, Told};
 pub(crate) use self::read::kind_name;
 pub use self::read::{
-    Caller, Cgroup, FreeList, Growth, Held, Lack, MemInfo, Named, Process, Purpose, Share,
-    SlabCache, Victim, Vmalloc, Zone,
+    Caller, Cgroup, FreeList, Growth, Held, Lack, MemInfo, Named, NodeMemory, Process, Purpose,
+    Share, SlabCache, Victim, Vmalloc, Zone,
 };
 pub use self::scan::{Logged, read};
 pub use self::unwrap::{Date, Moment, Prefix, Stamp};

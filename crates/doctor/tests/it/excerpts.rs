@@ -118,6 +118,45 @@ fn a_state_that_was_cut_before_its_zones_is_a_state() {
     assert_eq!(explain("Mem-Info:\n").len(), 0, "a header alone is nothing");
 }
 
+/// The first lines of the report above were not copied.
+#[test]
+fn a_failure_has_the_state_that_was_printed_just_before_it() {
+    let log = |at: &str| {
+        format!(
+            "[ 1.000000] Node 0 Normal free:264kB min:3224kB low:4528kB high:5836kB active_file:104952kB present:445120kB\n\
+             [ 1.000001] lowmem_reserve[]: 0 0\n[ 1.000002] Node 0 Normal: 50*4kB 8*8kB = 264kB\n\
+             [ 1.000003] 92717 total pagecache pages\n[ {at}] app: page allocation failure. order:0, mode:0x4020\n"
+        )
+    };
+    let found = explain(&log("1.003000"));
+    assert_eq!((found.len(), found[0].class, found[0].report.state_of), (1, Class::Burst, Some(1)));
+    assert_eq!(found[0].confidence, Confidence::Medium);
+    assert_eq!(explain(&log("9.000000")).len(), 2, "memory changes in seconds");
+}
+
+/// The line names the function that reports failures, and is of no stack.
+#[test]
+fn a_count_of_left_out_reports_is_no_report() {
+    let log = "SLUB: Unable to allocate memory on node -1, gfp=0x480020(GFP_ATOMIC)\n\
+               cache: a, object size: 232, buffer size: 256, default order: 2, min order: 0\n\
+               warn_alloc: 59 callbacks suppressed\n\
+               swapper/1: page allocation failure: order:0, mode:0x480020(GFP_ATOMIC), nodemask=(null)\n";
+    let found = explain(log);
+    assert!(found.iter().all(|of| of.report.order.is_none_or(|order| order == 0)), "{found:?}");
+    assert_eq!(found.len(), 2);
+}
+
+#[test]
+fn who_loads_a_module_lacks_addresses_for_its_code() {
+    let purpose = |task: &str| {
+        let log = format!(
+            "vmap allocation for size 430080 failed: use vmalloc=<size> to increase size\nvmalloc: allocation failure: 425984 bytes\n{task}: page allocation failure: order:0, mode:0xd2\n"
+        );
+        explain(&log)[0].report.caller.as_ref().and_then(|caller| caller.purpose)
+    };
+    assert_eq!((purpose("modprobe"), purpose("app")), (Some(Purpose::Module), None));
+}
+
 #[test]
 fn a_cgroups_statistics_alone_name_it() {
     let found = explain(

@@ -95,6 +95,10 @@ pub(super) fn more(of: &Explanation) -> String {
     let report = &of.report;
     let mut text = boost(of);
     text += &matters(of);
+    if let Some(line) = report.state_of {
+        text +=
+            &format!("The state of memory is that of the report just before it (line {line}).\n");
+    }
     if let Some(Slab { line, cache, cgroup }) = &report.slab {
         let cache = cache.as_deref().unwrap_or("?");
         text += &match cgroup {

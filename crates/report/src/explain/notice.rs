@@ -91,6 +91,14 @@ fn what(about: &About, known: Option<&str>) -> String {
         }
         About::CmaReserve(0) => "an area for CMA or a device was not had at boot".to_owned(),
         About::CmaReserve(mib) => format!("an area of {mib} MiB for CMA was not had at boot"),
+        About::Pressure { some, full } => {
+            let percent = |share: &u64| format!("{}.{:02} %", share / 100, share % 100);
+            format!(
+                "tasks waited for memory {} of the time, all of them {} (pressure)",
+                percent(some),
+                percent(full)
+            )
+        }
         About::Usage { limit, usage, peak, .. } => of_usage(*limit, *usage, *peak),
         About::ExecMem => {
             "there was no room for the code of a module or of a BPF program".to_owned()
@@ -137,6 +145,17 @@ fn killed(about: &About, known: Option<&str>) -> String {
 /// Returns what it means, with what follows it in the log.
 pub(super) fn meaning_of(notice: &Notice) -> String {
     let mut text = said(&notice.about);
+    let is_free = |numbers: &String| {
+        let free = numbers.split("HugePages_Free ").nth(1);
+        free.is_some_and(|free| free.starts_with(|first: char| ('1'..='9').contains(&first)))
+    };
+    if matches!(notice.about, About::Words(Told::HugePages, _))
+        && notice.numbers.as_ref().is_some_and(is_free)
+    {
+        text = "HugeTLB: some are free, but fewer than were asked for, on another node, or beyond the program's own limit (DPDK: \
+                --socket-mem)."
+            .to_owned();
+    }
     if let (Some((free, all)), About::Cma(pages, error)) = (notice.area_pages, &notice.about) {
         let shape = match error {
             _ if free < *pages => ", fewer than were asked for",
@@ -144,6 +163,9 @@ pub(super) fn meaning_of(notice: &Notice) -> String {
             _ => "",
         };
         text += &format!(" Of the area's {all} pages {free} were free{shape}.");
+    }
+    if let Some(numbers) = &notice.numbers {
+        text += &format!(" It says: {numbers}.");
     }
     if let Some(kb) = notice.buffers_kb {
         text += &format!(" The graphics driver's own buffers had {}.", size(kb));
@@ -168,6 +190,8 @@ pub(super) fn meaning_of(notice: &Notice) -> String {
 fn said(about: &About) -> String {
     match about {
         About::Usage { .. } => "",
+        About::Pressure { some: ..1000, .. } => "Little: tasks hardly waited for memory in these seconds.",
+        About::Pressure { .. } => "Memory is short: tasks that wait free it, or wait for swap; who has it the file does not say.",
         About::Xfs(_) => "Fragmentation: XFS asks again until a free block is large enough.",
         About::XfsObject => {
             "A slab cache got no page: memory is used up, or the limit of the task's memory cgroup; XFS asks again until it gets it."
@@ -219,7 +243,7 @@ fn said(about: &About) -> String {
         About::Graphics(_) => "Memory for buffers of the graphics card is short; these lines alone do not say why.",
         About::Zram(_) => "Memory is used up: a page could not be swapped out, as that takes memory too.",
         About::SwapWrite(_) => "The page stays in memory: the device refused it; zram does if memory is used up.",
-        About::Tcp => "Not the machine's memory: net.ipv4.tcp_mem limits what all sockets have together.",
+        About::Tcp => "Not the machine's memory: net.ipv4.tcp_mem limits what all sockets have together, and net.ipv4.tcp_max_orphans those without a process.",
         About::NoMmu(_) => "Fragmentation, or a shortage: the mapping must be one block of a power of two.",
         About::NobodyToKill => "No process may be killed for the memory that is short: the machine's, or that of a memory cgroup, which these words do not say.",
         About::KilledBy(_) => "No request failed: it kills before memory is used up.",
@@ -246,6 +270,8 @@ const fn who(told: Told) -> &'static str {
         Told::HugePages => "a program found no free huge page",
         Told::Shared => "a program was refused shared memory",
         Told::HugeFaults => "page faults took small pages instead of a huge one",
+        Told::Mappings => "a program may not have as many mappings as it wants",
+        Told::Cgroups => "the kernel could not make another cgroup",
         Told::Limit => "a container or a job met its limit of memory",
         Told::Killed => "a process was killed (SIGKILL)",
         Told::Fork => "a process could not be copied (fork)",
@@ -284,6 +310,13 @@ const fn meaning(told: Told) -> &'static str {
         }
         Told::HugeFaults => {
             "Not a failure: no free block of that size was there (fragmentation), or making one was not allowed (defrag)."
+        }
+        Told::Mappings => {
+            "Not memory: vm.max_map_count limits the number of mappings of a process."
+        }
+        Told::Cgroups => {
+            "Not the limit of the container: their number is used up (no space left), or memory for another was not had \
+             (deleted cgroups that still hold memory)."
         }
         Told::Limit => "Memory cgroup: its limit is too low, whatever the machine has.",
         Told::Killed => {

@@ -4,7 +4,9 @@ use pageblock_doctor::Explanation;
 use pageblock_doctor::class::{COSTLY_ORDER, Class, Confidence};
 use pageblock_doctor::gfp;
 use pageblock_doctor::holders::Holding;
-use pageblock_doctor::log::{Cgroup, Growth, Kind, Lack, MUCH_KB, Purpose, Share, Vmalloc, Zone};
+use pageblock_doctor::log::{
+    Cgroup, Growth, Kind, Lack, MUCH_KB, NodeMemory, Purpose, Share, Vmalloc, Zone,
+};
 use pageblock_doctor::watermark::{Check, Verdict};
 
 use super::more::size;
@@ -61,7 +63,9 @@ fn state(of: &Explanation) -> String {
         () if of.zones.iter().any(|zone| zone.verdict == Verdict::Fits) => {
             " Single pages are free: what failed, if anything did, was for a larger block, another zone, or at a limit."
                 .to_owned()
+                + &barely(of)
         }
+        () if is_most(of) => short_zones(of),
         () => String::new(),
     };
     if let Some((available, pages)) = memory.available_kb.zip(memory.ram_pages) {
@@ -70,6 +74,7 @@ fn state(of: &Explanation) -> String {
         let of = if lead.is_empty() { "Of" } else { "of" };
         text += &format!("{lead} {of} {} {} are available.", size(total), size(available));
     }
+    text += &by_node(&memory.nodes);
     if let Some(growth) = &memory.growth {
         text += &grew(growth);
     }
@@ -103,6 +108,56 @@ fn state(of: &Explanation) -> String {
         text += &format!(" Largest free blocks: {}.", blocks.join(", "));
     }
     text
+}
+
+/// Returns the zones that have little to spare because of a boost.
+fn barely(of: &Explanation) -> String {
+    let one = |zone: &Check| {
+        let (boost, needed) = (zone.boost?, zone.needed()?);
+        let spare = zone.free?.checked_sub(needed)?;
+        let name = zone.kind.name();
+        (spare < boost).then(|| {
+            format!(
+                " {name} of node {} has little to spare: of {needed} kB that must stay {boost} kB are a boost.",
+                zone.node
+            )
+        })
+    };
+    of.zones.iter().filter_map(one).collect()
+}
+
+/// Returns the zones that are short, where it is not known of others.
+fn short_zones(of: &Explanation) -> String {
+    let short = of.zones.iter().filter(|zone| is_short(zone));
+    let one = |zone: &Check| {
+        let (free, needed) = zone.free.zip(zone.needed())?;
+        let name = zone.kind.name();
+        Some(format!(
+            " {name} of node {} has {free} kB free, and {needed} kB must stay.",
+            zone.node
+        ))
+    };
+    short.filter_map(one).collect()
+}
+
+/// Returns what is free on each node, and whether that is uneven.
+fn by_node(nodes: &[NodeMemory]) -> String {
+    let one = |of: &NodeMemory| {
+        format!("{} of {} on node {}", size(of.free_kb), size(of.total_kb), of.node)
+    };
+    let all: Vec<String> = nodes.iter().take(8).map(one).collect();
+    if all.is_empty() {
+        return String::new();
+    }
+    let least = |part: u64| move |of: &NodeMemory| of.free_kb.saturating_mul(part) < of.total_kb;
+    let is_uneven = nodes.iter().any(least(50)) && !nodes.iter().all(least(10));
+    let uneven = match is_uneven {
+        true => {
+            ": one is full while another has memory, which matters to who is bound to it (cpuset, mbind, zone_reclaim_mode)"
+        }
+        false => "",
+    };
+    format!(" Free: {}{uneven}.", all.join(", "))
 }
 
 /// Returns what grew from sample to sample.

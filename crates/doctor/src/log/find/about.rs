@@ -110,6 +110,13 @@ pub enum About {
         /// The number of its processes that were killed.
         kills: Option<u64>,
     },
+    /// The share of the last seconds that tasks waited for memory, in hundredths of a percent.
+    Pressure {
+        /// In which at least one task waited.
+        some: u64,
+        /// In which all did.
+        full: u64,
+    },
     /// A CMA area could not be reserved at boot: MiB, or 0 if they are not printed.
     CmaReserve(u64),
     /// The range of addresses for code is full.
@@ -126,9 +133,10 @@ impl About {
     pub(crate) const fn confidence(&self) -> Confidence {
         match self {
             Self::Words(Told::Nothing, _) => Confidence::Low,
-            Self::Words(Told::Hardware | Told::OwnHeap | Told::Card | Told::Limit, _) => {
-                Confidence::High
-            }
+            Self::Words(
+                Told::Hardware | Told::OwnHeap | Told::Card | Told::Limit | Told::Mappings,
+                _,
+            ) => Confidence::High,
             Self::Words(..)
             | Self::Compaction(0)
             | Self::Reclaim(0)

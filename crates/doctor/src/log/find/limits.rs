@@ -9,8 +9,13 @@ use super::about::About;
 use crate::log::Line;
 
 /// Such a line contains at least one of these strings.
-pub(in crate::log) const MARKS: [&str; 8] = [
+pub(in crate::log) const MARKS: [&str; 13] = [
+    "memory_limit_in_bytes",
+    "memory_usage_in_bytes",
     OF_STATS,
+    OF_PRESSURE,
+    PRESSURE[0],
+    PRESSURE[1],
     "memory.limit_in_bytes",
     "memory.usage_in_bytes",
     "memory.max",
@@ -19,6 +24,15 @@ pub(in crate::log) const MARKS: [&str; 8] = [
     "memory.peak",
     KILLS,
 ];
+/// Lines of `/proc/pressure/memory` or of a cgroup's `memory.pressure`, which the line above names.
+const OF_PRESSURE: &str = " avg10=";
+const PRESSURE: [&str; 2] = ["pressure/memory", "memory.pressure"];
+static PRESSURES: LazyLock<Regex> = LazyLock::new(|| {
+    Regex::new(r"\b(some|full) avg10=(\d{1,3})\.(\d\d) avg60=(\d{1,3})\.(\d\d) ")
+        .expect("the pattern is valid")
+});
+/// The largest number of lines between the name of the file and what it has.
+const LINES: usize = 3;
 const KILLS: &str = "oom_kill ";
 /// `docker stats` prints what a container uses of its limit, which is the machine's memory if it has none.
 const OF_STATS: &str = "iB / ";
@@ -46,6 +60,10 @@ pub(super) struct Parser {
     kills: Option<u64>,
     first: Option<Line>,
     last: usize,
+    /// The line that names the file of pressure.
+    named: Option<usize>,
+    /// The first line of pressure, and the shares of the last 10 s that some and all tasks waited, in hundredths of a percent.
+    pressure: Option<(Line, u64, u64)>,
     /// A command that prints a file, whose number is in the next line.
     asked: Option<(&'static str, Line)>,
 }
@@ -68,6 +86,7 @@ impl Parser {
         if let Some(kills) = text.strip_prefix(KILLS).and_then(number) {
             self.kills = Some(kills);
         }
+        self.pressure(line);
         if text.contains(OF_STATS)
             && let Some(found) = STATS.captures(text)
         {
@@ -85,6 +104,14 @@ impl Parser {
                 self.add("memory.current", usage, line, line.number);
                 self.add("memory.max", limit, line, line.number);
             }
+        }
+        // The report of a crash of Java has the same names and sizes in its own form.
+        let of_java = text.strip_prefix("memory_").and_then(|rest| rest.strip_suffix(" k"));
+        if let Some((name, kb)) = of_java.and_then(|rest| rest.split_once(": "))
+            && let Some(file) = FILES.iter().find(|file| file.strip_prefix("memory.") == Some(name))
+            && let Some(kb) = kb.parse::<u64>().ok().filter(|kb| *kb < NO_LIMIT >> 10)
+        {
+            return self.add(file, kb << 10, line, line.number);
         }
         if !text.contains("memory.") {
             return;
@@ -110,14 +137,42 @@ impl Parser {
         }
     }
 
+    /// Reads a line of a file of pressure. The longer average counts if it is larger.
+    fn pressure(&mut self, line: &Line) {
+        let text = &line.text;
+        if PRESSURE.iter().any(|name| text.contains(name) || line.prefix.0.contains(name)) {
+            self.named = Some(line.number);
+        }
+        let is_near = |at: usize| line.number - at <= LINES;
+        if !text.contains(OF_PRESSURE) || !self.named.is_some_and(is_near) {
+            return;
+        }
+        let Some(found) = PRESSURES.captures(text) else { return };
+        let share = |at: usize| found[at].parse::<u64>().unwrap_or(0) * 100;
+        let part = |at: usize| found[at].parse::<u64>().unwrap_or(0);
+        let most = (share(2) + part(3)).max(share(4) + part(5));
+        let known = self.pressure.get_or_insert_with(|| (line.clone(), 0, 0));
+        match &found[1] {
+            "some" => known.1 = known.1.max(most),
+            _ => known.2 = known.2.max(most),
+        }
+    }
+
     fn add(&mut self, file: &'static str, bytes: u64, line: &Line, last: usize) {
         self.values.insert(file, bytes);
         self.first.get_or_insert_with(|| line.clone());
         self.last = last;
     }
 
+    /// Returns what the files say, with the first line of each.
+    pub(super) fn finish(mut self) -> Vec<(About, Line)> {
+        let pressure = self.pressure.take();
+        let pressure = pressure.map(|(line, some, full)| (About::Pressure { some, full }, line));
+        self.usage().into_iter().chain(pressure).collect()
+    }
+
     /// Returns the limit, and what was used of it, with the first line; `None` without both.
-    pub(super) fn finish(self) -> Option<(About, Line)> {
+    fn usage(self) -> Option<(About, Line)> {
         let kb = |files: [&str; 2]| {
             files.iter().find_map(|file| self.values.get(file)).map(|bytes| bytes >> 10)
         };
@@ -149,7 +204,7 @@ mod tests {
         for (number, text) in (1..).zip(text.lines()) {
             parser.push(&Line { number, text: text.to_owned(), ..Line::default() });
         }
-        parser.finish().map(|(about, line)| (about, line.number))
+        parser.finish().into_iter().map(|(about, line)| (about, line.number)).next()
     }
 
     #[test]
@@ -173,6 +228,15 @@ mod tests {
             ("db  1.20%  1.0MiB / 1MiB  99.50%", of(Some(1024), None, None, None)),
             ("db  1.20%  3.9MiB / 4GiB  0.10%", None),
             ("cat memory.current\n1048576\ncat memory.max\nmax\n", None),
+            (
+                "memory_limit_in_bytes: 1024 k\nmemory_soft_limit_in_bytes: unlimited\nmemory_usage_in_bytes: 1000 k\n",
+                of(Some(1000), None, None, None),
+            ),
+            (
+                "cat /proc/pressure/memory\nsome avg10=42.10 avg60=8.77 avg300=2.01 total=9\nfull avg10=1.05 avg60=2.40 avg300=1 total=1\n",
+                Some((About::Pressure { some: 4210, full: 240 }, 2)),
+            ),
+            ("some avg10=42.10 avg60=8.77 avg300=2.01 total=9\n", None),
             ("set memory.max to 1048576 and memory.current\nfell\n", None),
         ] {
             assert_eq!(read(text), about, "{text}");

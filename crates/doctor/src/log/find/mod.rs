@@ -1,10 +1,12 @@
 //! The second stage finds the reports in a log: failed allocations, OOM kills, and the output of SysRq-m.
 
 mod about;
+mod beside;
 mod limits;
 mod notice;
 mod open;
 mod phrases;
+mod repeats;
 mod report;
 mod slab;
 mod texts;
@@ -48,8 +50,8 @@ fn pattern(text: &str) -> Regex {
 /// such a line contains at least one of them.
 pub(super) fn marks() -> impl Iterator<Item = &'static str> {
     let own: [&[&'static str]; 8] = [
+        &beside::MARKS,
         &limits::MARKS,
-        &proc::MARKS,
         &open::MARKS,
         &cgroup::MARKS,
         &notice::MARKS,
@@ -60,6 +62,7 @@ pub(super) fn marks() -> impl Iterator<Item = &'static str> {
     own.into_iter()
         .flatten()
         .copied()
+        .chain(proc::marks())
         .chain(texts::marks())
         .chain(words::marks())
         .chain([CALLBACKS])
@@ -74,6 +77,8 @@ const LINES_BEFORE: usize = 20;
 const LINES_AFTER: usize = 6;
 /// The largest number of lines between two that report one failure of `vmalloc`.
 const LINES_BETWEEN: usize = 4;
+/// The longest time in which memory hardly changes, in microseconds.
+const SOON_US: u64 = 100_000;
 /// The page that guards a range of `vmalloc`, in bytes.
 const GUARD: u64 = 4096;
 
@@ -245,7 +250,7 @@ impl Finder {
                     | About::Usage { .. }
             )
         };
-        if let Some((about, line)) = std::mem::take(&mut self.limits).finish() {
+        for (about, line) in std::mem::take(&mut self.limits).finish() {
             self.notices.add(about, &line, None);
         }
         let is_said = |notice: &Notice| has_kill && is_less(&notice.about);
@@ -271,6 +276,7 @@ impl Finder {
         let words = words.into_iter().filter(|notice| is_piece || (is_state && !notice.is_vague()));
         self.found.extend(words.map(Report::of_notice));
         of_modules(&mut self.found);
+        join_states(&mut self.found);
         without_titles(&mut self.found);
         // Text pasted around a failure comes after lines about one, and the less informative after the more informative.
         let rank = |report: &Report| match &report.notice {
@@ -293,6 +299,24 @@ impl Finder {
             (is_pasted, rank(report), report.line)
         });
         self.found
+    }
+}
+
+/// Gives a failure without a state that of the report just before it, whose first lines were lost.
+fn join_states(found: &mut Vec<Report>) {
+    found.sort_by_key(|report| report.line);
+    for at in (1..found.len()).rev() {
+        let (before, of) = (&found[at - 1], &found[at]);
+        let is_state = before.kind == Kind::State && !before.memory.zones.is_empty();
+        let is_bare =
+            of.kind == Kind::Failure && of.memory.zones.is_empty() && !of.memory.has_counts();
+        let times = before.last_us.zip(of.at_us);
+        let is_soon = times.is_some_and(|(first, then)| first <= then && then - first <= SOON_US);
+        if is_state && is_bare && is_soon {
+            let before = found.remove(at - 1);
+            let of = &mut found[at - 1];
+            (of.memory, of.state_of) = (before.memory, Some(before.line));
+        }
     }
 }
 

@@ -6,8 +6,9 @@ use regex::Regex;
 use serde::Serialize;
 
 use super::about::About;
-use super::texts;
+use super::beside::{self, Beside};
 use super::words::{Told, said};
+use super::{repeats, texts};
 use crate::log::read::stack::Caller;
 use crate::log::{Line, Stamp};
 
@@ -107,6 +108,8 @@ pub struct Notice {
     pub caller: Option<Caller>,
     /// The function of compaction or reclaim in which a task waits, if its whole stack was read.
     pub waits_in: Option<Caller>,
+    /// What the line measures, in its words, or huge pages that were counted beside it.
+    pub numbers: Option<String>,
 }
 
 impl Notice {
@@ -129,6 +132,9 @@ pub(super) struct Parser {
     has_crash: bool,
     /// A line that the next may continue: mail wraps lines, and only their first piece has a time or ends in parentheses.
     cut: Option<Line>,
+    beside: Beside,
+    /// A task that waits in reclaim, whose stack follows.
+    waiting: Option<usize>,
     /// The last function of a stack that is not of reclaim or compaction.
     above: Option<(usize, Caller)>,
 }
@@ -159,7 +165,8 @@ impl Parser {
 
     fn read(&mut self, line: &Line) {
         self.area(&line.text);
-        if let Some((about, task)) = texts::find(&line.text) {
+        self.beside.push(&line.text, &mut self.found);
+        if let Some(texts::Said { about, task, numbers }) = texts::find(&line.text) {
             self.end_stack();
             // systemd repeats for its unit what the program reported before.
             let is_told = |known: &Notice| {
@@ -173,6 +180,10 @@ impl Parser {
                 About::TooLarge | About::NoFail | About::Zfs(_) | About::ZfsLarge(_)
             );
             let at = self.add(about, line, task);
+            let notice = at.map(|at| &mut self.found[at]);
+            for (numbers, notice) in numbers.into_iter().zip(notice) {
+                beside::measure(notice, &numbers);
+            }
             self.stack = at.filter(|_| has_stack).map(|at| (at, Vec::new()));
         } else if BLOCKED.iter().any(|mark| line.text.contains(mark)) {
             self.blocked = TASK.captures(&line.text).and_then(|found| {
@@ -188,7 +199,7 @@ impl Parser {
             if let Some(about) = about
                 && let Some((first, task, seconds)) = self.blocked.take()
             {
-                self.add(about(seconds), &first, Some(task));
+                self.waiting = self.add(about(seconds), &first, Some(task));
             }
         } else {
             if let Some(about) = said(&line.text) {
@@ -212,6 +223,14 @@ impl Parser {
             () => {
                 self.has_crash |= CRASHES.iter().any(|crash| line.text.contains(crash));
                 let frame = line.text.contains(FRAME).then(|| Caller::of_line(&line.text));
+                // Without a frame of reclaim the module tells what kswapd waits for.
+                if let Some(at) = self.waiting
+                    && let Some(Some(frame)) = &frame
+                    && frame.module.is_some()
+                {
+                    self.waiting = None;
+                    wait(&mut self.found, Some(at), Some(frame.clone()));
+                }
                 self.above =
                     frame.flatten().map(|frame| (line.number, frame)).or(self.above.take());
                 return;
@@ -219,6 +238,9 @@ impl Parser {
         };
         let above = self.above.take().filter(|(at, _)| at + 1 == line.number);
         let waits_in = above.map(|(_, frame)| frame);
+        if let Some(at) = self.waiting.take() {
+            return wait(&mut self.found, Some(at), waits_in);
+        }
         let Some((first, task, seconds)) = self.blocked.take() else {
             // The duration is above the stack, and was not copied.
             if line.text.contains(FRAME) && !self.has_crash {
@@ -278,25 +300,10 @@ impl Parser {
             self.read(&line);
         }
         self.end_stack();
-        // A requested kill also makes the driver release pages.
-        if self.found.iter().any(|notice| notice.about == About::Asked) {
-            self.found.retain(|notice| notice.about != About::GpuPurge);
+        repeats::remove(&mut self.found, &self.words);
+        for notice in self.found.iter_mut().chain(&mut self.words) {
+            self.beside.add_to(notice);
         }
-        // ZFS warns about a request that it repeats; a range that fails is skipped for the next one until all have failed.
-        let has = |is: fn(&About) -> bool| {
-            self.found.iter().chain(&self.words).any(|notice| is(&notice.about))
-        };
-        let waits = has(|about| matches!(about, About::Zfs(_)));
-        let failed =
-            has(|about| matches!(about, About::Cma(..) | About::Words(Told::Contiguous, _)));
-        let has_size = has(|about| matches!(about, About::Swiotlb(1..) | About::SwiotlbSize(_)));
-        self.found.retain(|notice| match notice.about {
-            // The form of a title.
-            About::Swiotlb(0) => !has_size,
-            About::ZfsLarge(_) => !waits,
-            About::ContigRange => !failed,
-            _ => true,
-        });
         if !self.words.iter().all(Notice::is_vague) {
             self.words.retain(|notice| !notice.is_vague());
         }
@@ -316,8 +323,11 @@ fn add(to: &mut Vec<Notice>, about: About, line: &Line, task: Option<String>) ->
     let (number, at, at_us) = (line.number, line.prefix.stamp(), line.prefix.at_us());
     if let Some(known) = to.iter().position(|notice| notice.about.is_like(&about)) {
         let notice = &mut to[known];
+        // A program that kills says why, and then whom.
+        let is_same =
+            matches!(about, About::KilledBy(_)) && (task.is_none() || notice.task.is_none());
         notice.task = notice.task.take().or(task);
-        (notice.last_line, notice.count) = (number, notice.count + 1);
+        (notice.last_line, notice.count) = (number, notice.count + u64::from(!is_same));
         (notice.last_at, notice.last_at_us) = (at, at_us);
         notice.about.enlarge(&about);
         return Some(known);
@@ -339,6 +349,7 @@ fn add(to: &mut Vec<Notice>, about: About, line: &Line, task: Option<String>) ->
         buffers_kb: None,
         caller: None,
         waits_in: None,
+        numbers: None,
     });
     Some(to.len() - 1)
 }
@@ -381,6 +392,22 @@ mod tests {
     }
 
     #[test]
+    fn what_kswapd_waits_for_is_known() {
+        let first = "INFO: task kswapd0:63 blocked for more than 120 seconds.";
+        for (stack, function) in [
+            (
+                [" wait_on_page_writeback+0x43/0x90", " shrink_page_list+0x7a8/0xbb0"],
+                "wait_on_page_writeback",
+            ),
+            ([" ? mutex_lock+0x1a/0x2d", " ? zfs_zinactive+0x4a/0xac [zfs]"], "zfs_zinactive"),
+        ] {
+            let found = notices(&[first, stack[0], stack[1]]);
+            let waits = found[0].waits_in.as_ref().map(|caller| caller.function.as_str());
+            assert_eq!(waits, Some(function));
+        }
+    }
+
+    #[test]
     fn a_line_that_mail_wrapped_is_joined() {
         let log =
             "May  1 10:00:00 h kernel: a: swiotlb buffer is full (sz:\n270336 bytes), total 9\n";
@@ -419,25 +446,6 @@ mod tests {
             (&found[2].about, found[2].task.as_deref()),
             (&About::Reclaim(22), Some("kswapd0"))
         );
-    }
-
-    #[test]
-    fn what_led_to_a_failure_is_left_out() {
-        let abouts = |lines: &[&str]| {
-            notices(lines).into_iter().map(|notice| notice.about).collect::<Vec<_>>()
-        };
-        let range = "alloc_contig_range: [2f100, 2f20a) PFNs busy";
-        assert_eq!(abouts(&[range]), [About::ContigRange]);
-        assert_eq!(abouts(&[range, "gpu: failed to allocate buffer with size 1089536"]), []);
-        let full = [
-            "# v3d: swiotlb buffer is full",
-            "v3d: swiotlb buffer is full (sz: 536576 bytes), total 9",
-        ];
-        assert_eq!(abouts(&full[..1]), [About::Swiotlb(0)]);
-        assert_eq!(abouts(&full), [About::SwiotlbSize(536_576)]);
-        let zfs =
-            ["Large kmem_alloc(44037, 0x0)", "Possible memory allocation deadlock: size=44037"];
-        assert_eq!(abouts(&zfs), [About::Zfs(44_037)]);
     }
 
     #[test]

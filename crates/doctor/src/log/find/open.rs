@@ -77,6 +77,9 @@ const HEAD_LINES: usize = 200;
 /// The largest difference between the clocks of CPUs, in microseconds. An earlier time belongs to another event.
 const CLOCKS_DIFFER_US: u64 = 1000;
 
+/// Tasks that load modules.
+const LOADERS: [&str; 4] = ["modprobe", "insmod", "kmodloader", "systemd-modules"];
+
 /// A report that has not ended.
 pub(super) struct Open {
     kind: Kind,
@@ -85,6 +88,7 @@ pub(super) struct Open {
     at_us: Option<u64>,
     at: Option<Stamp>,
     last_line: usize,
+    last_us: Option<u64>,
     pub(super) slab: Option<Slab>,
     pub(super) suppressed: Option<u64>,
     head: Vec<String>,
@@ -110,6 +114,7 @@ impl Open {
             at_us: line.prefix.at_us(),
             at: line.prefix.stamp(),
             last_line: line.number,
+            last_us: line.prefix.at_us(),
             slab: None,
             suppressed: None,
             head: Vec::new(),
@@ -211,6 +216,7 @@ impl Open {
             self.pasted.push(line);
         }
         self.last_line = line.number;
+        self.last_us = line.prefix.at_us().or(self.last_us);
     }
 
     /// Returns the report; `None` for lines before the first report that have no state of memory.
@@ -233,6 +239,7 @@ impl Open {
             vmalloc,
             lists,
             pasted,
+            last_us,
             ..
         } = self;
         let memory = memory.finish();
@@ -254,6 +261,10 @@ impl Open {
         // A stack above a state that does not allocate is cut, or another's.
         let allocates = kind != Kind::State || head.iter().any(|line| line.contains("alloc"));
         let caller = caller(kind, &head).filter(|_| allocates);
+        // The stack was cut.
+        let loader = task.as_ref().filter(|task| LOADERS.contains(&task.as_str()));
+        let caller =
+            caller.or_else(|| loader.filter(|_| kind == Kind::Vmalloc).map(Caller::module));
         let head = head.join("\n");
         let flags = word(&MODE, &request, 2);
         let mode = word(&MODE, &request, 1).and_then(|hex| u64::from_str_radix(&hex, 16).ok());
@@ -290,6 +301,7 @@ impl Open {
             processes: lists.processes,
             slab_caches: if lists.slabs.is_empty() { caches } else { lists.slabs },
             memory,
+            last_us,
             ..Report::new(kind, line)
         })
     }
@@ -304,7 +316,8 @@ fn caller(kind: Kind, head: &[String]) -> Option<Caller> {
 
 /// Returns the kind of a report; `None` for a piece whose kind the finder decides.
 fn kind_of(kind: Kind, has_header: bool, memory: &MemInfo, head: &[String]) -> Option<Kind> {
-    let has_slab = memory.held.slab_unreclaimable.or(memory.held.slab_reclaimable).is_some();
+    let held = memory.held;
+    let has_slab = held.slab_unreclaimable.or(held.slab_reclaimable).or(held.slab).is_some();
     let is_pasted = memory.ram_pages.is_some() || has_slab || memory.growth.is_some();
     let has_counts = (has_header && memory.has_counts()) || is_pasted;
     let has_free = memory.zones.iter().any(|zone| zone.free.is_some());
@@ -315,10 +328,15 @@ fn kind_of(kind: Kind, has_header: bool, memory: &MemInfo, head: &[String]) -> O
         Kind::State if !has_free && is_kill => Kind::Oom,
         Kind::State if has_counts || has_free => Kind::State,
         // The stack is that of a failure, and its first line was lost.
-        Kind::State if head.iter().any(|line| line.contains("warn_alloc")) => Kind::Failure,
+        Kind::State if head.iter().any(is_of_failure) => Kind::Failure,
         Kind::State => return None,
         kind => kind,
     })
+}
+
+/// Returns whether a line is of the function that reports failures, and does not count reports that were left out.
+fn is_of_failure(line: &String) -> bool {
+    line.contains("warn_alloc") && !line.contains(super::CALLBACKS)
 }
 
 /// Adds to a kill whether the machine or a cgroup lacked memory, and who asked for it. Other kinds stay as they are.

@@ -3,7 +3,7 @@
 use super::words::Told;
 
 /// The meaning of a phrase, the strings that select its lines, and its pattern. The more specific come first.
-pub(super) const PHRASES: [(Told, &[&str], &str); 19] = [
+pub(super) const PHRASES: [(Told, &[&str], &str); 21] = [
     (
         Told::Hardware,
         &["[Hardware Error]", "Memory failure: 0x", "EDAC "],
@@ -38,8 +38,17 @@ pub(super) const PHRASES: [(Told, &[&str], &str); 19] = [
     ),
     (
         Told::HugePages,
-        &["uge page", "ugepage", "backing store for guest", "mbuf", "allocate guest"],
-        r"(?i)(?:cannot|could not|fail\w*|error)\b.*\b(?:create|init\w*|alloc\w*)\b.*\bmbuf|empty mbuf pool|insufficient free host memory pages|not enough (?:free )?huge ?pages|cannot get hugepage information|no free hugepages reported in hugepages-2048kB|unable to map backing store for guest RAM|couldn't get fd on hugepage file|requested \d+ hugepages but only|(?:failed|unable|not able) to (?:reserve|allocate|commit)\b.*\bhuge ?pages",
+        &[
+            "uge page",
+            "ugepage",
+            "backing store for guest",
+            "mbuf",
+            "MBuf",
+            "allocate guest",
+            "available on socket",
+            "annot init memory",
+        ],
+        r"(?i)not enough memory available on socket|\bEAL: .*cannot init memory|(?:cannot|could not|fail\w*|error)\b.*\b(?:create|init\w*|alloc\w*)\b.*\bmbufs?|empty mbuf pool|insufficient free host memory pages|not enough (?:free )?huge ?pages|cannot get hugepage information|no free hugepages reported in hugepages-2048kB|unable to map backing store for guest RAM|couldn't get fd on hugepage file|requested \d+ hugepages but only|(?:failed|unable|not able) to (?:reserve|allocate|commit)\b.*\bhuge ?pages",
     ),
     (
         Told::Shared,
@@ -48,26 +57,50 @@ pub(super) const PHRASES: [(Told, &[&str], &str); 19] = [
     ),
     (Told::HugeFaults, &["thp_fault_fallback "], r"^\s*thp_fault_fallback [1-9]\d{3}"),
     (
+        Told::Mappings,
+        &["max_map_count", ": Map failed"],
+        r"max_map_count\b.*\btoo low|OutOfMemoryError: Map failed",
+    ),
+    (
+        Told::Cgroups,
+        &["mkdir /sys/fs/cgroup"],
+        r"mkdir /sys/fs/cgroup/\S+: (?i:cannot allocate memory|no space left on device)",
+    ),
+    (
         Told::Limit,
         &["emory limit", "OOM", "limit_in_bytes", "oom-kill", "oom_kill", "emory quota"],
         r"container init was OOM-killed|[Mm]emory limit (?:is |could be )?too low|[Mm]inimum memory limit|(?:write|set)\b.*memory\.(?:(?:memsw\.)?limit_in_bytes|max)\b.*(?:busy|[Ii]nvalid)|[Ee]xceed\w* (?:job |step )?memory limit|running beyond (?:physical|virtual) memory limit|[Dd]etected \d+ oom[-_]kill event|some of the step tasks have been OOM|Memory quota (?:vastly )?exceeded",
     ),
     (
         Told::Killed,
-        &["terminated program", "Killed", "signal 9", "SIGKILL", " 137", "(137)", "was killed: "],
-        r"Killed signal terminated program|internal compiler error: Killed \(program|terminated (?:with|by) signal 9\b|signal: 9, SIGKILL|sent SIGKILL! Perhaps out of memory|Signals\.SIGKILL|\] Error 137\b|(?i:exit(?:ed)?(?: with)?(?: status| code)?:? *\(?137\b)|^Killed\s*$|^\s*(?:.*: line \d+: +)?\d+ Killed +\S|was killed: (?:out of swap|failed to reclaim)",
+        &[
+            "terminated program",
+            "Killed",
+            "signal 9",
+            "SIGKILL",
+            " 137",
+            "(137)",
+            "ode\":137",
+            "ode=137",
+            "was killed: ",
+        ],
+        r"Killed signal terminated program|internal compiler error: Killed \(program|terminated (?:with|by) signal 9\b|signal: 9, SIGKILL|sent SIGKILL! Perhaps out of memory|Signals\.SIGKILL|\] Error 137\b|(?i:exit(?:ed)?(?: with)?(?: ?status| ?code)?[\x22']?[:=]? *\(?137\b)|^Killed\s*$|^\s*(?:.*: line \d+: +)?\d+ Killed +\S|was killed: (?:out of swap|failed to reclaim)",
     ),
     (
         Told::Threads,
-        &["native thread", "pids controller", "fork: retry", "pthread_create"],
-        r"unable to create (?:new )?native thread|fork rejected by pids controller|fork: retry: Resource temporarily|pthread_create.*Resource temporarily",
+        &["native thread", "pids controller", "fork: retry", "pthread_create", "workerManager"],
+        r"Out of Memory Error \(workerManager|unable to create (?:new )?native thread|fork rejected by pids controller|fork: retry: Resource temporarily|pthread_create.*Resource temporarily",
     ),
     (
         Told::Fork,
         &["fork"],
         r"(?i)\bfork\w*\b.*(?:cannot allocate memory|not enough space|\bENOMEM\b|errno[ =:]*12\b|os error 12)",
     ),
-    (Told::Guest, &["annot allocate"], r"set up guest memory|allocate guest (?:memory|RAM)"),
+    (
+        Told::Guest,
+        &["annot allocate", "memory for domain", "to start domain"],
+        r"set up guest memory|allocate guest (?:memory|RAM)|can't allocate \w+ memory for domain|[Nn]ot enough memory to start domain",
+    ),
     (
         Told::Locked,
         &["annot allocate", "ENOMEM", "rrno", "MEMLOCK", "lock memory"],

@@ -102,6 +102,11 @@ pub struct Report {
     pub slab_caches: Vec<SlabCache>,
     /// The state of memory.
     pub memory: MemInfo,
+    /// The time of its last line, in microseconds since boot.
+    #[serde(skip)]
+    pub(super) last_us: Option<u64>,
+    /// The line of the report just before it whose state this is, if it has none of its own.
+    pub state_of: Option<usize>,
 }
 
 impl Report {
@@ -145,6 +150,8 @@ impl Report {
             most_named: None,
             slab_caches: Vec::new(),
             memory: MemInfo::default(),
+            last_us: None,
+            state_of: None,
         }
     }
 

@@ -27,6 +27,10 @@ pub enum Told {
     Shared,
     /// Page faults took small pages instead of a huge one.
     HugeFaults,
+    /// The number of mappings of a process is limited.
+    Mappings,
+    /// The kernel could not make another cgroup.
+    Cgroups,
     /// A container, a unit or a job reached its limit.
     Limit,
     /// A process was killed by SIGKILL.
@@ -78,6 +82,8 @@ const OF_SENTENCES: [&str; 40] = [
     "would", "can", "have", "has", "them", "they", "when", "so", "just", "should", "which",
     "there",
 ];
+/// Words that only persons say.
+const OF_PERSONS: [&str; 8] = ["I", "I'm", "I've", "my", "My", "we", "We", "our"];
 static PHRASES_OF_MESSAGES: LazyLock<Regex> = LazyLock::new(|| {
     Regex::new(r"(?i)\b(?:fail\w*|unable|able|trying|tried) to\b|\bout of memory\b")
         .expect("the pattern is valid")
@@ -121,6 +127,9 @@ pub(super) fn said(text: &str) -> Option<About> {
 
 /// Returns whether a person wrote a line, not a program.
 fn is_sentence(text: &str) -> bool {
+    if text.split_whitespace().any(|word| OF_PERSONS.contains(&word)) {
+        return true;
+    }
     let text = PHRASES_OF_MESSAGES.replace_all(text, " ").to_ascii_lowercase();
     let words = || text.split(|c: char| !c.is_ascii_alphabetic());
     OF_SENTENCES.iter().filter(|known| words().any(|word| word == **known)).count() >= SENTENCE
@@ -196,6 +205,24 @@ mod tests {
             ("thp_fault_fallback_charge 99999", None),
             ("PHP Fatal error:  Out of memory (allocated 10485760)", Some(Told::Refused)),
             ("web-1 exited with code 137", Some(Told::Killed)),
+            ("Out of Memory Error (workerManager.hpp:70), pid=1, tid=1", Some(Told::Threads)),
+            ("EAL: Not enough memory available on socket 0! Requested: 9MB", Some(Told::HugePages)),
+            ("Could not allocate packet MBuf pools : error 12", Some(Told::HugePages)),
+            ("xc: panic: can't allocate low memory for domain: Out of memory", Some(Told::Guest)),
+            (
+                "[1]: max virtual memory areas vm.max_map_count [65530] is too low, increase it",
+                Some(Told::Mappings),
+            ),
+            ("java.lang.OutOfMemoryError: Map failed", Some(Told::Mappings)),
+            (
+                "cause: mkdir /sys/fs/cgroup/memory/docker/a1: cannot allocate memory",
+                Some(Told::Cgroups),
+            ),
+            ("mkdir /sys/fs/cgroup/memory/pods/b: no space left on device", Some(Told::Cgroups)),
+            ("      Exit Code:    137", Some(Told::Killed)),
+            ("  exitCode: 137", Some(Told::Killed)),
+            (r#""ExitCode":137,"#, Some(Told::Killed)),
+            ("libpod: container died exitcode=137", Some(Told::Killed)),
             (
                 "process didn't exit successfully: `rustc` (signal: 9, SIGKILL: kill)",
                 Some(Told::Killed),
@@ -306,6 +333,7 @@ mod tests {
             ("if kzalloc fails, the driver should return -ENOMEM from probe", None),
             ("Under heavy load the device experiences -ENOMEM errors", None),
             ("I think the node is out of memory and you have no reclaim", None),
+            ("I ran out of memory, and the daemon killed nothing", None),
             ("mmap(NULL, 4096) = -1 ENOMEM (Cannot allocate memory)", Some(Told::Refused)),
             ("Error: spawn ENOMEM", Some(Told::Refused)),
             (r#"Unix_error(Unix.ENOMEM, "io_uring_setup", "")"#, Some(Told::Locked)),

@@ -30,7 +30,7 @@ static TASK_PATH: LazyLock<Regex> = LazyLock::new(|| pattern(r"task_memcg=(/[^\s
 static PATH: LazyLock<Regex> =
     LazyLock::new(|| pattern(r"(?:as a result of limit of |oom_memcg=)([^\s,]+)"));
 static STATS_OF: LazyLock<Regex> =
-    LazyLock::new(|| pattern(r"emory cgroup stats for ([^\s:]+):\s*(.*)"));
+    LazyLock::new(|| pattern(r"emory cgroup stats for ([^\s:]+)(?::\s*(.*)|\s*$)"));
 /// The line of an OOM report's constraint names the victim too, from 4.20 on.
 static CHOSEN: LazyLock<Regex> =
     LazyLock::new(|| pattern(r"oom-kill:constraint=.*,task=(.*?),pid=(\d+)"));
@@ -221,7 +221,7 @@ impl Parser {
             cgroup.task_path = cgroup.task_path.take().or(other);
         }
         if let Some(found) = STATS_OF.captures(text) {
-            let whole = &found[1];
+            let (whole, rest) = (&found[1], found.get(2).map(|rest| rest.as_str()));
             // A terminal broke the path before in the middle of a name.
             let is_cut = |path: &String| {
                 whole
@@ -231,8 +231,8 @@ impl Parser {
             if cgroup.path.as_ref().is_none_or(is_cut) {
                 cgroup.path = Some(whole.to_owned());
             }
-            self.broken = pairs(cgroup, &found[2]);
-            self.stats = if found[2].is_empty() { STAT_LINES } else { 0 };
+            self.broken = rest.and_then(|rest| pairs(cgroup, rest));
+            self.stats = if rest == Some("") { STAT_LINES } else { 0 };
         }
         if let Some(found) = CHOSEN.captures(text)
             && let Some(pid) = number(&found, 2).and_then(|pid| pid.try_into().ok())

@@ -19,6 +19,8 @@ pub struct Held {
     pub slab_reclaimable: Option<u64>,
     /// Slab that it cannot free.
     pub slab_unreclaimable: Option<u64>,
+    /// All slab, where nothing tells how much of it can be freed.
+    pub slab: Option<u64>,
     /// Stacks of tasks in the kernel.
     pub kernel_stack: Option<u64>,
     /// Page tables, with those of virtual machines.
@@ -33,6 +35,8 @@ pub struct Held {
     pub zspages: Option<u64>,
     /// Memory that none of the pasted counters of `/proc/meminfo` includes.
     pub uncounted: Option<u64>,
+    /// The same where the field of slab was not pasted.
+    pub unprinted: Option<u64>,
     /// Counted memory of no holder above: bounce buffers, isolated pages, per-CPU lists.
     pub other: Option<u64>,
 }

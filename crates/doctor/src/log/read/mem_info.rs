@@ -4,6 +4,7 @@ use pageblock::layout::ZoneKind;
 use serde::{Serialize, Serializer};
 
 use super::held::Held;
+use super::nodes::NodeMemory;
 use super::samples::Growth;
 
 /// The largest page size.
@@ -133,6 +134,8 @@ pub struct MemInfo {
     pub is_whole: bool,
     /// Pages of high memory, or of zones for movable pages only.
     pub highmem_pages: u64,
+    /// The memory of each node, if that was pasted.
+    pub nodes: Vec<NodeMemory>,
     /// What grew most, if a text has several samples.
     pub growth: Option<Growth>,
     /// Whether the same zone was printed twice: a second dump without a header follows.

@@ -1,8 +1,10 @@
 //! The third stage: the numbers in a report.
 
 pub(super) mod cgroup;
+mod fields;
 pub(super) mod held;
 pub(super) mod mem_info;
+mod nodes;
 pub(super) mod proc;
 mod rows;
 mod samples;
@@ -16,6 +18,7 @@ pub use self::cgroup::{Cgroup, Share, Victim};
 pub use self::held::Held;
 pub(crate) use self::mem_info::kind_name;
 pub use self::mem_info::{FreeList, MemInfo, Zone};
+pub use self::nodes::NodeMemory;
 pub use self::samples::Growth;
 pub use self::stack::{Caller, Purpose};
 pub use self::tasks::{Named, Process, SlabCache};

@@ -4,8 +4,9 @@ use std::collections::BTreeMap;
 
 use pageblock::layout::ZoneKind;
 
-use super::held::Held;
+use super::fields::Fields;
 use super::mem_info::{FreeList, MemInfo, Zone};
+use super::nodes::Nodes;
 use super::rows::{ORDERS, Rows};
 use super::samples::Samples;
 use super::state::{MOST_KB, MOST_PAGES, at_most};
@@ -22,9 +23,13 @@ const CACHES: usize = 300;
 /// The largest number of lines of a zone in `zoneinfo`, with the statistics of its node.
 const ZONE: usize = 60;
 /// Such a line is in the heads of tables of slab caches.
-pub(in crate::log) const MARKS: [&str; 2] = ["OBJ/SLAB", "<active_objs>"];
+const HEADS: [&str; 2] = ["OBJ/SLAB", "<active_objs>"];
+/// Lines that are read contain one of these strings, or of those of a report.
+pub(in crate::log) fn marks() -> impl Iterator<Item = &'static str> {
+    HEADS.into_iter().chain(tools::MARKS)
+}
 /// The assumed page size of `/proc/buddyinfo` in kB; the file does not say it.
-const PAGE_KB: u64 = 4;
+pub(super) const PAGE_KB: u64 = 4;
 /// The names of types in `/proc/pagetypeinfo`, and their letters in reports.
 const TYPES: [(&str, char); 5] =
     [("Unmovable", 'U'), ("Movable", 'M'), ("Reclaimable", 'E'), ("HighAtomic", 'H'), ("CMA", 'C')];
@@ -50,6 +55,7 @@ pub(in crate::log) struct Pasted {
     /// The cache of ZFS.
     arc_kb: Option<u64>,
     rows: Rows,
+    nodes: Nodes,
     samples: Samples,
     /// The last line that may belong to a file whose first line was read.
     until: usize,
@@ -66,7 +72,7 @@ impl Pasted {
         self.samples.push(line);
         let lines = match &line.text {
             text if text.contains("MemTotal:") => MEMINFO,
-            text if MARKS.iter().any(|mark| text.contains(mark)) => CACHES,
+            text if HEADS.iter().any(|mark| text.contains(mark)) => CACHES,
             text if text.contains(", zone ") && text.split_whitespace().count() == 4 => ZONE,
             text if text.contains(", zone ") => 1,
             _ => 0,
@@ -83,8 +89,13 @@ impl Pasted {
     }
 
     fn read(&mut self, line: &Line) {
-        let text = line.text.trim();
-        let of_top = tools::top(text);
+        // Who explains a command may put its output in comments.
+        let text = line.text.trim().trim_start_matches('#').trim_start().trim_end_matches(',');
+        if self.nodes.push(text) {
+            self.first.get_or_insert(line.number);
+            return;
+        }
+        let of_top = tools::fields(text);
         if !of_top.is_empty() {
             self.fields.extend(of_top.into_iter().map(|(field, kb)| (field.to_owned(), kb)));
             self.first.get_or_insert(line.number);
@@ -273,55 +284,12 @@ impl Pasted {
         (caches, info)
     }
 
-    fn info(self, freeable: Option<u64>, slab: Option<u64>) -> Option<(usize, MemInfo)> {
-        let field = |name: &str| self.fields.get(name).copied();
-        let total = field("MemTotal").filter(|_| field("MemFree").is_some());
-        if total.is_none() && self.zones.is_empty() && freeable.or(slab).is_none() {
-            return None;
-        }
-        let sum = |one: Option<u64>, other: Option<u64>| Some(one? + other.unwrap_or(0));
-        let shmem = field("Shmem");
-        let cache = sum(field("Cached"), field("Buffers"));
-        let hugetlb = field("HugePages_Total").zip(field("Hugepagesize"));
-        let available = field("MemAvailable").filter(|kb| total.is_none_or(|total| *kb <= total));
-        // The lists of reclaim have the same pages, if a cut text has no better.
-        let lists = field("Active").zip(field("Inactive"));
-        let lists = lists.map(|(one, other)| one + other + field("Unevictable").unwrap_or(0));
-        let users = field("AnonPages").zip(cache).map(|(kb, cache)| kb + cache).or(lists);
-        let counted = [
-            field("MemFree").zip(users).map(|(free, users)| free + users),
-            field("Slab").or(sum(field("SReclaimable").or(Some(0)), field("SUnreclaim"))),
-            field("PageTables").or(Some(0)),
-            field("KernelStack").or(Some(0)),
-            hugetlb.map_or(Some(0), |(pages, kb)| Some(pages.saturating_mul(kb))),
-        ];
-        let counted: Option<u64> = counted.into_iter().sum();
-        let info = MemInfo {
-            zones: self.zones.into_values().collect(),
-            file_pages: cache.map(|kb| kb.saturating_sub(shmem.unwrap_or(0)) / PAGE_KB),
-            free_swap_kb: field("SwapFree"),
-            ram_pages: total.map(|kb| kb / PAGE_KB),
-            available_kb: available,
-            held: Held {
-                // The lists that reclaim looks at have both.
-                anonymous: sum(field("AnonPages"), shmem),
-                shmem,
-                unevictable: field("Unevictable"),
-                mlocked: field("Mlocked"),
-                slab_reclaimable: field("SReclaimable").or(freeable),
-                slab_unreclaimable: field("SUnreclaim").or(slab),
-                kernel_stack: field("KernelStack"),
-                pagetables: field("PageTables"),
-                uncounted: total.zip(counted).map(|(total, counted)| {
-                    total.saturating_sub(counted).saturating_sub(self.arc_kb.unwrap_or(0))
-                }),
-                arc: self.arc_kb,
-                hugetlb: hugetlb.map(|(pages, kb)| pages.saturating_mul(kb).min(MOST_KB)),
-                ..Held::default()
-            },
-            ..MemInfo::default()
-        };
-        Some((self.first?, info))
+    fn info(mut self, freeable: Option<u64>, slab: Option<u64>) -> Option<(usize, MemInfo)> {
+        let nodes = self.nodes.finish(&mut self.fields);
+        let zones: Vec<Zone> = self.zones.into_values().collect();
+        let has_zones = !zones.is_empty();
+        let fields = Fields { all: &self.fields, arc_kb: self.arc_kb, freeable, slab };
+        Some((self.first?, MemInfo { zones, nodes, ..fields.info(has_zones)? }))
     }
 }
 
@@ -391,15 +359,6 @@ mod tests {
         );
     }
 
-    /// Of what is cut, the lists of reclaim tell how much no counter has.
-    #[test]
-    fn lists_count_users_where_their_fields_are_cut() {
-        let info = read(
-            "MemTotal: 900 kB\nMemFree: 100 kB\nActive: 30 kB\nInactive: 50 kB\n...\nSlab: 20 kB\n",
-        );
-        assert_eq!(info.unwrap().held.uncounted, Some(700));
-    }
-
     #[test]
     fn rows_of_free_have_a_unit_or_say_nothing() {
         let head = "       total   used   free  shared  buff/cache   available\n";
@@ -418,6 +377,16 @@ mod tests {
             let info = read(&format!("{head}Mem: {total} 91 369 5 39 362\n")).unwrap();
             assert_eq!(info.ram_pages, Some(pages));
         }
+    }
+
+    #[test]
+    fn output_in_comments_is_read() {
+        let info = read(
+            "free -h\n#    total   used   free  shared  buff/cache   available\n\
+             # Mem: 62Gi 56Gi 1.1Gi 312Mi 5.2Gi 4.8Gi\n# ARC size (current):    98.1 %   39.7 GiB\n",
+        )
+        .unwrap();
+        assert_eq!((info.ram_pages, info.held.arc), (Some(62 << 18), Some(41_628_467)));
     }
 
     #[test]

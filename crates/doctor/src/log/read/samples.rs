@@ -76,6 +76,10 @@ impl Samples {
         }
         self.columns.clear();
         let words: Vec<&str> = line.text.split_whitespace().collect();
+        // The fields of a node are no sample of the machine's.
+        if words.iter().any(|word| word.ends_with("Node")) {
+            return;
+        }
         for trio in words.windows(3).filter(|trio| trio[2] == "kB") {
             let field = trio[0].strip_suffix(':').and_then(known);
             if let Some((field, kb)) = field.zip(at_most(trio[1], MOST_KB)) {

@@ -211,6 +211,11 @@ const PURPOSES: [(Purpose, &[&str]); 9] = [
 ];
 
 impl Caller {
+    /// Returns a task that loads a module, whose stack is not known.
+    pub(in crate::log) fn module(task: impl Into<String>) -> Self {
+        Self { function: task.into(), module: None, purpose: Some(Purpose::Module) }
+    }
+
     /// Finds the caller in the lines of a report above the state of memory.
     pub(in crate::log) fn find<'l>(lines: impl Iterator<Item = &'l str>) -> Option<Self> {
         let frames = frames(lines);

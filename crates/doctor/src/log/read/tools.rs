@@ -1,8 +1,8 @@
-//! What `top` prints of memory, and what ZFS prints of its cache.
+//! What `top`, earlyoom, and the head of `slabtop` print of memory, and what ZFS prints of its cache.
 
 use std::sync::LazyLock;
 
-use regex::Regex;
+use regex::{Captures, Regex};
 
 use super::state::MOST_KB;
 
@@ -19,12 +19,45 @@ static ARC: LazyLock<Regex> = LazyLock::new(|| {
 /// The row of `arcstats`: `size  4  32963502080`.
 static ARC_SIZE: LazyLock<Regex> = LazyLock::new(|| pattern(r"^size\s+4\s+(\d{6,15})\s*$"));
 
+/// A line of earlyoom: `mem avail:  56 of 15881 MiB ( 0.35%), swap free: 2555 of 4095 MiB (62.38%)`.
+static EARLYOOM: LazyLock<Regex> = LazyLock::new(|| {
+    pattern(r"mem avail: +(\d+) of +(\d+) MiB.*?(?:swap free: +(\d+) of +(\d+) MiB|$)")
+});
+/// ` Active / Total Size (% used)       : 13421.63K / 13500.55K (99.4%)`.
+static SLABTOP: LazyLock<Regex> =
+    LazyLock::new(|| pattern(r"^Active / Total Size .*/ (\d+)(?:\.(\d)\d*)?([KMG]) "));
+/// `Slab unreclaimable is too large (13424716 kB`, as a check of a node's health says.
+static SLAB: LazyLock<Regex> = LazyLock::new(|| pattern(r"(?i)slab unreclaimable\b.*?\b(\d+) ?kB"));
+/// Lines that this file reads contain one of these strings.
+pub(in crate::log) const MARKS: [&str; 3] = [AVAILABLE, SLAB_SIZE, "unreclaimable"];
+const AVAILABLE: &str = "mem avail: ";
+const SLAB_SIZE: &str = "Active / Total Size";
+
 fn pattern(text: &str) -> Regex {
     Regex::new(text).expect("the pattern is valid")
 }
 
-/// Returns the fields of `/proc/meminfo`, in kB, that a line of `top` has.
-pub(super) fn top(text: &str) -> Vec<(&'static str, u64)> {
+/// Returns the fields of `/proc/meminfo`, in kB, that a line of such a program has.
+pub(super) fn fields(text: &str) -> Vec<(&'static str, u64)> {
+    let number = |found: &Captures<'_>, at: usize| found.get(at)?.as_str().parse::<u64>().ok();
+    if text.contains(AVAILABLE)
+        && let Some(found) = EARLYOOM.captures(text)
+    {
+        let names = ["MemAvailable", "MemTotal", "SwapFree", "SwapTotal"];
+        let mib = |at: usize| Some(number(&found, at)?.saturating_mul(1 << 10).min(MOST_KB));
+        return (1..).zip(names).filter_map(|(at, name)| Some((name, mib(at)?))).collect();
+    }
+    if text.contains(SLAB_SIZE)
+        && let Some(found) = SLABTOP.captures(text)
+    {
+        let kb = kb(&found[1], found.get(2).map(|tenths| tenths.as_str()), &found[3]);
+        return kb.map(|kb| ("Slab", kb)).into_iter().collect();
+    }
+    if text.contains("unreclaimable")
+        && let Some(found) = SLAB.captures(text)
+    {
+        return number(&found, 1).map(|kb| ("SUnreclaim", kb.min(MOST_KB))).into_iter().collect();
+    }
     if !text.contains(" total") {
         return Vec::new();
     }
@@ -81,7 +114,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_form_of_top_is_read() {
+    fn every_form_of_such_lines_is_read() {
         for (text, fields) in [
             (
                 "MiB Mem :   7823.5 total,    123.4 free,   7300.1 used,    400.0 buff/cache",
@@ -100,8 +133,22 @@ mod tests {
                 vec![("MemTotal", 8_056_268), ("MemFree", 146_268)],
             ),
             ("Mem:   8056268 total", vec![]),
+            (
+                "mem avail:    56 of 15881 MiB ( 0.35%), swap free: 2555 of 4095 MiB (62.38%)",
+                vec![
+                    ("MemAvailable", 56 << 10),
+                    ("MemTotal", 15_881 << 10),
+                    ("SwapFree", 2555 << 10),
+                    ("SwapTotal", 4095 << 10),
+                ],
+            ),
+            (
+                "Active / Total Size (% used)       : 13421.63K / 13500.55K (99.4%)",
+                vec![("Slab", 13_500)],
+            ),
+            ("Slab unreclaimable is too large (9000 kB > 5000 kB).", vec![("SUnreclaim", 9000)]),
         ] {
-            assert_eq!(top(text), fields, "{text}");
+            assert_eq!(super::fields(text), fields, "{text}");
         }
     }
 

@@ -6,7 +6,7 @@ use crate::log::find::about::About;
 /// The smallest page size: XFS takes less than that from a slab cache.
 const PAGE: u64 = 4096;
 
-pub(super) static TEXTS: [Text; 16] = [
+pub(super) static TEXTS: [Text; 18] = [
     (
         "ossible memory allocation deadlock",
         r"XFS: (?:(?:(?<task>.{1,15})\(\d+\)|\w{1,15}) )?possible memory allocation deadlock(?: size (\d+))?(?: in (\w+))?",
@@ -60,6 +60,8 @@ pub(super) static TEXTS: [Text; 16] = [
     ),
     ("ut of socket memory", r"Out of socket memory", |_| Some(About::Tcp)),
     ("TCP: out of memory", r"TCP: out of memory -- consider tuning tcp_mem", |_| Some(About::Tcp)),
+    ("TCP: out of memory", r"MPTCP: out of memory: force closing", |_| Some(About::Tcp)),
+    ("orphaned sockets", r"too many (?:of )?orphaned sockets", |_| Some(About::Tcp)),
     (
         "Allocation of length ",
         r"Allocation of length (\d+) from process \d+ \((?<task>.*?)\) failed",
@@ -146,6 +148,8 @@ mod tests {
     fn what_was_lacked_at_boot_or_by_rules_is_known() {
         known(&[
             ("cma: Failed to reserve 512 MiB", About::CmaReserve(512), None),
+            ("TCP: too many orphaned sockets", About::Tcp, None),
+            ("MPTCP: out of memory: force closing socket", About::Tcp, None),
             ("Initramfs unpacking failed: write error", About::Initramfs, None),
             ("crashkernel reservation failed - No suitable area found.", About::CrashKernel, None),
             (

@@ -3,7 +3,7 @@
 use super::{Text, words};
 use crate::log::find::about::About;
 
-pub(super) static TEXTS: [Text; 32] = [
+pub(super) static TEXTS: [Text; 33] = [
     (
         // Not of a memory cgroup: for one the kernel does not panic.
         "panic - not syncing",
@@ -11,9 +11,11 @@ pub(super) static TEXTS: [Text; 32] = [
         |_| Some(About::NobodyLeft),
     ),
     ("no killable processes", r"(?i)no killable processes", |_| Some(About::NobodyToKill)),
-    ("systemd-oomd", r"(systemd-oomd)\[\d+\]: (?:Killed|Marked) (?<task>/\S+)", |found| {
-        words(found, 1).map(About::KilledBy)
-    }),
+    (
+        "systemd-oomd",
+        r"(systemd-oomd)\[\d+\]: (?:Killed|Marked) (?<task>/\S+)(?:.*? due to (?<numbers>.*))?",
+        |found| words(found, 1).map(About::KilledBy),
+    ),
     ("systemd-oomd", r"(?<task>[^ :]+): (systemd-oomd) killed ", |found| {
         words(found, 2).map(About::KilledBy)
     }),
@@ -35,7 +37,7 @@ pub(super) static TEXTS: [Text; 32] = [
     ),
     (
         "sending SIG",
-        r"(earlyoom|nohang)?(?:\[\d+\])?:? ?sending SIG(?:TERM|KILL) to process (?:group )?\d+(?: uid \d+)? \x22(?<task>.+?)\x22",
+        r"(earlyoom|nohang)?(?:\[\d+\])?:? ?sending SIG(?:TERM|KILL) to process (?:group )?\d+(?: uid \d+)? \x22(?<task>.+?)\x22(?:.*?(?<numbers>VmRSS \d+ \w+))?",
         |found| Some(About::KilledBy(words(found, 1).unwrap_or_else(|| "earlyoom".to_owned()))),
     ),
     ("ow memory! ", r"[Ll]ow memory! (?:mem avail:|at or below SIG)", |_| {
@@ -43,12 +45,12 @@ pub(super) static TEXTS: [Text; 32] = [
     }),
     (
         "killed due to memory pressure (OOM)",
-        r"\b[1-9]\d* Workers \(tasks / actors\) killed due to memory pressure \(OOM\)",
+        r"\b(?<task>[1-9]\d* Workers) \(tasks / actors\) killed due to memory pressure \(OOM\)",
         |_| Some(About::KilledBy("Ray".to_owned())),
     ),
     (
         "Ray killed this worker",
-        r"exceeds the memory usage threshold of .*\bRay killed this worker",
+        r"was (?<numbers>[\d.]+[KMG]B / [\d.]+[KMG]B \([\d.]+\), which exceeds the memory usage threshold of [\d.]+\d).*\bRay killed (?<task>this worker)",
         |_| Some(About::KilledBy("Ray".to_owned())),
     ),
     ("OOM Killed", r"[Rr]eason\W+OOM Killed", |_| Some(About::Container)),
@@ -88,19 +90,30 @@ pub(super) static TEXTS: [Text; 32] = [
         r"Created an OOM event in container \x22(?<task>[^\x22]+)\x22",
         |_| Some(About::Container),
     ),
-    ("low on resource: memory", r"low on resource: memory", |_| Some(About::Evicted)),
+    (
+        "low on resource: memory",
+        r"low on resource: memory\.(?<numbers> Threshold quantity: \S+, available: \S+\w)?",
+        |_| Some(About::Evicted),
+    ),
     (
         "eviction manager: ",
         r"eviction manager: .*(?:\[signal=memory\.available|observed: \[MemoryPressure)",
         |_| Some(About::Evicted),
     ),
     ("Purging GPU memory", r"Purging GPU memory, \d+ pages freed", |_| Some(About::GpuPurge)),
-    ("systemd-oomd", r"(systemd-oomd)\[\d+\]: Memory pressure for (?<task>/\S+) is ", |found| {
-        words(found, 1).map(About::KilledBy)
-    }),
+    (
+        "systemd-oomd",
+        r"(systemd-oomd)\[\d+\]: Memory pressure for (?<task>/\S+) is (?<numbers>\d.*)",
+        |found| words(found, 1).map(About::KilledBy),
+    ),
     ("Running Action=kill", r"(oomd)\[\d+\]: .*Running Action=kill", |found| {
         words(found, 1).map(About::KilledBy)
     }),
+    (
+        "Failed to kill any cgroups",
+        r"(systemd-oomd)\[\d+\]: (?<numbers>Failed to kill any cgroups.*)",
+        |found| words(found, 1).map(About::KilledBy),
+    ),
     ("cgroups for killing", r"Considered \d+ cgroups for killing, top candidates", |_| {
         Some(About::KilledBy("systemd-oomd".to_owned()))
     }),
@@ -265,12 +278,12 @@ mod tests {
             (
                 "(raylet) node_manager.cc:1: 3 Workers (tasks / actors) killed due to memory pressure (OOM), 0 Workers crashed",
                 About::KilledBy("Ray".into()),
-                None,
+                Some("3 Workers"),
             ),
             (
                 "Memory on the node was 9GB / 10GB (0.90), which exceeds the memory usage threshold of 0.85. Ray killed this worker (ID: 1)",
                 About::KilledBy("Ray".into()),
-                None,
+                Some("this worker"),
             ),
         ]);
     }

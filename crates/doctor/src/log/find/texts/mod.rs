@@ -14,7 +14,8 @@ use crate::log::literals::Literals;
 
 type Make = fn(&Captures<'_>) -> Option<About>;
 
-/// A message: a string that a line must contain, its pattern, and its subject. A group `task` is the task.
+/// A message: a string that a line must contain, its pattern, and its subject. A group `task` is the task, and `numbers` what
+/// the line measures.
 type Text = (&'static str, &'static str, Make);
 
 fn number<T: std::str::FromStr>(found: &Captures<'_>, group: usize) -> Option<T> {
@@ -35,15 +36,24 @@ pub(super) fn is_marked(text: &str) -> bool {
     MARKED.is_in(text.as_bytes())
 }
 
-/// Returns the subject of a line, and its task.
-pub(super) fn find(text: &str) -> Option<(About, Option<String>)> {
+/// What a line says.
+#[derive(PartialEq, Eq, Debug)]
+pub(super) struct Said {
+    pub(super) about: About,
+    pub(super) task: Option<String>,
+    /// What it measures.
+    pub(super) numbers: Option<String>,
+}
+
+/// Returns what a line says.
+pub(super) fn find(text: &str) -> Option<Said> {
     if !is_marked(text) {
         return None;
     }
     all().zip(&*PATTERNS).find_map(|(&(mark, _, make), pattern)| {
         let found = text.contains(mark).then(|| pattern.captures(text)).flatten()?;
-        let task = found.name("task").map(|task| task.as_str().to_owned());
-        Some((make(&found)?, task))
+        let named = |name| found.name(name).map(|part| part.as_str().trim().to_owned());
+        Some(Said { about: make(&found)?, task: named("task"), numbers: named("numbers") })
     })
 }
 
@@ -66,7 +76,8 @@ mod tests {
     pub(super) fn known(texts: &[(&str, About, Option<&str>)]) {
         for (text, about, task) in texts {
             assert!(marks().any(|mark| text.contains(mark)), "{text}");
-            assert_eq!(find(text), Some((about.clone(), task.map(str::to_owned))), "{text}");
+            let said = find(text).map(|said| (said.about, said.task));
+            assert_eq!(said, Some((about.clone(), task.map(str::to_owned))), "{text}");
         }
     }
 
