@@ -22,6 +22,7 @@ use crate::scaled;
 use crate::sim::daemons;
 use crate::sim::disk::Disk;
 use crate::sim::executor::Executor;
+use crate::sim::gigabytes;
 use crate::sim::history::content_type;
 use crate::sim::machine_file::MachineSpec;
 use crate::sim::observed::Observed;
@@ -190,6 +191,7 @@ impl Simulation<'_> {
         }
         run.notes.extend(outcome.notes.into_iter().map(Note::Words));
         run.set_blocks(census(vm));
+        gigabytes::count(vm.allocator(), &mut run.counters);
         Ok(run)
     }
 }

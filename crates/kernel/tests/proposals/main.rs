@@ -1,5 +1,6 @@
 //! Proposals decide as their sources say, in small zones.
 
+mod churn;
 mod owners;
 mod placements;
 mod superpageblocks;

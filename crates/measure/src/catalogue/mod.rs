@@ -2,11 +2,12 @@
 //! read from a run.
 //!
 //! [`deciding`] has the few that decide between policies, [`vmstat::rows`] mmtests' counters, [`sections::of_runs`] all
-//! rows that runs have, and a [`Formula`](crate::run::formula::Formula) is a measure that a data file writes. Nothing
+//! rows that runs have, [`gigabytes`] blocks of 1 GiB, and a [`Formula`](crate::run::formula::Formula) is a measure that a data file writes. Nothing
 //! else has a list of measures or spells a label: it asks [`deciding::by_id`].
 
 pub mod deciding;
 mod formula;
+pub mod gigabytes;
 pub mod objectives;
 pub mod primary;
 pub mod sections;

@@ -1,6 +1,6 @@
 //! The measures that a comparison of a workload decides, named before it runs.
 
-use super::{Measure, deciding, sections};
+use super::{Measure, deciding, gigabytes, sections};
 use crate::run::Run;
 use crate::run::policies::of_workloads;
 use crate::value::origin::Origin;
@@ -27,6 +27,9 @@ pub fn measures(runs: &[Run]) -> Vec<Measure> {
         named.extend(if replayed { OF_REPLAYS } else { BY_DEFAULT });
     }
     let rows = || sections::of_runs(runs).into_iter().flat_map(|subject| subject.measures);
-    let find = |id: &str| deciding::by_id(id).cloned().or_else(|| rows().find(|m| m.id == id));
+    let whole = || gigabytes::measures().iter().cloned();
+    let find = |id: &str| {
+        deciding::by_id(id).cloned().or_else(|| whole().chain(rows()).find(|m| m.id == id))
+    };
     named.into_iter().filter_map(find).collect()
 }

@@ -47,6 +47,13 @@ pub const LIST_MOVEMENTS: &str = "list_movements";
 /// The movements to or from a list of another type than the block's pageblock.
 pub const LIST_MOVEMENTS_MIXED: &str = "list_movements_mixed";
 
+/// Whole gigabytes (2^30 bytes, aligned) in the zones; not counted where there is none.
+pub const GIGABYTES: &str = "gigabytes";
+/// Of these, at the end, those in which every page is free or can be moved.
+pub const GIGABYTES_MOVABLE: &str = "gigabytes_movable";
+/// Of these, at the end, those that are wholly free; pages on CPU lists are free.
+pub const GIGABYTES_FREE: &str = "gigabytes_free";
+
 /// User time of programs, simulated, in milliseconds.
 pub const SIMULATED_USER_MS: &str = "simulated_user_ms";
 /// System time of programs, simulated, in milliseconds. As mmtests counts it: without kernel threads.

@@ -11,6 +11,7 @@ pub mod daemons;
 pub mod disk;
 pub mod executor;
 pub mod files;
+pub(crate) mod gigabytes;
 pub(crate) mod history;
 pub mod huge;
 pub mod livelock;
