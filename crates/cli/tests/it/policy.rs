@@ -1,5 +1,7 @@
 use serde_json::Value;
 
+use std::collections::BTreeSet;
+
 use crate::{file, is_documented, prints, refuses};
 
 #[test]
@@ -85,6 +87,20 @@ fn who_decides_in_linuxs_place_is_shown() {
     assert!(hash(name).is_string());
     assert_ne!(hash(name), hash("linux-7.3"));
     assert_eq!(hash(name), hash("linux-7.3,decide=superpageblocks-bitmap"));
+}
+
+/// Each proposal decides other runs than Linux and the others, and none of its answers is refused.
+#[test]
+fn every_proposal_decides() {
+    let mut seen = BTreeSet::new();
+    for name in ["", ",decide=owners", ",decide=lifetimes", ",decide=boundary", ",decide=trees"] {
+        let run =
+            format!("run hugealloc-short --policy linux-7.3{name} --scale 1/64 --seeds 1 --json");
+        let run = &serde_json::from_str::<Value>(&prints(&run)).unwrap()[0];
+        assert!(seen.insert(run["event_hash"].as_str().unwrap().to_owned()), "{name}");
+        let notes = run["notes"].to_string();
+        assert!(!notes.contains("refused") && !notes.contains("possible"), "{notes}");
+    }
 }
 
 #[test]
