@@ -85,7 +85,7 @@ impl Trees {
         let last = self.reserved.remove(&place).unwrap_or(zone.span().start);
         let all = 1u64 << order;
         let rank = |free: u64| match free {
-            _ if free >= all / 16 && free <= all / 2 => 0,
+            _ if free >= all / 16 && free <= all / 2 => 0u64,
             _ if free > all / 2 && free < all => 1,
             _ if free == all => 2,
             _ => 3,
@@ -93,9 +93,13 @@ impl Trees {
         let open = trees.iter().filter(|(tree, (_, serves))| {
             *serves && !self.reserved.values().any(|other| other == *tree)
         });
-        let found = open.min_by_key(|(tree, (free, _))| (rank(*free), tree.0.wrapping_sub(last.0)));
-        let tree = *found?.0;
-        zone.looked_at(tree.0.abs_diff(last.0) >> order);
+        let at = |pfn: Pfn| (pfn.0 >> order) - (zone.span().start.0 >> order);
+        let count = at(Pfn(zone.span().end.0 - 1)) + 1;
+        let distance = |tree: Pfn| (at(tree) + count - at(last)) % count;
+        let found = open.min_by_key(|(tree, (free, _))| (rank(*free), distance(**tree)))?;
+        let (tree, rank) = (*found.0, rank(found.1.0));
+        // Each rank before was searched for in all trees.
+        zone.looked_at(rank * count + distance(tree));
         self.found.retain(|(of, _), _| *of != place);
         self.reserved.insert(place, tree);
         Some(tree)
