@@ -9,8 +9,8 @@
 //! 2026): a refill takes CMA pages only where no movable page is free.
 //!
 //! *Cost*: a look at each free block and each other page of a pageblock that is searched for free blocks, a list for
-//! each order tried. A refill that finds owned memory takes up to a pageblock at once, as far as the CPU's lists may
-//! hold it.
+//! each order tried. A refill that finds owned memory takes up to a pageblock at once, at most half of what the CPU's
+//! lists have room for.
 //!
 //! *Left out*: splitting and merging on the CPU's lists, outside the zone's lock. Here the rest of a pageblock that the
 //! lists cannot hold stays on the zone's lists, where other CPUs take it only when nothing else of the type is free
@@ -203,7 +203,9 @@ impl Decide for Owners {
         if !self.owning.contains(&self.cpu) || lists.order > COSTLY_ORDER {
             return linux;
         }
-        let pages = lists.high.saturating_sub(lists.count).min(self.pageblock_pages);
+        // The other half is left to frees, which else would drain at once what the refill took.
+        let room = lists.high.saturating_sub(lists.count) / 2;
+        let pages = room.min(self.pageblock_pages);
         linux.max(pages >> lists.order)
     }
 }
