@@ -112,14 +112,18 @@ fn main() {
         Ok(gib) => gib,
         Err(_) => panic!("{gib}: a number of GiB"),
     });
-    println!("of {} requests, {SEEDS} seeds        looks a request  reach the zone  looks of these  most", REQUESTS[2]);
+    println!(
+        "of {} requests, {SEEDS} seeds        looks a request  reach the zone  looks of these  most",
+        REQUESTS[2]
+    );
     for gib in [16, 64, 256, 1024, 4096].into_iter().filter(|gib| *gib <= largest) {
         for name in POLICIES {
             let mut all: Vec<u64> = (1..=SEEDS).flat_map(|seed| looks(gib, name, seed)).collect();
             all.sort_unstable();
             let sum = all.iter().sum::<u64>() as f64;
             let reach = all.iter().filter(|looks| **looks > 0).count() as f64;
-            let (mean, share, each) = (sum / all.len() as f64, 100.0 * reach / all.len() as f64, sum / reach);
+            let (mean, share, each) =
+                (sum / all.len() as f64, 100.0 * reach / all.len() as f64, sum / reach);
             let form = name.map_or("linux", |name| name.trim_start_matches("super"));
             let most = all[all.len() - 1];
             println!("{gib:>5} GiB {form:<18} {mean:>15.2} {share:>13.1} % {each:>15.1} {most:>5}");

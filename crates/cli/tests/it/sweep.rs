@@ -66,7 +66,9 @@ fn a_run_that_needs_too_much_is_named_and_the_others_are_kept() {
         run.stderr
     );
     assert!(run.stdout.starts_with("2 of 2 runs failed, 0 are in "), "{}", run.stdout);
-    let run = swept("random-time.toml", &["apppressure"], "1/16", "--limit-cpu 1 --jobs 2");
+    let grid = "workloads = [\"thpfioscale\"]\nkernels = [\"linux-6.12\"]\nscales = [\"1/4\"]\n";
+    let grid = file("much-time.toml", grid);
+    let run = pageblock(&format!("sweep {} --limit-cpu 1", grid.display()));
     assert_eq!(run.status, 1, "{}{}", run.stdout, run.stderr);
     assert!(run.stderr.starts_with("not done after 1 s of CPU time:\n"), "{}", run.stderr);
 }
