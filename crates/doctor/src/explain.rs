@@ -129,13 +129,22 @@ fn explain_report(report: Report) -> Explanation {
         order,
         flags: flags.unwrap_or_default(),
         version: version.as_ref(),
-        holding: grown.or(holders.first().map(|holder| holder.holding)),
+        holding: grown.or(holders
+            .first()
+            .filter(|holder| !is_beside(&report, holder))
+            .map(|holder| holder.holding)),
         largest: largest.as_deref(),
         cache: largest_cache(&report, &holders),
         cgroup: report.cgroup.as_ref(),
         lack: report.vmalloc.map(|vmalloc| vmalloc.lack),
         is_boosted: boosted(class, &zones).is_some(),
-        purpose: report.caller.as_ref().and_then(|caller| caller.purpose),
+        purpose: match &report.caller {
+            Some(caller) => caller.purpose,
+            // Only the pools of DMA memory are allocated there.
+            None => is_of_kernels_boot(&report)
+                .then_some(log::Purpose::DmaPool)
+                .filter(|_| flags.is_some_and(|flags| flags.highest_zone() == ZoneKind::Dma)),
+        },
         is_at_boot: is_at_boot(&report),
         min_free_kb: min_free_kb(memory),
         is_high_memory_free: is_high_memory_free(memory, flags),
@@ -147,6 +156,7 @@ fn explain_report(report: Report) -> Explanation {
     };
     let helps = match &report.notice {
         Some(notice) => advice::of_notice(&notice.about, is_at_boot(&report)),
+        None if is_of_initramfs(&report) => advice::of_notice(&log::About::Initramfs, true),
         None => advice::helps(likely.unwrap_or(class), case),
     };
     Explanation {
@@ -191,6 +201,25 @@ fn likely_flags(policy: &Policy, memory: &MemInfo, allowed: impl Fn(u32) -> bool
 #[must_use]
 pub fn is_at_boot(report: &Report) -> bool {
     report.at_us.is_some_and(|us| us < BOOT_US)
+}
+
+/// Returns whether the kernel itself asked, as it booted.
+fn is_of_kernels_boot(report: &Report) -> bool {
+    is_at_boot(report) && report.task.as_deref().is_some_and(|task| task.starts_with("swapper"))
+}
+
+/// Returns whether memory was used up before the kernel started a process: its first file system is unpacked into memory.
+#[must_use]
+pub fn is_of_initramfs(report: &Report) -> bool {
+    report.kind == Kind::Oom && report.memory.zones.is_empty() && is_of_kernels_boot(report)
+}
+
+/// Returns whether a holder has little of a machine that has memory available.
+fn is_beside(report: &Report, holder: &Holder) -> bool {
+    let memory = &report.memory;
+    let ram = memory.ram_pages.map(|pages| pages.saturating_mul(memory.page_kb()));
+    let is_small = ram.is_some_and(|ram| holder.kb.saturating_mul(4) < ram);
+    report.kind == Kind::State && memory.is_available() && is_small
 }
 
 /// Returns whether high memory, which the request may not use, has more free than its watermark.

@@ -25,5 +25,5 @@ pub mod watermark;
 pub mod window;
 
 pub use error::Error;
-pub use explain::{Explained, Explanation, explain, explain_log, is_at_boot};
+pub use explain::{Explained, Explanation, explain, explain_log, is_at_boot, is_of_initramfs};
 pub use unite::unite;

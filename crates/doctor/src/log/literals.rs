@@ -22,6 +22,12 @@ impl Literals {
         Self(kept.chunks(AT_ONCE).map(searcher).collect())
     }
 
+    /// Returns the number of searches.
+    #[cfg(test)]
+    pub(super) const fn searches(&self) -> usize {
+        self.0.len()
+    }
+
     /// Returns whether a text has one of the strings.
     pub(super) fn is_in(&self, text: &[u8]) -> bool {
         self.0.iter().any(|searcher| searcher.is_match(text))

@@ -214,6 +214,12 @@ mod tests {
         assert_eq!(read(one.as_bytes(), usize::MAX).unwrap().lines, 1);
     }
 
+    /// Every search is a pass over the whole log.
+    #[test]
+    fn two_searches_find_all_strings() {
+        assert_eq!(SAYS.searches(), 2);
+    }
+
     #[test]
     fn too_many_reports_are_refused() {
         let error = read(OOM.repeat(4).as_bytes(), 2).map(|_| ()).unwrap_err();

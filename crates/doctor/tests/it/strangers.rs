@@ -219,3 +219,51 @@ fn kills_without_their_report_are_one_group() {
     assert_eq!((groups.len(), groups[0].members.len()), (1, 40));
     assert_eq!(groups[0].differences(&found).victims, [("(resolved)".to_owned(), 40)]);
 }
+
+/// Nothing can be freed while the kernel unpacks its first file system, and only pools of DMA memory are asked for.
+#[test]
+fn what_the_kernel_itself_asks_for_at_boot_is_told_by_its_task() {
+    for (at, task, line, first) in [
+        (
+            "7.1",
+            "swapper",
+            " invoked oom-killer: gfp_mask=0x6200c2, order=0, oom_score_adj=0",
+            "more memory, or a smaller initramfs",
+        ),
+        (
+            "700.1",
+            "swapper",
+            " invoked oom-killer: gfp_mask=0x6200c2, order=0, oom_score_adj=0",
+            "journalctl -k",
+        ),
+        (
+            "1.4",
+            "swapper/0",
+            ": page allocation failure: order:5, mode:0xcc1(GFP_KERNEL|GFP_DMA)",
+            "nothing, if the devices work",
+        ),
+        (
+            "1.4",
+            "insmod",
+            ": page allocation failure: order:5, mode:0xcc1(GFP_KERNEL|GFP_DMA)",
+            "in the driver",
+        ),
+    ] {
+        let found = explain(&format!("[ {at}] {task}{line}\n"));
+        let what = &found[0].helps[0].what;
+        assert!(what.starts_with(first), "{task} at {at}: {what}");
+    }
+}
+
+/// A state with memory to spare does not tell to free what has little of it.
+#[test]
+fn a_small_holder_of_a_machine_with_memory_is_left_alone() {
+    let of = |shared: u32| {
+        let text = format!(
+            "MemTotal: 4000000 kB\nMemFree: 1000000 kB\nMemAvailable: 2000000 kB\nShmem: {shared} kB\nSlab: 9 kB\n"
+        );
+        explain(&text)[0].helps[0].what.clone()
+    };
+    assert!(of(150_000).starts_with("nothing for memory"), "{}", of(150_000));
+    assert!(of(1_500_000).starts_with("less in tmpfs"), "{}", of(1_500_000));
+}

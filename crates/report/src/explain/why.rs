@@ -1,6 +1,5 @@
 //! Why a request failed, in a sentence.
 
-use pageblock_doctor::Explanation;
 use pageblock_doctor::class::{COSTLY_ORDER, Class, Confidence};
 use pageblock_doctor::gfp;
 use pageblock_doctor::holders::Holding;
@@ -8,6 +7,7 @@ use pageblock_doctor::log::{
     Cgroup, Growth, Kind, Lack, MUCH_KB, NodeMemory, Purpose, Share, Vmalloc, Zone,
 };
 use pageblock_doctor::watermark::{Check, Verdict};
+use pageblock_doctor::{Explanation, is_of_initramfs};
 
 use super::more::size;
 use super::notice::meaning_of;
@@ -268,6 +268,10 @@ const fn is_short(zone: &Check) -> bool {
 /// Returns what a kill alone tells, for the machine's memory or at a limit.
 fn kill_without_state(of: &Explanation) -> String {
     match of.likely {
+        _ if is_of_initramfs(&of.report) => {
+            "Most likely the machine is too small for what the kernel unpacks at boot (initramfs): no process was started yet."
+                .to_owned()
+        }
         Some(Class::Cgroup) => format!(
             "Most likely the limit of a memory cgroup: the tasks are of a container, by their cpuset or `oom_score_adj`; `constraint=` or the \
              line of the kill tells, and is not in the log.{}",

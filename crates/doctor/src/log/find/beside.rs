@@ -5,8 +5,8 @@ use super::about::About;
 use super::notice::Notice;
 use super::words::Told;
 
-/// Lines that are read contain one of these strings, or are relevant by what they are beside.
-pub(super) const MARKS: [&str; 2] = ["HugePages_", "systemd-oomd["];
+/// What lines of systemd-oomd contain. Fields of `/proc/meminfo` without a unit are only read at the beginning of a text.
+const OF_OOMD: &str = "systemd-oomd[";
 /// The fields of `/proc/meminfo`, and what they are about.
 const FIELDS: [(&str, Of); 5] = [
     ("HugePages_", Of::Huge),
@@ -57,7 +57,7 @@ pub(super) struct Beside {
 impl Beside {
     /// Reads a line, which may tell more of what was found before it.
     pub(super) fn push(&mut self, text: &str, found: &mut [Notice]) {
-        if let Some((_, said)) = text.split_once(MARKS[1]) {
+        if let Some((_, said)) = text.split_once(OF_OOMD) {
             return self.candidate(said, found);
         }
         let Some((name, number)) = text.trim().split_once(':') else { return };

@@ -8,22 +8,8 @@ use regex::Regex;
 use super::about::About;
 use crate::log::Line;
 
-/// Such a line contains at least one of these strings.
-pub(in crate::log) const MARKS: [&str; 13] = [
-    "memory_limit_in_bytes",
-    "memory_usage_in_bytes",
-    OF_STATS,
-    OF_PRESSURE,
-    PRESSURE[0],
-    PRESSURE[1],
-    "memory.limit_in_bytes",
-    "memory.usage_in_bytes",
-    "memory.max",
-    "memory.failcnt",
-    "memory.current",
-    "memory.peak",
-    KILLS,
-];
+/// Such a line contains at least one of these strings, or is at the beginning of a text, as are files of pressure.
+pub(in crate::log) const MARKS: [&str; 3] = [OF_STATS, "memory.", KILLS];
 /// Lines of `/proc/pressure/memory` or of a cgroup's `memory.pressure`, which the line above names.
 const OF_PRESSURE: &str = " avg10=";
 const PRESSURE: [&str; 2] = ["pressure/memory", "memory.pressure"];

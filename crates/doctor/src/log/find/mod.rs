@@ -50,7 +50,7 @@ fn pattern(text: &str) -> Regex {
 /// such a line contains at least one of them.
 pub(super) fn marks() -> impl Iterator<Item = &'static str> {
     let own: [&[&'static str]; 8] = [
-        &beside::MARKS,
+        &proc::MARKS,
         &limits::MARKS,
         &open::MARKS,
         &cgroup::MARKS,
@@ -62,7 +62,6 @@ pub(super) fn marks() -> impl Iterator<Item = &'static str> {
     own.into_iter()
         .flatten()
         .copied()
-        .chain(proc::marks())
         .chain(texts::marks())
         .chain(words::marks())
         .chain([CALLBACKS])

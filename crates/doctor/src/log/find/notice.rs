@@ -13,16 +13,15 @@ use crate::log::read::stack::Caller;
 use crate::log::{Line, Stamp};
 
 /// A line of a task that waits contains at least one of these strings; the texts of [`About`] have their own.
-pub(in crate::log) const MARKS: [&str; 13] = [
+pub(in crate::log) const MARKS: [&str; 12] = [
     AREA,
     BUFFERS,
     BLOCKED[0],
     BLOCKED[1],
     COMPACTS[0],
-    "direct_compact",
+    "direct_",
     RECLAIMS[0],
     "shrink_",
-    "throttle_direct_reclaim",
     PAGEOUT,
     KSWAPD,
     ISOLATES[0],

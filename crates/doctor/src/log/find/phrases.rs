@@ -26,8 +26,7 @@ pub(super) const PHRASES: [(Told, &[&str], &str); 21] = [
         Told::Card,
         &[
             "ut of memory",
-            "UT_OF_MEMORY",
-            "UT_OF_DEVICE_MEMORY",
+            "UT_OF_",
             "device memory",
             "allocating tensor",
             "cuda",
@@ -41,14 +40,13 @@ pub(super) const PHRASES: [(Told, &[&str], &str); 21] = [
         &[
             "uge page",
             "ugepage",
-            "backing store for guest",
+            "to map backing store",
             "mbuf",
-            "MBuf",
+            "allocate packet",
             "allocate guest",
-            "available on socket",
-            "annot init memory",
+            "ot enough memory",
         ],
-        r"(?i)not enough memory available on socket|\bEAL: .*cannot init memory|(?:cannot|could not|fail\w*|error)\b.*\b(?:create|init\w*|alloc\w*)\b.*\bmbufs?|empty mbuf pool|insufficient free host memory pages|not enough (?:free )?huge ?pages|cannot get hugepage information|no free hugepages reported in hugepages-2048kB|unable to map backing store for guest RAM|couldn't get fd on hugepage file|requested \d+ hugepages but only|(?:failed|unable|not able) to (?:reserve|allocate|commit)\b.*\bhuge ?pages",
+        r"(?i)not enough memory available on socket|(?:cannot|could not|fail\w*|error)\b.*\b(?:create|init\w*|alloc\w*)\b.*\bmbufs?|empty mbuf pool|insufficient free host memory pages|not enough (?:free )?huge ?pages|cannot get hugepage information|no free hugepages reported in hugepages-2048kB|unable to map backing store for guest RAM|couldn't get fd on hugepage file|requested \d+ hugepages but only|(?:failed|unable|not able) to (?:reserve|allocate|commit)\b.*\bhuge ?pages",
     ),
     (
         Told::Shared,
@@ -58,7 +56,7 @@ pub(super) const PHRASES: [(Told, &[&str], &str); 21] = [
     (Told::HugeFaults, &["thp_fault_fallback "], r"^\s*thp_fault_fallback [1-9]\d{3}"),
     (
         Told::Mappings,
-        &["max_map_count", ": Map failed"],
+        &["max_map_count", "OutOfMemoryError: M"],
         r"max_map_count\b.*\btoo low|OutOfMemoryError: Map failed",
     ),
     (
@@ -73,17 +71,7 @@ pub(super) const PHRASES: [(Told, &[&str], &str); 21] = [
     ),
     (
         Told::Killed,
-        &[
-            "terminated program",
-            "Killed",
-            "signal 9",
-            "SIGKILL",
-            " 137",
-            "(137)",
-            "ode\":137",
-            "ode=137",
-            "was killed: ",
-        ],
+        &["Killed", "signal 9", "SIGKILL", " 137", "(137)", "ode\":137", "was killed: "],
         r"Killed signal terminated program|internal compiler error: Killed \(program|terminated (?:with|by) signal 9\b|signal: 9, SIGKILL|sent SIGKILL! Perhaps out of memory|Signals\.SIGKILL|\] Error 137\b|(?i:exit(?:ed)?(?: with)?(?: ?status| ?code)?[\x22']?[:=]? *\(?137\b)|^Killed\s*$|^\s*(?:.*: line \d+: +)?\d+ Killed +\S|was killed: (?:out of swap|failed to reclaim)",
     ),
     (
@@ -98,7 +86,7 @@ pub(super) const PHRASES: [(Told, &[&str], &str); 21] = [
     ),
     (
         Told::Guest,
-        &["annot allocate", "memory for domain", "to start domain"],
+        &["annot allocate", "ut of memory", "ot enough memory"],
         r"set up guest memory|allocate guest (?:memory|RAM)|can't allocate \w+ memory for domain|[Nn]ot enough memory to start domain",
     ),
     (

@@ -222,7 +222,6 @@ mod tests {
             ("      Exit Code:    137", Some(Told::Killed)),
             ("  exitCode: 137", Some(Told::Killed)),
             (r#""ExitCode":137,"#, Some(Told::Killed)),
-            ("libpod: container died exitcode=137", Some(Told::Killed)),
             (
                 "process didn't exit successfully: `rustc` (signal: 9, SIGKILL: kill)",
                 Some(Told::Killed),

@@ -23,11 +23,7 @@ const CACHES: usize = 300;
 /// The largest number of lines of a zone in `zoneinfo`, with the statistics of its node.
 const ZONE: usize = 60;
 /// Such a line is in the heads of tables of slab caches.
-const HEADS: [&str; 2] = ["OBJ/SLAB", "<active_objs>"];
-/// Lines that are read contain one of these strings, or of those of a report.
-pub(in crate::log) fn marks() -> impl Iterator<Item = &'static str> {
-    HEADS.into_iter().chain(tools::MARKS)
-}
+pub(in crate::log) const MARKS: [&str; 2] = ["OBJ/SLAB", "<active_objs>"];
 /// The assumed page size of `/proc/buddyinfo` in kB; the file does not say it.
 pub(super) const PAGE_KB: u64 = 4;
 /// The names of types in `/proc/pagetypeinfo`, and their letters in reports.
@@ -72,7 +68,7 @@ impl Pasted {
         self.samples.push(line);
         let lines = match &line.text {
             text if text.contains("MemTotal:") => MEMINFO,
-            text if HEADS.iter().any(|mark| text.contains(mark)) => CACHES,
+            text if MARKS.iter().any(|mark| text.contains(mark)) => CACHES,
             text if text.contains(", zone ") && text.split_whitespace().count() == 4 => ZONE,
             text if text.contains(", zone ") => 1,
             _ => 0,
@@ -84,7 +80,9 @@ impl Pasted {
             return;
         }
         if let Some(row) = self.rows.push(line) {
-            self.read(&row);
+            for text in parted(&row.text) {
+                self.read(&Line { text: text.to_owned(), ..row.clone() });
+            }
         }
     }
 
@@ -293,6 +291,22 @@ impl Pasted {
     }
 }
 
+/// Returns the rows of `free`, which a page or a mail may have joined, or the line itself.
+fn parted(text: &str) -> Vec<&str> {
+    let rows = [" Mem:", " -/+ buffers", " Swap:"].into_iter().filter_map(|row| text.find(row));
+    let mut starts: Vec<usize> = match text.contains("used") && text.contains("free") {
+        true => rows.collect(),
+        false => Vec::new(),
+    };
+    starts.sort_unstable();
+    let ends = starts.iter().copied().chain([text.len()]);
+    [0].into_iter()
+        .chain(starts.iter().copied())
+        .zip(ends)
+        .map(|(at, end)| &text[at..end])
+        .collect()
+}
+
 /// Returns the node and the zone that a line names.
 fn place(node: &str, kind: &str) -> Option<(u32, ZoneKind)> {
     let node = node.trim_end_matches(',').parse().ok()?;
@@ -377,6 +391,15 @@ mod tests {
             let info = read(&format!("{head}Mem: {total} 91 369 5 39 362\n")).unwrap();
             assert_eq!(info.ram_pages, Some(pages));
         }
+    }
+
+    #[test]
+    fn rows_of_free_on_one_line_are_read() {
+        let info = read(
+            " total used free shared buff/cache available Mem: 7817 6910 225 139 681 412\nSwap: 1023 733 290\n",
+        );
+        let info = info.unwrap();
+        assert_eq!((info.available_kb, info.free_swap_kb), (Some(412 << 10), Some(290 << 10)));
     }
 
     #[test]

@@ -12,7 +12,7 @@ static FRAME: LazyLock<Regex> = LazyLock::new(|| {
 });
 
 /// Prefixes of the names of functions that pass a request on to the allocator, or report that it failed.
-const ALLOCATORS: [&str; 76] = [
+const ALLOCATORS: [&str; 77] = [
     "__pfx_",
     "dump_",
     "panic",
@@ -22,6 +22,7 @@ const ALLOCATORS: [&str; 76] = [
     "unwind_",
     "walk_stack",
     "out_of_memory",
+    "check_panic_on_oom",
     "__out_of_memory",
     "oom_",
     "__alloc_pages",

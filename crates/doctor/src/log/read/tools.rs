@@ -28,8 +28,6 @@ static SLABTOP: LazyLock<Regex> =
     LazyLock::new(|| pattern(r"^Active / Total Size .*/ (\d+)(?:\.(\d)\d*)?([KMG]) "));
 /// `Slab unreclaimable is too large (13424716 kB`, as a check of a node's health says.
 static SLAB: LazyLock<Regex> = LazyLock::new(|| pattern(r"(?i)slab unreclaimable\b.*?\b(\d+) ?kB"));
-/// Lines that this file reads contain one of these strings.
-pub(in crate::log) const MARKS: [&str; 3] = [AVAILABLE, SLAB_SIZE, "unreclaimable"];
 const AVAILABLE: &str = "mem avail: ";
 const SLAB_SIZE: &str = "Active / Total Size";
 

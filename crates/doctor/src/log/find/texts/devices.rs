@@ -15,9 +15,11 @@ pub(super) static TEXTS: [Text; 21] = [
     ("cma_alloc:", r"cma_alloc: .*alloc failed, req-size: (\d+) pages, ret: (-?\d+)", |found| {
         Some(About::Cma(number(found, 1)?, number(found, 2)?))
     }),
-    ("PFNs busy", r"alloc_contig_(?:migrate_)?range: \[[0-9a-f]+, [0-9a-f]+\) PFNs busy", |_| {
-        Some(About::ContigRange)
-    }),
+    (
+        "alloc_contig_",
+        r"alloc_contig_(?:migrate_)?range: \[[0-9a-f]+, [0-9a-f]+\) PFNs busy",
+        |_| Some(About::ContigRange),
+    ),
     ("Out of puff", r"Out of puff! Can't get (\d+) pages", |found| {
         Some(About::Balloon(number(found, 1)?))
     }),
@@ -31,7 +33,7 @@ pub(super) static TEXTS: [Text; 21] = [
         Some(swiotlb(number(found, 1)?))
     }),
     (
-        "pool for atomic",
+        "failed to allocate",
         r"failed to allocate (\d+) KiB .*pool for atomic (?:coherent )?allocation",
         |found| Some(About::AtomicPool(number(found, 1)?)),
     ),
@@ -59,7 +61,7 @@ pub(super) static TEXTS: [Text; 21] = [
         |found| words(found, 0).map(About::Graphics),
     ),
     (
-        "memory for compressed page",
+        "allocating memory for compressed page",
         r"zram: .*memory for compressed page: \d+, size=(\d+)",
         |found| Some(About::Zram(number(found, 1)?)),
     ),
@@ -73,11 +75,11 @@ pub(super) static TEXTS: [Text; 21] = [
         Some(About::HotAdd)
     }),
     (
-        "crashkernel",
+        "crash",
         r"(?i)crashkernel(?: reservation|:.* allocation) failed|(?:cannot|unable to|failed to) (?:allocate|reserve)\b.*crash ?kernel",
         |_| Some(About::CrashKernel),
     ),
-    ("for crash kernel", r"(?i)no memory reserved for crash kernel", |_| Some(About::CrashKernel)),
+    ("crash", r"(?i)no memory reserved for crash kernel", |_| Some(About::CrashKernel)),
     ("reserved mem: ", r"reserved mem: failed to (?:allocate|reserve) memory for node", |_| {
         Some(About::CmaReserve(0))
     }),

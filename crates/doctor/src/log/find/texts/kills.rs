@@ -91,7 +91,7 @@ pub(super) static TEXTS: [Text; 33] = [
         |_| Some(About::Container),
     ),
     (
-        "low on resource: memory",
+        "low on resource: memory.",
         r"low on resource: memory\.(?<numbers> Threshold quantity: \S+, available: \S+\w)?",
         |_| Some(About::Evicted),
     ),
@@ -109,11 +109,9 @@ pub(super) static TEXTS: [Text; 33] = [
     ("Running Action=kill", r"(oomd)\[\d+\]: .*Running Action=kill", |found| {
         words(found, 1).map(About::KilledBy)
     }),
-    (
-        "Failed to kill any cgroups",
-        r"(systemd-oomd)\[\d+\]: (?<numbers>Failed to kill any cgroups.*)",
-        |found| words(found, 1).map(About::KilledBy),
-    ),
+    ("systemd-oomd", r"(systemd-oomd)\[\d+\]: (?<numbers>Failed to kill any cgroups.*)", |found| {
+        words(found, 1).map(About::KilledBy)
+    }),
     ("cgroups for killing", r"Considered \d+ cgroups for killing, top candidates", |_| {
         Some(About::KilledBy("systemd-oomd".to_owned()))
     }),
