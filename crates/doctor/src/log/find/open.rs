@@ -328,14 +328,14 @@ fn kind_of(kind: Kind, has_header: bool, memory: &MemInfo, head: &[String]) -> O
         Kind::State if !has_free && is_kill => Kind::Oom,
         Kind::State if has_counts || has_free => Kind::State,
         // The stack is that of a failure, and its first line was lost.
-        Kind::State if head.iter().any(is_of_failure) => Kind::Failure,
+        Kind::State if head.iter().any(|line| is_of_failure(line)) => Kind::Failure,
         Kind::State => return None,
         kind => kind,
     })
 }
 
 /// Returns whether a line is of the function that reports failures, and does not count reports that were left out.
-fn is_of_failure(line: &String) -> bool {
+fn is_of_failure(line: &str) -> bool {
     line.contains("warn_alloc") && !line.contains(super::CALLBACKS)
 }
 
