@@ -110,10 +110,7 @@ fn explain_report(report: Report) -> Explanation {
     };
     let others = flags.map_or(Vec::new(), |flags| others(policy, order, flags, memory, &zones));
     let (class, mut confidence) = class::classify(&report, asked, &zones, &others);
-    if is_lost && confidence == Confidence::High {
-        confidence = Confidence::Medium;
-    }
-    if report.state_of.is_some() && confidence == Confidence::High {
+    if (is_lost || report.state_of.is_some()) && confidence == Confidence::High {
         confidence = Confidence::Medium;
     }
     let likely = class::likely(&report, flags).filter(|_| class == Class::Unknown);
@@ -138,13 +135,7 @@ fn explain_report(report: Report) -> Explanation {
         cgroup: report.cgroup.as_ref(),
         lack: report.vmalloc.map(|vmalloc| vmalloc.lack),
         is_boosted: boosted(class, &zones).is_some(),
-        purpose: match &report.caller {
-            Some(caller) => caller.purpose,
-            // Only the pools of DMA memory are allocated there.
-            None => is_of_kernels_boot(&report)
-                .then_some(log::Purpose::DmaPool)
-                .filter(|_| flags.is_some_and(|flags| flags.highest_zone() == ZoneKind::Dma)),
-        },
+        purpose: purpose(&report, flags),
         is_at_boot: is_at_boot(&report),
         min_free_kb: min_free_kb(memory),
         is_high_memory_free: is_high_memory_free(memory, flags),
@@ -154,15 +145,14 @@ fn explain_report(report: Report) -> Explanation {
         has_filled: report.is_oom()
             && (!is_mostly_boost(class, &zones) || is_mostly_of_kernel(memory, &holders)),
     };
-    let helps = match &report.notice {
-        Some(notice) => advice::of_notice(&notice.about, is_at_boot(&report)),
-        None if is_of_initramfs(&report) => advice::of_notice(&log::About::Initramfs, true),
-        None => advice::helps(likely.unwrap_or(class), case),
-    };
     Explanation {
         file: None,
         missing: missing(&report, &zones),
-        helps,
+        helps: match &report.notice {
+            Some(notice) => advice::of_notice(&notice.about, is_at_boot(&report)),
+            None if is_of_initramfs(&report) => advice::of_notice(&log::About::Initramfs, true),
+            None => advice::helps(likely.unwrap_or(class), case),
+        },
         does_not_help: advice::does_not_help(likely.unwrap_or(class), order, case.flags),
         holders,
         report,
@@ -171,6 +161,17 @@ fn explain_report(report: Report) -> Explanation {
         class,
         confidence,
         likely,
+    }
+}
+
+/// Returns what a request was for: by its caller, or at boot by the zone that it asks.
+fn purpose(report: &Report, flags: Option<Gfp>) -> Option<log::Purpose> {
+    match &report.caller {
+        Some(caller) => caller.purpose,
+        // Only the pools of DMA memory are allocated there.
+        None => is_of_kernels_boot(report)
+            .then_some(log::Purpose::DmaPool)
+            .filter(|_| flags.is_some_and(|flags| flags.highest_zone() == ZoneKind::Dma)),
     }
 }
 

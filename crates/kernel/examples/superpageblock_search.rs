@@ -5,7 +5,7 @@
 //! cargo run --release -p pageblock-kernel --example superpageblock_search -- 4096    # also 4 TiB, in 10 GiB
 //! ```
 //!
-//! Memory is filled with huge pages; a tenth of them is freed at random, in half of the gigabytes. Then pages of processes and
+//! Memory is filled with huge pages; a fifth of them is freed at random in every second gigabyte. Then pages of processes and
 //! of the kernel come and go in bursts (orders 0 to 3, four of five movable), first under Linux; the last requests are counted,
 //! those that CPU lists serve too.
 
@@ -51,7 +51,7 @@ impl Random {
     }
 }
 
-/// Frees a tenth of the huge pages.
+/// Takes all memory as huge pages, and frees a tenth of them.
 fn open(allocator: &mut Allocator<'_>, random: &mut Random, under: &mut Under) {
     let request = Request::new(HUGE, Gfp::GFP_HIGHUSER_MOVABLE);
     let mut huge = Vec::new();

@@ -47,12 +47,7 @@ fn what(about: &About, known: Option<&str>) -> String {
         About::Compaction(seconds) => blocked(task, *seconds, "compaction"),
         About::Reclaim(seconds) => blocked(task, *seconds, "reclaim"),
         About::Slab { cache, cgroup, order, flags } => {
-            let cache = cache.as_deref().unwrap_or("?");
-            let of = cgroup
-                .as_ref()
-                .map_or(String::new(), |group| format!(" of the memory cgroup {group}"));
-            let order = order.map_or(String::new(), |order| format!(": order {order} or larger"));
-            format!("the slab cache {cache}{of} got no page{order}, flags {flags}")
+            of_slab((cache.as_deref(), cgroup.as_deref()), *order, flags)
         }
         About::TooLarge => format!("{task} asked for more than the allocator's largest block"),
         About::NoFail => format!("{task} asked for several pages with __GFP_NOFAIL"),
@@ -92,12 +87,8 @@ fn what(about: &About, known: Option<&str>) -> String {
         About::CmaReserve(0) => "an area for CMA or a device was not had at boot".to_owned(),
         About::CmaReserve(mib) => format!("an area of {mib} MiB for CMA was not had at boot"),
         About::Pressure { some, full } => {
-            let percent = |share: &u64| format!("{}.{:02} %", share / 100, share % 100);
-            format!(
-                "tasks waited for memory {} of the time, all of them {} (pressure)",
-                percent(some),
-                percent(full)
-            )
+            let [some, full] = [some, full].map(|of| format!("{}.{:02} %", of / 100, of % 100));
+            format!("tasks waited for memory {some} of the time, all of them {full} (pressure)")
         }
         About::Usage { limit, usage, peak, .. } => of_usage(*limit, *usage, *peak),
         About::ExecMem => {
@@ -105,6 +96,18 @@ fn what(about: &About, known: Option<&str>) -> String {
         }
         kill => killed(kill, known),
     }
+}
+
+/// Says which slab cache got no page, and what it asked for.
+fn of_slab(
+    (cache, cgroup): (Option<&str>, Option<&str>),
+    order: Option<u64>,
+    flags: &str,
+) -> String {
+    let cache = cache.unwrap_or("?");
+    let of = cgroup.map_or(String::new(), |group| format!(" of the memory cgroup {group}"));
+    let order = order.map_or(String::new(), |order| format!(": order {order} or larger"));
+    format!("the slab cache {cache}{of} got no page{order}, flags {flags}")
 }
 
 /// Returns the control files of a memory cgroup, in kB.

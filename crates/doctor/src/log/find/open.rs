@@ -261,10 +261,7 @@ impl Open {
         // A stack above a state that does not allocate is cut, or another's.
         let allocates = kind != Kind::State || head.iter().any(|line| line.contains("alloc"));
         let caller = caller(kind, &head).filter(|_| allocates);
-        // The stack was cut.
-        let loader = task.as_ref().filter(|task| LOADERS.contains(&task.as_str()));
-        let caller =
-            caller.or_else(|| loader.filter(|_| kind == Kind::Vmalloc).map(Caller::module));
+        let caller = caller.or_else(|| loader(kind, task.as_ref()));
         let head = head.join("\n");
         let flags = word(&MODE, &request, 2);
         let mode = word(&MODE, &request, 1).and_then(|hex| u64::from_str_radix(&hex, 16).ok());
@@ -277,10 +274,7 @@ impl Open {
             at,
             task,
             stall_ms: word(&STALL, &request, 1).and_then(|ms| ms.parse().ok()),
-            order: word(&ORDER, &request, 1)
-                .or_else(|| word(&OLD_ORDER, &request, 1))
-                .and_then(|order| order.parse().ok())
-                .filter(|order| *order <= MOST_ORDER),
+            order: order(&request),
             mode,
             flags: flags.map(|names| names.split_ascii_whitespace().collect()),
             nodemask: word(&NODEMASK, &request, 1),
@@ -305,6 +299,18 @@ impl Open {
             ..Report::new(kind, line)
         })
     }
+}
+
+/// Returns the order of a request, as new or as old kernels print it.
+fn order(request: &str) -> Option<u32> {
+    let order = word(&ORDER, request, 1).or_else(|| word(&OLD_ORDER, request, 1))?;
+    order.parse().ok().filter(|order| *order <= MOST_ORDER)
+}
+
+/// Returns the program that loads modules as who asked for a module's memory, where the stack was cut.
+fn loader(kind: Kind, task: Option<&String>) -> Option<Caller> {
+    let is_loader = |task: &&String| kind == Kind::Vmalloc && LOADERS.contains(&task.as_str());
+    task.filter(is_loader).map(Caller::module)
 }
 
 /// Returns who asked for memory. What a crash of another CPU prints in between has a stack of its own.

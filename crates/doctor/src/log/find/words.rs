@@ -206,6 +206,12 @@ mod tests {
             ("PHP Fatal error:  Out of memory (allocated 10485760)", Some(Told::Refused)),
             ("web-1 exited with code 137", Some(Told::Killed)),
             ("Out of Memory Error (workerManager.hpp:70), pid=1, tid=1", Some(Told::Threads)),
+        ]);
+    }
+
+    #[test]
+    fn words_of_guests_containers_and_machines_tell_it_too() {
+        told(&[
             ("EAL: Not enough memory available on socket 0! Requested: 9MB", Some(Told::HugePages)),
             ("Could not allocate packet MBuf pools : error 12", Some(Told::HugePages)),
             ("xc: panic: can't allocate low memory for domain: Out of memory", Some(Told::Guest)),
