@@ -273,7 +273,9 @@ def main() -> None:
         changes(series)
         return
     every = [one for of in series.values() for one in of]
-    table("series", [*series.items(), ("all", every)])
+    # Predicted with noise, which nothing before a guest ran changed: the first series were what it was taken from.
+    later = [one for one in every if "noise" in one]
+    table("series", [*series.items(), ("predicted with noise", later), ("all", every)])
     print()
     measures = dict.fromkeys(one["measure"] for one in every)
     table("measure", [(name, [one for one in every if one["measure"] == name]) for name in measures])
@@ -283,6 +285,7 @@ def main() -> None:
     print()
     told = [one for one in every if can_tell(one)]
     confusion("with noise, 80 %", told, lambda one: one["changes"])
+    confusion("predicted with noise", [one for one in later if can_tell(one)], lambda one: one["changes"])
     confusion("simulations' interval", told, lambda one: is_change(one["predicted"]))
     print()
     reliability(every)
