@@ -273,7 +273,7 @@ def main() -> None:
         changes(series)
         return
     every = [one for of in series.values() for one in of]
-    # Predicted with noise, which nothing before a guest ran changed: the first series were what it was taken from.
+    # These were predicted with noise, which was fitted to the series before them.
     later = [one for one in every if "noise" in one]
     table("series", [*series.items(), ("predicted with noise", later), ("all", every)])
     print()

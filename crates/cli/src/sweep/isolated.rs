@@ -16,10 +16,12 @@ use crate::Verdict;
 use crate::args::sweep::SweepArgs;
 use crate::output;
 
-/// Signals of `kill -l`, by which the kernel and the allocator of the process end it.
+/// The signal by which the allocator of a process ends it, and that of its limit of CPU time.
 const SIGABRT: i32 = 6;
-const SIGKILL: i32 = 9;
 const SIGXCPU: i32 = 24;
+/// Seconds from the signal to the end of a process that ignores it. A limit that kills at once would look as the kernel's OOM
+/// killer does.
+const GRACE: u64 = 2;
 
 /// What a run may use.
 #[derive(Clone, Copy, Debug)]
@@ -46,11 +48,16 @@ impl Limits {
 
     /// Lets the kernel hold this process to them, also where nobody watches it any more.
     fn impose(self) -> rustix::io::Result<()> {
-        let limit = |resource, most: u64| {
-            setrlimit(resource, Rlimit { current: Some(most), maximum: Some(most) })
+        let limit = |resource, soft: u64, hard: u64| {
+            setrlimit(resource, Rlimit { current: Some(soft), maximum: Some(hard) })
         };
-        self.cpu.map_or(Ok(()), |cpu| limit(Resource::Cpu, cpu.into()))?;
-        self.memory.map_or(Ok(()), |mib| limit(Resource::Data, u64::from(mib) << 20))
+        if let Some(cpu) = self.cpu.map(u64::from) {
+            limit(Resource::Cpu, cpu, cpu + GRACE)?;
+        }
+        if let Some(bytes) = self.memory.map(|mib| u64::from(mib) << 20) {
+            limit(Resource::Data, bytes, bytes)?;
+        }
+        Ok(())
     }
 }
 
@@ -69,6 +76,7 @@ pub(super) fn one(args: &SweepArgs, loads: &Loads, watch: &dyn Watch) -> anyhow:
 /// Runs a cell of the grid in a file; returns its row.
 pub(super) fn run(cell: &Cell, file: &Path, limits: Limits) -> Result<String> {
     let failed = |error: std::io::Error| Error::Asked(format!("a process for a run: {error}"));
+    let text = serde_json::to_string(cell).map_err(|error| failed(error.into()))?;
     let mut child = Command::new(std::env::current_exe().map_err(failed)?)
         .args(["sweep", "--cell"])
         .args(limits.words())
@@ -80,7 +88,7 @@ pub(super) fn run(cell: &Cell, file: &Path, limits: Limits) -> Result<String> {
         .map_err(failed)?;
     if let Some(mut input) = child.stdin.take() {
         // One that ended before it read says why itself.
-        let _ = input.write_all(serde_json::to_string(cell).unwrap_or_default().as_bytes());
+        let _ = input.write_all(text.as_bytes());
     }
     let output = child.wait_with_output().map_err(failed)?;
     let said = String::from_utf8_lossy(&output.stderr);
@@ -93,7 +101,7 @@ pub(super) fn run(cell: &Cell, file: &Path, limits: Limits) -> Result<String> {
 /// Says why a process failed that wrote this to standard error.
 fn why(status: ExitStatus, limits: Limits, said: &str) -> String {
     match (status.signal(), limits) {
-        (Some(SIGXCPU | SIGKILL), Limits { cpu: Some(cpu), .. }) => {
+        (Some(SIGXCPU), Limits { cpu: Some(cpu), .. }) => {
             format!("not done after {cpu} s of CPU time")
         }
         (Some(SIGABRT), Limits { memory: Some(mib), .. }) if said.contains("memory allocation") => {
@@ -104,5 +112,22 @@ fn why(status: ExitStatus, limits: Limits, said: &str) -> String {
             Some((_, panic)) => panic.lines().take(2).collect::<Vec<_>>().join(" "),
             None => format!("{status}: {}", said.lines().last().unwrap_or_default()),
         },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The kernel's OOM killer ends a run too: that is no limit of the run's.
+    #[test]
+    fn only_its_own_signal_says_that_a_run_took_too_long() {
+        let limits = Limits { cpu: Some(7), memory: Some(5) };
+        let said = |signal, text| why(ExitStatus::from_raw(signal), limits, text);
+        assert_eq!(said(SIGXCPU, ""), "not done after 7 s of CPU time");
+        assert!(said(9, "").starts_with("signal: 9"), "{}", said(9, ""));
+        assert_eq!(said(SIGABRT, "memory allocation of 9 bytes failed"), "more than 5 MiB");
+        let panic = "\nthread 'main' (3) panicked at a.rs:1:2:\nindex out of bounds\nnote: run";
+        assert_eq!(said(SIGABRT, panic), "a.rs:1:2: index out of bounds");
     }
 }

@@ -5,9 +5,9 @@
 //! or reclaimable memory takes the lowest block of its type, so that the region empties from the boundary on. Where it
 //! has none, it claims the lowest large movable block below the boundary, else (the region grows) the lowest one above,
 //! and the boundary rises over its pageblock. A movable request takes the smallest block above the boundary, of equals the
-//! highest: the region has room to grow without migration. Where nothing is free above (the region shrinks), the boundary falls below the movable
-//! pageblocks and the wholly free others that lie under it; what a movable request takes from another type is a whole
-//! pageblock next to the boundary, if one is free there.
+//! highest: the region has room to grow without migration. Where nothing is free above (the region shrinks), the boundary
+//! falls below the movable pageblocks and the wholly free others that lie under it; what a movable request takes from
+//! another type is a whole pageblock next to the boundary, if one is free there.
 //!
 //! *Cost*: that of lists for each region: one for each order tried, and a look at each pageblock that the boundary passes.
 //!
@@ -82,7 +82,7 @@ impl Boundary {
         }
         match want.kind {
             Movable => Found::best(blocks, |block| (block.order, Reverse(block.pfn))),
-            _ => Found::best(blocks, |block| (0, Reverse(Pfn(!block.pfn.0)))),
+            _ => Found::best(blocks, |block| block.pfn),
         }
     }
 

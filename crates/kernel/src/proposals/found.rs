@@ -15,7 +15,7 @@ pub(super) struct Found {
 }
 
 impl Found {
-    /// Returns the best blocks for requests of an order, by a key of which the least is best.
+    /// Keeps the blocks with the least keys.
     pub(super) fn best<K: Ord>(mut blocks: Vec<Block>, mut key: impl FnMut(&Block) -> K) -> Self {
         blocks.sort_by_cached_key(&mut key);
         blocks.truncate(REUSED);
@@ -28,8 +28,9 @@ impl Found {
         self.left > 0 && (self.nothing || self.blocks.iter().any(|block| zone.is_free(*block)))
     }
 
-    /// Returns whether the search found nothing. It is due again after as many questions as it would have served requests.
-    pub(super) fn is_nothing(&mut self) -> bool {
+    /// Returns whether the search found nothing, and counts the question: after as many as it would have served requests the
+    /// search is due again.
+    pub(super) fn ask_nothing(&mut self) -> bool {
         self.left = self.left.saturating_sub(usize::from(self.nothing));
         self.nothing
     }

@@ -110,7 +110,7 @@ impl Decide for Lifetimes {
         }
         let mut whole = zone.pageblock_order()..=zone.max_order();
         whole.any(|order| zone.free_blocks(order, Movable) > 0)
-            && self.found(zone, want).is_some_and(Found::is_nothing)
+            && self.found(zone, want).is_some_and(Found::ask_nothing)
     }
 
     fn serve(&mut self, zone: &dyn View, want: Want, linux: Block) -> Pfn {

@@ -27,7 +27,7 @@ impl Random {
 /// A kind of request: its flags, its orders, and how many live at most.
 type Kind = (Gfp, Range<u64>, usize);
 
-/// Buffers in flight, a process's memory, what is kept; for orders of which CPUs have lists.
+/// Buffers in flight, a process's memory, what is kept, in orders that CPU lists hold.
 const KINDS: [Kind; 3] = [(NOWAIT, 0..3, 40), (ANON, 0..1, 6000), (Gfp::GFP_KERNEL, 0..3, 1200)];
 /// The same for orders that go to the zone.
 const LARGE: [Kind; 3] = [(NOWAIT, 4..6, 20), (TABLES, 4..6, 120), (Gfp::GFP_KERNEL, 4..6, 120)];

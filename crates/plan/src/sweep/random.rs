@@ -12,7 +12,7 @@ const PURPOSE: u64 = 0x5eed;
 /// The largest random value of switches in kilobytes: 4 GiB. Values beyond a machine's memory are refused.
 const KBYTES_MAX: u32 = 4 << 20;
 
-/// How many random kernels a grid has, and of which seed.
+/// The number of a grid's random kernels, and their seed.
 #[derive(Clone, Copy, Debug, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct RandomKernels {
