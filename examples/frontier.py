@@ -45,6 +45,7 @@ VARIANTS = {
     f"{BASE},decide=lifetimes": "lifetimes",
     f"{BASE},decide=boundary": "boundary",
     f"{BASE},decide=trees": "trees",
+    f"{BASE},decide=unmapped": "unmapped",
 }
 # With fewer pairs an interval says nothing; a workload that no variant changes for certain is left out.
 FEWEST, NOTHING = 5, "0"

@@ -87,7 +87,7 @@ fn a_program_without_policies_of_its_own_says_how_to_get_one() {
         (
             2,
             "error: there is no policy 'mine' of one's own; there are superpageblocks, superpageblocks-bitmap, owners, \
-             lifetimes, boundary, trees \
+             lifetimes, boundary, trees, unmapped \
              (`pageblock policy new NAME` makes a program with another)\n"
         )
     );

@@ -93,7 +93,8 @@ fn who_decides_in_linuxs_place_is_shown() {
 #[test]
 fn every_proposal_decides() {
     let mut seen = BTreeSet::new();
-    for name in ["", ",decide=owners", ",decide=lifetimes", ",decide=boundary", ",decide=trees"] {
+    for name in ["", "owners", "lifetimes", "boundary", "trees", "unmapped"] {
+        let name = if name.is_empty() { String::new() } else { format!(",decide={name}") };
         let run =
             format!("run hugealloc-short --policy linux-7.3{name} --scale 1/64 --seeds 1 --json");
         let run = &serde_json::from_str::<Value>(&prints(&run)).unwrap()[0];

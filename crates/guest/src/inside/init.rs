@@ -45,6 +45,7 @@ fn prepare_and_run() -> Result<(), String> {
     if let Err(why) = &done {
         port.send(&Message::Failed { why: why.clone() });
     }
+    port.drain();
     done
 }
 

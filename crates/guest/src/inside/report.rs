@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io::{self, Write};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use rustix::termios::{OptionalActions, tcgetattr, tcsetattr};
+use rustix::termios::{OptionalActions, tcdrain, tcgetattr, tcsetattr};
 
 use crate::message::Message;
 
@@ -30,6 +30,14 @@ impl Port {
         match serde_json::to_vec(message) {
             Ok(line) => self.send_line(&line),
             Err(error) => complain(&error.to_string()),
+        }
+    }
+
+    /// Waits until the host has all: a kernel that powers off leaves what its driver still holds.
+    pub(super) fn drain(&self) {
+        let port = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Err(error) = tcdrain(&*port) {
+            complain(&format!("{PORT}: {error}"));
         }
     }
 

@@ -5,15 +5,18 @@ mod boundary;
 mod found;
 mod lifetimes;
 mod owners;
+mod segregated;
 mod superpageblocks;
 mod trees;
 mod units;
+mod unmapped;
 
 pub use boundary::Boundary;
 pub use lifetimes::Lifetimes;
 pub use owners::Owners;
 pub use superpageblocks::{Form, Superpageblocks};
 pub use trees::Trees;
+pub use unmapped::Unmapped;
 
 use crate::own::Own;
 
@@ -48,5 +51,10 @@ pub const ALL: &[Own] = &[
         name: "trees",
         summary: "each CPU reserves 8 MiB for a class, half-full ones first (LLFree)",
         make: || Box::new(Trees::default()),
+    },
+    Own {
+        name: "unmapped",
+        summary: "anonymous memory has pageblocks of its own, outside the direct map (freetype_t)",
+        make: || Box::new(Unmapped::default()),
     },
 ];

@@ -14,18 +14,22 @@
 //! word counts as a list looked at. The bits are taken to be in the order of preference; what keeps them so, and the
 //! counts, costs nothing here.
 //!
-//! *Left out*: the worker that evacuates tainted units (kcompactd compacts zones, not units), the reserve of 3 %,
-//! contiguous allocation of gigabytes, the claim without a count of the pageblock's content. The simulation looks at the
+//! A tainted unit that has at most one wholly free pageblock, or fewer free pages than two have, is emptied of movable pages
+//! in the background until it has two, or as many free pages as three have: of its movable pageblocks the one with most free
+//! pages first. Pages do not go to other places in the unit. After a pageblock in which something stayed the unit rests for as
+//! many questions as it failed in a row, at most 64.
+//!
+//! *Left out*: the reserve of 3 %, contiguous allocation of gigabytes, the claim without a count of the pageblock's content. The simulation looks at the
 //! units again after 64 blocks of an order and type: memory freed meanwhile is not preferred until then.
 
 use std::cmp::Reverse;
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 
-use pageblock::decide::{Block, Decide, Fallback, View, Want};
-use pageblock::frame::{Order, Pfn};
+use pageblock::decide::{Block, Decide, Evacuation, Fallback, View, Want};
+use pageblock::frame::{FrameRange, Order, Pfn};
 use pageblock::mobility::Migratetype::{self, Movable};
 
-use super::units::{Units, taints};
+use super::units::{Unit, Units, taints};
 
 /// Units that a request looks at.
 const UNITS: usize = 8;
@@ -35,6 +39,8 @@ const REUSED: usize = 64;
 const GIB: Order = 18;
 /// The units that a small zone has at least.
 const LEAST: u64 = 16;
+/// Questions for which a worker that failed rests at most: 32 seconds of kcompactd's half seconds.
+const MOST_RESTS: u32 = 64;
 /// Bits of a word.
 const WORD: usize = 64;
 
@@ -53,6 +59,19 @@ pub struct Superpageblocks {
     form: Form,
     /// By zone (its first frame), order and type.
     chosen: HashMap<(Pfn, Order, Migratetype), Chosen>,
+    /// Of tainted units, by their first frame.
+    workers: BTreeMap<Pfn, Worker>,
+}
+
+/// A unit's worker.
+#[derive(Debug, Default)]
+struct Worker {
+    works: bool,
+    /// The pageblock that it emptied last.
+    last: Option<Pfn>,
+    failures: u32,
+    /// Questions for which it rests.
+    rests: u32,
 }
 
 /// Blocks that serve next.
@@ -93,7 +112,7 @@ impl Superpageblocks {
     /// Returns the policy in a form.
     #[must_use]
     pub fn new(form: Form) -> Self {
-        Self { form, chosen: HashMap::new() }
+        Self { form, chosen: HashMap::new(), workers: BTreeMap::new() }
     }
 
     /// Returns the lists or words looked at until a block of the order `found` is reached in the unit of a rank.
@@ -145,7 +164,59 @@ impl Superpageblocks {
     }
 }
 
+impl Worker {
+    /// Decides whether it has work to do: from few free pageblocks on until there are more.
+    fn is_due(&mut self, unit: &Unit, whole: u64) -> bool {
+        let (start, stop) =
+            (unit.free <= 1 || unit.pages < 2 * whole, unit.free >= 2 || unit.pages >= 3 * whole);
+        self.works = start || self.works && !stop;
+        let rests = self.rests > 0;
+        self.rests = self.rests.saturating_sub(1);
+        self.works && !rests
+    }
+
+    /// Notes what became of the pageblock that was emptied last. Rests after it stayed in use.
+    fn judge(&mut self, zone: &dyn View) {
+        let Some(last) = self.last.take() else { return };
+        if zone.free_in_pageblock(last) == Some(1 << zone.pageblock_order()) {
+            self.failures = 0;
+        } else {
+            self.failures = (self.failures + 1).min(MOST_RESTS);
+            self.rests = self.failures;
+        }
+    }
+}
+
 impl Decide for Superpageblocks {
+    fn evacuate(&mut self, zone: &dyn View) -> Option<Evacuation> {
+        let units = Units::of(zone, unit_order(zone));
+        let whole = 1u64 << zone.pageblock_order();
+        for (at, unit) in units.all.iter().enumerate() {
+            let apart = units.frames(at);
+            if !unit.tainted {
+                self.workers.remove(&apart.start);
+                continue;
+            }
+            let worker = self.workers.entry(apart.start).or_default();
+            worker.judge(zone);
+            if !worker.is_due(unit, whole) {
+                continue;
+            }
+            let pageblocks = (apart.start.0..apart.end.0).step_by(whole as usize).map(Pfn);
+            let movable = pageblocks.filter(|&pfn| zone.kind_of(pfn) == Some(Movable));
+            let with_free = movable.filter_map(|pfn| Some((zone.free_in_pageblock(pfn)?, pfn)));
+            let mut used: Vec<_> = with_free.filter(|(free, _)| *free < whole).collect();
+            used.sort_unstable_by_key(|(free, pfn)| (Reverse(*free), *pfn));
+            // Another one than that in which something stayed.
+            if let Some(&(_, pfn)) = used.get(worker.failures as usize % used.len().max(1)) {
+                worker.last = Some(pfn);
+                let from = FrameRange { start: pfn, end: Pfn(pfn.0 + whole) };
+                return Some(Evacuation { from, apart });
+            }
+        }
+        None
+    }
+
     fn serve(&mut self, zone: &dyn View, want: Want, linux: Block) -> Pfn {
         let key = (zone.span().start, want.order, want.kind);
         let usable =

@@ -1,7 +1,7 @@
 //! A zone in units of a power of two of pages, with the counts by which proposals choose among them.
 
 use pageblock::decide::{Fallback, Outcome, View, Want};
-use pageblock::frame::{Order, Pfn};
+use pageblock::frame::{FrameRange, Order, Pfn};
 use pageblock::mobility::Migratetype::{self, Cma, Movable};
 
 /// Free blocks of a list that a fallback looks at.
@@ -63,6 +63,12 @@ impl Units {
     /// Returns the unit of a frame.
     pub(super) fn at(&self, pfn: Pfn) -> usize {
         ((pfn.0 >> self.order) - self.first) as usize
+    }
+
+    /// Returns the frames of a unit, which may reach past the zone's.
+    pub(super) fn frames(&self, at: usize) -> FrameRange {
+        let start = (self.first + at as u64) << self.order;
+        FrameRange { start: Pfn(start), end: Pfn(start + (1 << self.order)) }
     }
 
     /// Finds a block in a tainted unit, the largest first, for a fallback that [taints](taints) its unit; `looks` are counted

@@ -56,6 +56,51 @@ fn each_lifetime_has_pageblocks_of_its_own() {
     assert_eq!(shared(Some("lifetimes")), (0, true));
 }
 
+/// Anonymous memory and files share no pageblock, nor does the kernel take from an unmapped one unless it is wholly free.
+#[test]
+fn unmapped_memory_has_pageblocks_of_its_own() {
+    let anonymous = MOVABLE | Gfp::ZERO;
+    let shared = |name| {
+        in_zone(POLICY, |allocator| {
+            let mut under = Under::of(name);
+            let mut taken = [const { Vec::new() }; 2];
+            // The kernel holds what is above the watermarks, so that no pageblock is wholly free at last.
+            let kernel = |allocator: &mut Allocator<'_>, under: &mut Under| {
+                take(allocator, under, 0, Gfp::GFP_KERNEL).unwrap().0 / BLOCK
+            };
+            (0..40).for_each(|_| drop(kernel(allocator, &mut under)));
+            for at in [0, 1].into_iter().cycle() {
+                match take(allocator, &mut under, 0, [anonymous, MOVABLE][at]) {
+                    Some(pfn) => taken[at].push(pfn),
+                    None => break,
+                }
+            }
+            let [unmapped, files] = taken.map(|pages| (parts(&pages, BLOCK), pages));
+            let both = unmapped.0.iter().filter(|part| files.0.contains(part)).count();
+            // All but one page of each pageblock: none is wholly free.
+            let mut left: Vec<Pfn> = Vec::new();
+            for pfn in unmapped.1 {
+                if left.last().is_none_or(|last| last.0 / BLOCK != pfn.0 / BLOCK) {
+                    left.push(pfn);
+                } else {
+                    free(allocator, &mut under, vec![pfn]);
+                }
+            }
+            free(allocator, &mut under, files.1.into_iter().step_by(2));
+            let mut fallbacks = std::iter::repeat_with(|| kernel(allocator, &mut under));
+            let other =
+                fallbacks.find(|of| unmapped.0.contains(of) || files.0.contains(of)).unwrap();
+            let splits = unmapped.0.contains(&other);
+            free(allocator, &mut under, left);
+            let whole = (0..350).map(|_| take(allocator, &mut under, 0, MOVABLE).unwrap());
+            let whole: Vec<Pfn> = whole.collect();
+            (both > 1, splits, parts(&whole, BLOCK).iter().any(|part| unmapped.0.contains(part)))
+        })
+    };
+    assert_eq!(shared(None), (true, true, true));
+    assert_eq!(shared(Some("unmapped")), (false, false, true));
+}
+
 /// Movable memory lies above all other; when that ends, the boundary falls, and all memory can be movable.
 #[test]
 fn a_boundary_rises_and_falls() {

@@ -1,8 +1,9 @@
 //! Superpageblocks: which unit serves, and what the search costs.
 
 use pageblock::alloc::Allocator;
-use pageblock::frame::Pfn;
-use pageblock::ids::CpuId;
+use pageblock::decide::Evacuation;
+use pageblock::frame::{FrameRange, Pfn};
+use pageblock::ids::{CpuId, ZoneIndex};
 use pageblock::request::{Gfp, Request};
 use pageblock_kernel::proposals::{Form, Superpageblocks};
 
@@ -82,4 +83,26 @@ fn lists_cost_by_units_and_bitmaps_by_words() {
     // Nothing but the largest order, 4 TiB: 64 words of two bitmaps for each order below.
     let largest = |form| Superpageblocks::probes(form, 0, 4096, [0, 10, 10]);
     assert_eq!((largest(Form::Lists), largest(Form::Bitmaps)), (11, 2 * (10 * 64 + 1)));
+}
+
+/// A tainted unit without a free pageblock is emptied: its emptiest movable pageblock first. A clean one is not.
+#[test]
+fn a_worker_empties_tainted_units() {
+    // A free pageblock in unit 4, blocks of order 4 in its other one, and room elsewhere.
+    let freed = [(4 * UNIT, 32), (4 * UNIT + 512, 8), (6 * UNIT, 31), (9 * UNIT, 31)];
+    with(Some("superpageblocks"), &freed, |allocator, under| {
+        let asked = |allocator: &mut Allocator<'_>, under: &mut Under| {
+            let (zone, _) = allocator.zone_and_cache(ZoneIndex(0), CpuId(0)).unwrap();
+            zone.evacuation(under)
+        };
+        assert_eq!(asked(allocator, under), None, "no unit is tainted");
+        let kernel = Request::new(9, Gfp::GFP_ATOMIC);
+        while allocator.alloc(CpuId(0), &kernel, under).unwrap().0 / UNIT != 4 {}
+        let from = FrameRange::new(4 * UNIT + 512, 5 * UNIT);
+        let due = Some(Evacuation { from, apart: FrameRange::new(4 * UNIT, 5 * UNIT) });
+        assert_eq!(asked(allocator, under), due);
+        // It did not become free: the unit rests for a question.
+        assert_eq!(asked(allocator, under), None);
+        assert_eq!(asked(allocator, under), due);
+    });
 }

@@ -1,5 +1,4 @@
-//! Blocks of 1 GiB at the end of a run. No table prints them unless a workload names one as primary: the machines of most
-//! runs are smaller, and have no value then, not 0.
+//! Blocks of 1 GiB at the end of a run. The machines of most runs are smaller, and have no value then, not 0.
 
 use std::borrow::Cow;
 use std::sync::{Arc, LazyLock};
@@ -12,14 +11,17 @@ use crate::value::names;
 pub const MOVABLE: &str = "gigabytes-without-unmovable";
 /// The share of whole gigabytes that are wholly free.
 pub const FREE: &str = "free-gigabytes";
+/// The share of whole gigabytes that could be had as pages at once by moving pages.
+pub const SERVED: &str = "gigabytes-served";
 
-/// Returns both measures.
+/// Returns every measure.
 #[must_use]
 pub fn measures() -> &'static [Measure] {
-    static ALL: LazyLock<[Measure; 2]> = LazyLock::new(|| {
+    static ALL: LazyLock<[Measure; 3]> = LazyLock::new(|| {
         [
             share(MOVABLE, "Gigabytes without an unmovable page [%]", names::GIGABYTES_MOVABLE),
             share(FREE, "Free gigabytes [%]", names::GIGABYTES_FREE),
+            share(SERVED, "Gigabytes to be had by moving pages [%]", names::GIGABYTES_SERVED),
         ]
     });
     &*ALL
@@ -53,10 +55,11 @@ mod tests {
     fn a_machine_without_whole_gigabytes_has_no_value() {
         let mut run = Run::default();
         let values = |run: &Run| measures().iter().map(|m| m.number(run)).collect::<Vec<_>>();
-        assert_eq!(values(&run), [None, None]);
+        assert_eq!(values(&run), [None, None, None]);
         run.counters.set(names::GIGABYTES, 8);
         run.counters.set(names::GIGABYTES_MOVABLE, 6);
         run.counters.set(names::GIGABYTES_FREE, 0);
-        assert_eq!(values(&run), [Some(75.0), Some(0.0)]);
+        run.counters.set(names::GIGABYTES_SERVED, 2);
+        assert_eq!(values(&run), [Some(75.0), Some(0.0), Some(25.0)]);
     }
 }

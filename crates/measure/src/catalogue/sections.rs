@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::collections::BTreeSet;
 
-use super::{Measure, Shown, Unit, Value, vmstat};
+use super::{Measure, Shown, Unit, Value, gigabytes, vmstat};
 use crate::certificate::Part;
 use crate::run::Run;
 use crate::run::policies::{of_workloads, titled};
@@ -124,6 +124,7 @@ fn common(runs: &[Run], pageblock_order: Order) -> Vec<Subject> {
         Subject::new("Free pages at the end by order of their block (pages)", free_pages(runs))
             .in_unit(Unit::Pages, "/proc/buddyinfo")
             .graded_as(Part::FreePages),
+        Subject::new("Gigabytes at the end (% of whole ones)", gigabytes::measures().to_vec()),
         Subject::new("Allocations that failed (requests)", failures())
             .in_unit(Unit::Requests, "mm_page_alloc without a page")
             .graded_as(Part::Failures),

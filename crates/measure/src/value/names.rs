@@ -53,6 +53,9 @@ pub const GIGABYTES: &str = "gigabytes";
 pub const GIGABYTES_MOVABLE: &str = "gigabytes_movable";
 /// Of these, at the end, those that are wholly free; pages on CPU lists are free.
 pub const GIGABYTES_FREE: &str = "gigabytes_free";
+/// Whole gigabytes that could be had as pages at once by moving pages: the free ones, and of others without an unmovable page
+/// as many as the rest of free memory above the min watermark has room for.
+pub const GIGABYTES_SERVED: &str = "gigabytes_served";
 
 /// User time of programs, simulated, in milliseconds.
 pub const SIMULATED_USER_MS: &str = "simulated_user_ms";

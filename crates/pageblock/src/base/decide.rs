@@ -144,6 +144,15 @@ pub struct CpuLists {
     pub batch: u32,
 }
 
+/// What a background thread empties of pages that can be moved.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Evacuation {
+    /// Whole pageblocks of the zone.
+    pub from: FrameRange,
+    /// Frames that the pages do not go to, `from` among them.
+    pub apart: FrameRange,
+}
+
 /// A decision.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Decision {
@@ -161,6 +170,8 @@ pub enum Decision {
     Drain,
     /// [`Decide::owner`].
     Owner,
+    /// [`Decide::evacuate`].
+    Evacuate,
 }
 
 /// What a decider sees of a zone. What it looks at is counted as a kernel's work: a list looked at is one of
@@ -328,6 +339,13 @@ pub trait Decide {
         linux
     }
 
+    /// What is emptied next in the background; `None`: nothing. Linux empties nothing. Asked where the embedder has a thread
+    /// for it ([`Zone::evacuation`](crate::zone::Zone::evacuation)), in the simulation when kcompactd has nothing to do.
+    #[inline(always)]
+    fn evacuate(&mut self, _zone: &dyn View) -> Option<Evacuation> {
+        None
+    }
+
     /// Called when an answer was refused.
     #[inline(always)]
     fn refused(&mut self, _decision: Decision) {}
@@ -392,6 +410,10 @@ impl<D: Decide + ?Sized> Decide for &mut D {
     #[inline(always)]
     fn drain(&mut self, lists: CpuLists, linux: u32) -> u32 {
         (**self).drain(lists, linux)
+    }
+    #[inline(always)]
+    fn evacuate(&mut self, zone: &dyn View) -> Option<Evacuation> {
+        (**self).evacuate(zone)
     }
     #[inline(always)]
     fn refused(&mut self, decision: Decision) {

@@ -5,7 +5,7 @@ use core::cell::Cell;
 
 use crate::base::alloc_flags::{AllocFlags, Watermark};
 use crate::base::decide::{
-    Block, Decide, Decision, End, Fallback, Kept, Outcome, Pageblock, View, Want,
+    Block, Decide, Decision, End, Evacuation, Fallback, Kept, Outcome, Pageblock, View, Want,
 };
 use crate::base::event::Observer;
 use crate::base::frame::{FrameRange, Order, Pfn, pages};
@@ -343,6 +343,28 @@ impl<P: PolicySource> Zone<'_, P> {
         let steps = shown.steps();
         self.count_steps(steps);
         owner
+    }
+
+    /// Asks the observer's decider what to empty in the background: whole pageblocks of this zone. Linux: nothing.
+    pub fn evacuation(&mut self, observer: &mut impl Observer) -> Option<Evacuation> {
+        let mut decider = observer.decider()?;
+        let shown = Shown::new(self);
+        let answer = decider.evacuate(&shown);
+        let steps = shown.steps();
+        self.count_steps(steps);
+        let Evacuation { from, apart } = answer?;
+        let whole = self.geometry.pageblock_order;
+        let within = |outer: FrameRange, start, end| outer.start <= start && end <= outer.end;
+        let allowed = from.start < from.end
+            && from.start.is_aligned(whole)
+            && from.end.is_aligned(whole)
+            && within(self.span, from.start, from.end)
+            && within(apart, from.start, from.end);
+        if !allowed {
+            decider.refused(Decision::Evacuate);
+            return None;
+        }
+        answer
     }
 
     /// Asks where a block goes that is freed to a CPU list.

@@ -3,10 +3,11 @@
 use std::cell::RefCell;
 
 use pageblock::decide::{
-    Block, CpuLists, Decide, Decision, End, Fallback, Kept, Outcome, Pageblock, View, Want,
+    Block, CpuLists, Decide, Decision, End, Evacuation, Fallback, Kept, Outcome, Pageblock, View,
+    Want,
 };
 use pageblock::event::{Event, Observer};
-use pageblock::frame::{Order, Pfn};
+use pageblock::frame::{FrameRange, Order, Pfn};
 use pageblock::ids::CpuId;
 use pageblock::mobility::Migratetype;
 use pageblock::request::Gfp;
@@ -165,6 +166,19 @@ impl Decide for Hostile {
         self.number(linux)
     }
 
+    fn evacuate(&mut self, zone: &dyn View) -> Option<Evacuation> {
+        let (whole, span) = (1 << zone.pageblock_order(), zone.span());
+        let start = span.start.0 + self.below(span.end.0 - span.start.0);
+        let from = |start, pages| FrameRange::new(start, start + pages);
+        let (from, apart) = match self.ask(Decision::Evacuate) {
+            0 => (from(start, whole), span),
+            1 => (from(span.end.0, whole), FrameRange::new(0, u64::MAX)),
+            2 => (from(span.start.0, whole), from(span.start.0 + 1, whole)),
+            _ => (from(start - start % whole, whole), span),
+        };
+        Some(Evacuation { from, apart })
+    }
+
     fn refused(&mut self, decision: Decision) {
         self.refused[decision as usize] += 1;
     }
@@ -183,8 +197,7 @@ mod tests {
     use std::mem::MaybeUninit;
 
     use pageblock::alloc::Allocator;
-    use pageblock::frame::FrameRange;
-    use pageblock::ids::NodeId;
+    use pageblock::ids::{NodeId, ZoneIndex};
     use pageblock::layout::{ZoneKind, ZoneSpec};
     use pageblock::policy::{Placement, Policy};
     use pageblock::preset::PRESETS;
@@ -229,6 +242,12 @@ mod tests {
                 }
             }
             allocator.check().unwrap();
+            let (zone, _) = allocator.zone_and_cache(ZoneIndex(0), CpuId(0)).unwrap();
+            for of in (0..8).filter_map(|_| zone.evacuation(hostile)) {
+                let whole = 1 << zone.geometry().pageblock_order;
+                assert!(of.from.start.0 % whole == 0 && of.from.end.0 <= zone.span().end.0);
+                assert!(of.apart.start <= of.from.start && of.from.end <= of.apart.end);
+            }
             let keep = if round == 5 { 0 } else { used.len() / 3 };
             while used.len() > keep {
                 let (pfn, order) = used.swap_remove(hostile.below(used.len() as u64) as usize);
@@ -261,6 +280,7 @@ mod tests {
             Decision::Refill,
             Decision::Drain,
             Decision::Owner,
+            Decision::Evacuate,
         ] {
             let at = decision as usize;
             let (asked, refused) = (hostile.asked[at], hostile.refused[at]);

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use pageblock::alloc::Allocator;
+use pageblock::alloc_flags::Watermark;
 use pageblock::frame::Order;
 use pageblock_measure::Counters;
 use pageblock_measure::value::names;
@@ -21,8 +22,8 @@ struct Gigabyte {
 }
 
 /// Counts the whole gigabytes of the zones, if there are any, by use. `order` is that of a gigabyte.
-fn count_blocks(allocator: &Allocator<'_>, order: Order) -> Option<[u64; 3]> {
-    let mut counts = [0; 3];
+fn count_blocks(allocator: &Allocator<'_>, order: Order) -> Option<[u64; 4]> {
+    let mut counts = [0; 4];
     for zone in allocator.zones() {
         let mut gigabytes: BTreeMap<u64, Gigabyte> = BTreeMap::new();
         for (first, ..) in zone.pageblocks() {
@@ -35,11 +36,16 @@ fn count_blocks(allocator: &Allocator<'_>, order: Order) -> Option<[u64; 3]> {
         }
         let all =
             1u64.checked_shl(u32::from(order.checked_sub(zone.geometry().pageblock_order)?))?;
-        for of in gigabytes.values().filter(|of| of.pageblocks == all) {
-            counts[0] += 1;
-            counts[1] += u64::from(!of.fixed);
-            counts[2] += u64::from(!of.used);
-        }
+        let whole = || gigabytes.values().filter(|of| of.pageblocks == all);
+        let movable = whole().filter(|of| !of.fixed).count() as u64;
+        let free = whole().filter(|of| !of.used).count() as u64;
+        // What is moved out of the others needs as much room elsewhere.
+        let kept = zone.watermark(Watermark::Min) + (free << order);
+        let spare = zone.free_pages().saturating_sub(kept) >> order;
+        counts[0] += whole().count() as u64;
+        counts[1] += movable;
+        counts[2] += free;
+        counts[3] += free + spare.min(movable - free);
     }
     (counts[0] > 0).then_some(counts)
 }
@@ -47,7 +53,12 @@ fn count_blocks(allocator: &Allocator<'_>, order: Order) -> Option<[u64; 3]> {
 /// Adds the counts of gigabytes to those of a run; nothing where no zone has a whole one.
 pub(crate) fn count(allocator: &Allocator<'_>, counters: &mut Counters) {
     if let Some(counts) = count_blocks(allocator, GIB) {
-        let names = [names::GIGABYTES, names::GIGABYTES_MOVABLE, names::GIGABYTES_FREE];
+        let names = [
+            names::GIGABYTES,
+            names::GIGABYTES_MOVABLE,
+            names::GIGABYTES_FREE,
+            names::GIGABYTES_SERVED,
+        ];
         names.into_iter().zip(counts).for_each(|(name, count)| counters.set(name, count));
     }
 }
@@ -75,7 +86,7 @@ mod tests {
         let mut allocator = Allocator::new(&mut memory, &setup).unwrap();
         allocator.release(span).unwrap();
         allocator.retune();
-        assert_eq!(count_blocks(&allocator, 12), Some([4, 4, 4]));
+        assert_eq!(count_blocks(&allocator, 12), Some([4, 4, 4, 4]));
         assert_eq!(count_blocks(&allocator, GIB), None);
         let mut take = |gfp| {
             let pfn = allocator.alloc(CpuId(0), &Request::new(10, gfp), &mut ()).unwrap();
@@ -84,8 +95,8 @@ mod tests {
         let (movable, _) = take(Gfp::GFP_HIGHUSER_MOVABLE);
         let (fixed, pfn) = take(Gfp::GFP_KERNEL);
         let used = if movable == fixed { 1 } else { 2 };
-        assert_eq!(count_blocks(&allocator, 12), Some([4, 3, 4 - used]));
+        assert_eq!(count_blocks(&allocator, 12), Some([4, 3, 4 - used, 3]));
         allocator.free(CpuId(0), Pfn(pfn.0), 10, &mut ()).unwrap();
-        assert_eq!(count_blocks(&allocator, 12), Some([4, 4, 3]));
+        assert_eq!(count_blocks(&allocator, 12), Some([4, 4, 3, 3]));
     }
 }

@@ -5,7 +5,8 @@ use core::fmt;
 use core::ops::{Deref, DerefMut};
 
 use pageblock::decide::{
-    Block, CpuLists, Decide, Decision, End, Fallback, Kept, Outcome, Pageblock, View, Want,
+    Block, CpuLists, Decide, Decision, End, Evacuation, Fallback, Kept, Outcome, Pageblock, View,
+    Want,
 };
 use pageblock::event::{Event, Observer};
 use pageblock::frame::Pfn;
@@ -130,6 +131,10 @@ impl Decide for Decider {
 
     fn drain(&mut self, lists: CpuLists, linux: u32) -> u32 {
         self.decide.drain(lists, linux)
+    }
+
+    fn evacuate(&mut self, zone: &dyn View) -> Option<Evacuation> {
+        self.decide.evacuate(zone)
     }
 
     fn refused(&mut self, decision: Decision) {

@@ -13,6 +13,7 @@ use pageblock::slowpath::CompactResult;
 use pageblock::zone::Zone;
 use pageblock_kernel::rules::kcompactd::{Background, Proactive};
 
+use super::evacuate::Evacuating;
 use super::suitable::{Suitable, extfrag_for_order};
 use super::{Compactor, Goal, Mode, ZoneStep, counted};
 use crate::base::daemon::Daemon;
@@ -49,6 +50,22 @@ struct Run {
     highest: ZoneKind,
     /// For a proactive round, the target score and the score at its start, in percent.
     proactive: Option<(u64, u64)>,
+    /// What a policy of one's own has emptied, without any zone.
+    evacuating: Option<Evacuating>,
+}
+
+impl Run {
+    /// Returns a round without a zone.
+    fn new(highest: ZoneKind) -> Self {
+        Self {
+            zones: Vec::new(),
+            compactor: None,
+            order: None,
+            highest,
+            proactive: None,
+            evacuating: None,
+        }
+    }
 }
 
 /// Returns the scores of a node at which proactive compaction stops and starts, in percent.
@@ -153,7 +170,7 @@ impl<O: Observer> Vm<'_, O> {
             let zones = zones.into_iter().rev().filter(|&z| kinds[z].kind() <= highest).collect();
             self.stat.compact_daemon_wake += 1;
             self.nodes[node].kcompactd.run =
-                Some(Run { zones, compactor: None, order: Some(order), highest, proactive: None });
+                Some(Run { zones, order: Some(order), ..Run::new(highest) });
             return Daemon::Ran;
         }
         let rule = self.kernel.kcompactd.proactive;
@@ -169,13 +186,16 @@ impl<O: Observer> Vm<'_, O> {
             if score > high && !reclaims {
                 self.nodes[node].kcompactd.run = Some(Run {
                     zones: zones.into_iter().rev().collect(),
-                    compactor: None,
-                    order: None,
-                    highest: ZoneKind::Movable,
                     proactive: Some((low, score)),
+                    ..Run::new(ZoneKind::Movable)
                 });
                 return Daemon::Ran;
             }
+        }
+        if let Some(evacuating) = self.evacuation(&zones) {
+            let run = Run { evacuating: Some(evacuating), ..Run::new(ZoneKind::Movable) };
+            self.nodes[node].kcompactd.run = Some(run);
+            return Daemon::Ran;
         }
         let thread = &mut self.nodes[node].kcompactd;
         thread.waiting = true;
@@ -184,6 +204,9 @@ impl<O: Observer> Vm<'_, O> {
 
     /// Runs one step of a round. Returns whether there is more to do.
     fn step_run(&mut self, run: &mut Run, cpu: usize) -> bool {
+        if let Some(evacuating) = &mut run.evacuating {
+            return self.step_evacuation(evacuating, cpu);
+        }
         let Some(compactor) = &mut run.compactor else { return self.next_zone(run) };
         let step = self.step_compactor(compactor, cpu, true);
         let (migrate, free) = counted(&compactor.scanned, self.kernel.compaction.compact_counts);

@@ -12,6 +12,7 @@ mod counts;
 pub mod defer;
 pub mod direct;
 mod early;
+mod evacuate;
 mod fast;
 mod free;
 mod hints;
@@ -42,7 +43,7 @@ use self::fast::Searches;
 use self::suitable::Suitable;
 use self::targets::Targets;
 
-/// Skipped pageblocks that a step passes over.
+/// Skipped pageblocks that a step passes over, and pages that an evacuation moves in one.
 const CLUSTER: usize = 32;
 
 /// What compaction may wait for (`enum migrate_mode`).

@@ -1,5 +1,7 @@
 //! How compaction scans, and which pageblocks it skips.
 
+use pageblock::decide::{Decide, Evacuation, View};
+use pageblock::frame::FrameRange;
 use pageblock::request::{Gfp, Request};
 use pageblock::zone::Zone;
 use pageblock_vm::inject::Inject;
@@ -48,6 +50,49 @@ fn huge_page(machine: &mut Machine<'_>) -> bool {
         machine.vm.own(pfn, 9, Owner::Driver, 0);
     }
     pfn.is_some()
+}
+
+/// Has the pageblocks of a zone emptied in turn that lie in these frames, each once, to places elsewhere.
+struct Emptied(Vec<FrameRange>);
+
+impl Decide for Emptied {
+    fn evacuate(&mut self, zone: &dyn View) -> Option<Evacuation> {
+        let within = |of: &FrameRange| zone.span().start <= of.start && of.end <= zone.span().end;
+        let at = self.0.iter().position(within)?;
+        let from = self.0.remove(at);
+        let apart = FrameRange { start: zone.span().start, end: from.end };
+        Some(Evacuation { from, apart })
+    }
+}
+
+/// Half of the pages of each pageblock are free. The first of a zone is emptied of all but a driver's page.
+#[test]
+fn a_policy_has_pageblocks_emptied_in_the_background() {
+    let usage = |evacuates: bool| {
+        on_filled(
+            "linux-7.3",
+            |i| i % 2 == 0,
+            |machine| {
+                let zone = &machine.vm.allocator().zones()[1];
+                let first = zone.span().start;
+                let free = zone.free_pages();
+                let block = FrameRange { start: first, end: first.plus(512) };
+                if evacuates {
+                    machine.vm.observer.decider = Some(Box::new(Emptied(vec![block])));
+                }
+                machine.run_daemons();
+                // Targets came from CPU lists.
+                machine.vm.drain_all();
+                let zone = &machine.vm.allocator().zones()[1];
+                assert_eq!(zone.free_pages(), free);
+                let moved = machine.vm.stat.pgmigrate_success;
+                (zone.block_usage(first).unwrap().movable, moved)
+            },
+        )
+    };
+    let (used, moved) = usage(false);
+    assert!(used > 200 && moved == 0, "{used} used, {moved} moved");
+    assert_eq!(usage(true), (0, used));
 }
 
 fn hints(machine: &Machine<'_>) -> usize {

@@ -3,6 +3,7 @@
 use std::mem::MaybeUninit;
 
 use pageblock::alloc::Allocator;
+use pageblock::decide::Decide;
 use pageblock::event::{Event, Observer};
 use pageblock::frame::{FrameRange, Pfn};
 use pageblock::ids::NodeId;
@@ -20,11 +21,12 @@ use pageblock_vm::slow::{Slow, SlowAlloc};
 use pageblock_vm::space::{Slot, SpaceId};
 use pageblock_vm::writeback::Run;
 
-/// Counts fragmentation events.
+/// Counts fragmentation events; a policy of one's own may decide.
 #[derive(Default)]
 pub(crate) struct Events {
     pub(crate) extfrag: u64,
     pub(crate) allocs: u64,
+    pub(crate) decider: Option<Box<dyn Decide>>,
 }
 
 impl Observer for Events {
@@ -34,6 +36,10 @@ impl Observer for Events {
             Event::PageAlloc { .. } => self.allocs += 1,
             _ => {}
         }
+    }
+
+    fn decider(&mut self) -> Option<impl Decide> {
+        self.decider.as_deref_mut()
     }
 }
 
