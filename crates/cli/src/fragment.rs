@@ -6,7 +6,9 @@ use std::time::{Duration, Instant};
 
 use anyhow::bail;
 use pageblock_doctor::forecast::{Compactor, Forecast, compactor};
-use pageblock_guest::fragment::{Fragmenter, Goal, Held, Reached, Share, Spread, drop_caches};
+use pageblock_guest::fragment::{
+    Fragmenter, Goal, Held, Reached, Share, Spread, be_killed_first, drop_caches,
+};
 use pageblock_report::forecast::grouped;
 use pageblock_report::table::Table;
 use serde_json::json;
@@ -38,6 +40,7 @@ struct Seen {
 pub(crate) fn run(args: &FragmentArgs) -> anyhow::Result<Verdict> {
     interrupt::watch_quietly();
     let goal = Goal { free: args.free, unmovable: args.unmovable, spread: args.spread };
+    be_killed_first()?;
     let mut fragmenter = Fragmenter::new(args.seed)?;
     if args.prepare {
         let compactor: Compactor = compactor()?;

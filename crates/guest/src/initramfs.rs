@@ -100,6 +100,7 @@ mod tests {
             modules: Vec::new(),
             disks: Disks::default(),
             settings: Vec::new(),
+            fragment: None,
             record: false,
         };
         let files = [HostFile { path: "/usr/lib/x.so".to_owned(), bytes: b"abc".to_vec() }];

@@ -1,5 +1,6 @@
 //! What a guest has to do, as the host writes it into the guest's first file system.
 
+use pageblock_simulate::sim::fragment::Goal;
 use pageblock_simulate::workload::{apppressure, hugealloc};
 use serde::{Deserialize, Serialize};
 
@@ -35,6 +36,9 @@ pub struct Job {
     pub disks: Disks,
     /// What is written to files of `/proc/sys` and `/sys` before the load, in this order.
     pub settings: Vec<Setting>,
+    /// How memory is fragmented before the load, and stays so beside it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fragment: Option<Goal>,
     /// Whether to record the page allocator meanwhile.
     pub record: bool,
 }

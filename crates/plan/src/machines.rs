@@ -5,6 +5,7 @@ use std::path::Path;
 
 use pageblock_recording::ProcFiles;
 use pageblock_simulate::sim::cost::Cpu;
+use pageblock_simulate::sim::fragment::Goal;
 use pageblock_simulate::sim::machine_file::{self, MachineSpec, Scale};
 use pageblock_simulate::sim::machine_proc;
 
@@ -31,7 +32,7 @@ const KNOWN: &[(&str, &str)] = &[
 ];
 
 /// What chooses the CPUs in a machine argument.
-const CPU: &str = ",cpu=";
+const CPU: &str = "cpu";
 /// The size limit of a machine file, above that of 1024 nodes with two ranges and a comment each.
 const FILE_BYTES: u64 = 256 << 10;
 
@@ -40,32 +41,64 @@ pub fn names() -> impl Iterator<Item = &'static str> {
     KNOWN.iter().map(|(name, _)| *name)
 }
 
-/// Reads a machine argument: a name, or the path of a TOML file (it ends with .toml or has a /), and `,cpu=KIND` behind it
-/// for other CPUs.
+/// Reads a machine argument: a name, or the path of a TOML file (it ends with .toml or has a /), and settings behind it:
+/// `,cpu=KIND` for other CPUs, `,free=SHARE`, `,unmovable=SHARE` and `,spread=SHARE` for memory that is fragmented.
 ///
 /// # Errors
-/// If there is no such machine, or the file is wrong.
+/// If there is no such machine or setting, or the file is wrong.
 pub fn load(argument: &str, scale: Scale) -> Result<MachineSpec> {
-    let machine = machine_file::parse(&text(argument)?, scale).at(|| argument)?;
-    let Some((_, name)) = argument.split_once(CPU) else { return Ok(machine) };
-    let Some(cpu) = Cpu::ALL.into_iter().find(|cpu| cpu.name() == name) else {
-        bail!(
-            "{argument}: there is no cpu '{name}'; allowed: {}",
-            Cpu::ALL.map(Cpu::name).join(", ")
-        );
-    };
-    Ok(machine.with_cpu(cpu))
+    let (file, settings) = settings(argument);
+    let mut machine = machine_file::parse(&text(argument)?, scale).at(|| file)?;
+    for (key, value) in settings {
+        if key != CPU {
+            let mut goal = machine.fragment.unwrap_or_default();
+            if !keys().any(|of| of == key) {
+                let allowed = keys().collect::<Vec<_>>().join(", ");
+                bail!("{argument}: '{key}': allowed: {allowed}");
+            }
+            if let Err(why) = goal.set(key, value) {
+                bail!("{argument}: '{key}={value}': {why}");
+            }
+            machine = machine.with_fragment(goal);
+            continue;
+        }
+        let Some(cpu) = Cpu::ALL.into_iter().find(|cpu| cpu.name() == value) else {
+            bail!(
+                "{argument}: there is no cpu '{value}'; allowed: {}",
+                Cpu::ALL.map(Cpu::name).join(", ")
+            );
+        };
+        machine = machine.with_cpu(cpu);
+    }
+    Ok(machine)
 }
 
-/// Returns the TOML of a machine argument, as [`load`] reads it.
+/// Separates a machine argument from the settings behind it, from the first one that there is.
+fn settings(argument: &str) -> (&str, Vec<(&str, &str)>) {
+    let first = argument.match_indices(',').find(|(at, _)| setting(&argument[at + 1..]).is_some());
+    let Some((at, _)) = first else { return (argument, Vec::new()) };
+    let settings = argument[at + 1..].split(',').map(|text| setting(text).unwrap_or((text, "")));
+    (&argument[..at], settings.collect())
+}
+
+/// Returns the key and the value of a setting that there is.
+fn setting(text: &str) -> Option<(&str, &str)> {
+    text.split_once('=').filter(|(key, _)| keys().any(|of| of == *key))
+}
+
+fn keys() -> impl Iterator<Item = &'static str> {
+    Goal::KEYS.into_iter().chain([CPU])
+}
+
+/// Returns the TOML of a machine argument, as [`load`] reads it, without the settings behind it.
 ///
 /// # Errors
 /// If there is no such machine, or the file cannot be read.
 pub fn text(argument: &str) -> Result<Cow<'static, str>> {
-    let argument = argument.split_once(CPU).map_or(argument, |(file, _)| file);
-    match argument.ends_with(".toml") || argument.contains('/') {
-        true => read_text(Path::new(argument), "a machine file", FILE_BYTES).map(Cow::Owned),
-        false => known(argument).map(Cow::Borrowed),
+    let (file, _) = settings(argument);
+    match file.ends_with(".toml") || file.contains('/') {
+        true => read_text(Path::new(file), "a machine file", FILE_BYTES).map(Cow::Owned),
+        false => known(file).map(Cow::Borrowed),
     }
 }
 
@@ -103,6 +136,13 @@ mod tests {
         let cpu = |argument| load(argument, Scale::WHOLE).map(|machine| machine.cpu);
         assert_eq!(cpu("guest-640m").unwrap(), Cpu::Year2018);
         assert_eq!(cpu("guest-640m,cpu=emulated").unwrap(), Cpu::Emulated);
+        let fragmented = load("guest-640m,cpu=emulated,free=30%,spread=0.8", Scale::WHOLE).unwrap();
+        assert_eq!(fragmented.cpu, Cpu::Emulated);
+        assert_eq!(fragmented.record.fragment.unwrap().spread, "80%");
+        let wrong = cpu("guest-640m,free=30%,x=1").unwrap_err().to_string();
+        assert_eq!(wrong, "guest-640m,free=30%,x=1: 'x=1': allowed: free, unmovable, spread, cpu");
+        let wrong = cpu("guest-640m,free=130%").unwrap_err().to_string();
+        assert_eq!(wrong, "guest-640m,free=130%: 'free=130%': allowed: 0% to 100%, or 0 to 1");
         let wrong = cpu("guest-640m,cpu=fast").unwrap_err().to_string();
         assert_eq!(wrong, "guest-640m,cpu=fast: there is no cpu 'fast'; allowed: 2018, emulated");
     }

@@ -5,7 +5,9 @@ use std::mem::MaybeUninit;
 use pageblock::FrameState;
 use pageblock::alloc::Allocator;
 use pageblock::frame::{Pfn, pages};
+use pageblock::mobility::Migratetype;
 use pageblock::setup::Setup;
+use pageblock::zone::Zone;
 use pageblock_kernel::{Kernel, Named, Switch, own};
 use pageblock_measure::certificate::note::Note;
 use pageblock_measure::run::KernelRecord;
@@ -22,6 +24,7 @@ use crate::scaled;
 use crate::sim::daemons;
 use crate::sim::disk::Disk;
 use crate::sim::executor::Executor;
+use crate::sim::fragment;
 use crate::sim::gigabytes;
 use crate::sim::history::content_type;
 use crate::sim::machine_file::MachineSpec;
@@ -115,7 +118,11 @@ impl Simulation<'_> {
             allocator.release(range)?;
         }
         allocator.retune();
-        let vm = Vm::new(allocator, &kernel, self.config(&kernel), Observed::new(self.kernel.own));
+        let observed = Observed::new(self.kernel.own);
+        let mut vm = Vm::new(allocator, &kernel, self.config(&kernel), observed);
+        if let Some(goal) = &machine.fragment {
+            fragment::fragment(&mut vm, goal, self.seed)?;
+        }
         let disk = Disk::new(machine.disk);
         let mut world = World::new(vm, machine.cpu, disk, &machine.cpu_nodes, self.seed);
         world.scale = machine.scale;
@@ -191,7 +198,13 @@ impl Simulation<'_> {
         }
         run.notes.extend(outcome.notes.into_iter().map(Note::Words));
         run.set_blocks(census(vm));
-        gigabytes::count(vm.allocator(), &mut run.counters);
+        let stays = |zone: &Zone<'_>, start| {
+            let allocated = contents(vm, zone, start);
+            Migratetype::ALL
+                .into_iter()
+                .any(|kind| kind != Migratetype::Movable && allocated[kind] > 0)
+        };
+        gigabytes::count(vm.allocator(), &stays, &mut run.counters);
         Ok(run)
     }
 }
@@ -199,24 +212,29 @@ impl Simulation<'_> {
 /// Counts the pageblocks by type, and those that hold pages of another type.
 fn census(vm: &Vm<'_, Observed>) -> BlockCensus {
     let summaries = vm.allocator().zones().iter().flat_map(|zone| {
-        let size = zone.geometry().pageblock_pages();
-        zone.pageblocks().map(move |(start, migratetype, _)| {
-            let mut allocated = TypeCounts::default();
-            let mut pfn = start.0;
-            while pfn < start.0 + size {
-                pfn += match zone.state(Pfn(pfn)) {
-                    Some(FrameState::Allocated { order, .. }) => {
-                        allocated[content_type(vm, Pfn(pfn))] += pages(order);
-                        pages(order)
-                    }
-                    Some(FrameState::Free { order, .. } | FrameState::CpuList { order, .. }) => {
-                        pages(order)
-                    }
-                    _ => 1,
-                };
-            }
-            BlockSummary { migratetype, allocated }
+        zone.pageblocks().map(move |(start, migratetype, _)| BlockSummary {
+            migratetype,
+            allocated: contents(vm, zone, start),
         })
     });
     BlockCensus::of(summaries)
+}
+
+/// Counts the allocated pages of a pageblock by the type of what is in them.
+fn contents(vm: &Vm<'_, Observed>, zone: &Zone<'_>, start: Pfn) -> TypeCounts {
+    let mut allocated = TypeCounts::default();
+    let mut pfn = start.0;
+    while pfn < start.0 + zone.geometry().pageblock_pages() {
+        pfn += match zone.state(Pfn(pfn)) {
+            Some(FrameState::Allocated { order, .. }) => {
+                allocated[content_type(vm, Pfn(pfn))] += pages(order);
+                pages(order)
+            }
+            Some(FrameState::Free { order, .. } | FrameState::CpuList { order, .. }) => {
+                pages(order)
+            }
+            _ => 1,
+        };
+    }
+    allocated
 }

@@ -5,10 +5,9 @@
 //! `io_uring`, as devices pin memory: their pageblocks cannot be compacted. All of it goes back when the [`Fragmenter`] goes,
 //! or its process ends.
 
-mod goal;
 mod units;
 
-pub use goal::{Goal, Share, Spread};
+pub use pageblock_simulate::sim::fragment::{Goal, Share, Spread};
 
 use std::path::Path;
 
@@ -81,9 +80,6 @@ impl Fragmenter {
                 bytes.trim()
             )));
         }
-        // Who fragments memory is the first to be killed where it becomes short.
-        let adj = "/proc/self/oom_score_adj";
-        std::fs::write(adj, "1000").map_err(Error::at(Path::new(adj)))?;
         let zones = ProcFiles::read_zoneinfo(Input::open(Path::new("/proc/zoneinfo"))?)?.zones;
         let managed: u64 = zones.iter().map(|zone| zone.managed).sum();
         let high: u64 = zones.iter().map(|zone| zone.wmark[2]).sum();
@@ -204,6 +200,15 @@ impl Fragmenter {
     pub fn pin(&mut self, count: u64) -> Result<u64, Error> {
         self.units.pin(count).map_err(|error| Error::Fragment(format!("io_uring: {error}")))
     }
+}
+
+/// Makes this process the first that is killed where memory becomes short.
+///
+/// # Errors
+/// If the kernel refuses.
+pub fn be_killed_first() -> Result<(), Error> {
+    let path = "/proc/self/oom_score_adj";
+    std::fs::write(path, "1000").map_err(Error::at(Path::new(path)))
 }
 
 /// Drops clean caches, as `echo 3 > /proc/sys/vm/drop_caches` does.

@@ -10,7 +10,7 @@ use rustix::process::{Resource, Rlimit, setrlimit};
 use rustix::system::{RebootCommand, reboot, uname};
 
 use super::report::{Port, complain};
-use super::{devices, fallbacks, state};
+use super::{devices, fallbacks, fragmented, state};
 use crate::job::{FILE, Job};
 use crate::load;
 use crate::message::Message;
@@ -60,6 +60,7 @@ fn run_job(port: &Port) -> Result<(), String> {
         .map_err(|error| format!("open files: {error}"))?;
     keep_alive(port.clone());
     calm_down();
+    let _held = job.fragment.map(|goal| fragmented::hold(&goal, job.seed)).transpose()?;
     fallbacks::count()?;
     port.send(&Message::Start { files: state::files(), fallbacks: String::new() });
     let ended = load(port, job.record)?;

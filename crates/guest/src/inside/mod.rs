@@ -2,6 +2,7 @@
 
 mod devices;
 pub(crate) mod fallbacks;
+mod fragmented;
 mod init;
 pub(crate) mod memory;
 mod report;

@@ -335,6 +335,7 @@ impl Plan {
                 &one.kernel.version,
                 one.settings,
             )?,
+            fragment: self.machine.fragment,
             record: self.record,
         })
     }

@@ -34,6 +34,7 @@ fn nothing(modules: &[Module]) -> Job {
         modules: modules.iter().map(|module| initramfs::module_path(&module.name)).collect(),
         disks: Disks::default(),
         settings: Vec::new(),
+        fragment: None,
         record: false,
     }
 }

@@ -47,6 +47,20 @@ pub struct MachineRecord {
     pub node: Vec<NodeRecord>,
     /// The disk.
     pub disk: DiskRecord,
+    /// How memory is fragmented before the load begins.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fragment: Option<FragmentRecord>,
+}
+
+/// A state of fragmentation, in shares such as `30%`.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+pub struct FragmentRecord {
+    /// The free share of memory.
+    pub free: String,
+    /// The share of pageblocks with a page that does not move.
+    pub unmovable: String,
+    /// The share of free memory in blocks below a pageblock.
+    pub spread: String,
 }
 
 /// What ran the instructions of machines that were written without.
@@ -92,6 +106,7 @@ impl MachineRecord {
             ("dma32_end_mib", self.dma32_end_mib != other.dma32_end_mib),
             ("[[node]]", self.node != other.node),
             ("[disk]", self.disk != other.disk),
+            ("[fragment]", self.fragment != other.fragment),
         ]
         .into_iter()
         .filter_map(|(key, differs)| differs.then_some(key))

@@ -4,12 +4,16 @@ use std::collections::BTreeMap;
 
 use pageblock::alloc::Allocator;
 use pageblock::alloc_flags::Watermark;
-use pageblock::frame::Order;
+use pageblock::frame::{Order, Pfn};
+use pageblock::zone::Zone;
 use pageblock_measure::Counters;
 use pageblock_measure::value::names;
 
 /// The order of 1 GiB in pages of 4 KiB.
 const GIB: Order = 18;
+
+/// Whether something in a pageblock cannot be moved, whatever it was requested as: a device may pin a movable page.
+type Stays<'a> = &'a dyn Fn(&Zone<'_>, Pfn) -> bool;
 
 /// The pageblocks of a gigabyte.
 #[derive(Default)]
@@ -22,7 +26,7 @@ struct Gigabyte {
 }
 
 /// Counts the whole gigabytes of the zones, if there are any, by use. `order` is that of a gigabyte.
-fn count_blocks(allocator: &Allocator<'_>, order: Order) -> Option<[u64; 4]> {
+fn count_blocks(allocator: &Allocator<'_>, stays: Stays<'_>, order: Order) -> Option<[u64; 4]> {
     let mut counts = [0; 4];
     for zone in allocator.zones() {
         let mut gigabytes: BTreeMap<u64, Gigabyte> = BTreeMap::new();
@@ -30,7 +34,7 @@ fn count_blocks(allocator: &Allocator<'_>, order: Order) -> Option<[u64; 4]> {
             let of = gigabytes.entry(first.0 >> order).or_default();
             of.pageblocks += 1;
             if let Some(usage) = zone.block_usage(first) {
-                of.fixed |= usage.unmovable + usage.reserved > 0;
+                of.fixed |= usage.unmovable + usage.reserved > 0 || stays(zone, first);
                 of.used |= usage.unmovable + usage.reserved + usage.movable > 0;
             }
         }
@@ -51,8 +55,8 @@ fn count_blocks(allocator: &Allocator<'_>, order: Order) -> Option<[u64; 4]> {
 }
 
 /// Adds the counts of gigabytes to those of a run; nothing where no zone has a whole one.
-pub(crate) fn count(allocator: &Allocator<'_>, counters: &mut Counters) {
-    if let Some(counts) = count_blocks(allocator, GIB) {
+pub(crate) fn count(allocator: &Allocator<'_>, stays: Stays<'_>, counters: &mut Counters) {
+    if let Some(counts) = count_blocks(allocator, stays, GIB) {
         let names = [
             names::GIGABYTES,
             names::GIGABYTES_MOVABLE,
@@ -67,7 +71,7 @@ pub(crate) fn count(allocator: &Allocator<'_>, counters: &mut Counters) {
 mod tests {
     use std::mem::MaybeUninit;
 
-    use pageblock::frame::{FrameRange, Pfn};
+    use pageblock::frame::FrameRange;
     use pageblock::ids::{CpuId, NodeId};
     use pageblock::layout::{ZoneKind, ZoneSpec};
     use pageblock::policy::Policy;
@@ -86,8 +90,8 @@ mod tests {
         let mut allocator = Allocator::new(&mut memory, &setup).unwrap();
         allocator.release(span).unwrap();
         allocator.retune();
-        assert_eq!(count_blocks(&allocator, 12), Some([4, 4, 4, 4]));
-        assert_eq!(count_blocks(&allocator, GIB), None);
+        assert_eq!(count_blocks(&allocator, &|_, _| false, 12), Some([4, 4, 4, 4]));
+        assert_eq!(count_blocks(&allocator, &|_, _| false, GIB), None);
         let mut take = |gfp| {
             let pfn = allocator.alloc(CpuId(0), &Request::new(10, gfp), &mut ()).unwrap();
             (pfn.0 >> 12, pfn)
@@ -95,8 +99,10 @@ mod tests {
         let (movable, _) = take(Gfp::GFP_HIGHUSER_MOVABLE);
         let (fixed, pfn) = take(Gfp::GFP_KERNEL);
         let used = if movable == fixed { 1 } else { 2 };
-        assert_eq!(count_blocks(&allocator, 12), Some([4, 3, 4 - used, 3]));
-        allocator.free(CpuId(0), Pfn(pfn.0), 10, &mut ()).unwrap();
-        assert_eq!(count_blocks(&allocator, 12), Some([4, 4, 3, 3]));
+        assert_eq!(count_blocks(&allocator, &|_, _| false, 12), Some([4, 3, 4 - used, 3]));
+        let pinned = |_: &Zone<'_>, block: Pfn| block == pfn;
+        allocator.free(CpuId(0), pfn, 10, &mut ()).unwrap();
+        assert_eq!(count_blocks(&allocator, &pinned, 12).unwrap()[1], 3);
+        assert_eq!(count_blocks(&allocator, &|_, _| false, 12), Some([4, 4, 3, 3]));
     }
 }

@@ -16,7 +16,7 @@
 //!
 //! docs/machines.md has every key with its unit and default.
 
-use pageblock::frame::{FrameRange, Order, Pfn, pages};
+use pageblock::frame::{FrameRange, Order, Pfn};
 use pageblock::ids::NodeId;
 use pageblock::layout::{MemoryMap, NodeSpec, ZoneLimits, ZoneSpec};
 use pageblock::zone::Geometry;
@@ -26,13 +26,15 @@ use pageblock_vm::slab::SlabAllocator;
 use super::MICROSECOND;
 use super::cost::Cpu;
 use super::disk::DiskSpec;
+use super::fragment::Goal;
+pub use super::scale::Scale;
 use crate::toml_file::{self, Keys, Mistake};
 
 /// The slab allocators by name.
 const SLABS: [(&str, SlabAllocator); 2] =
     [("slub", SlabAllocator::Slub), ("slab", SlabAllocator::Slab)];
 /// Pages of a MiB.
-const MIB: u64 = 256;
+pub(super) const MIB: u64 = 256;
 /// The maximum number of CPUs of a machine.
 const CPUS_MAX: u64 = 1024;
 /// The highest address of memory, in MiB. A simulated page takes 33 bytes: 8.6 GB for this much.
@@ -76,6 +78,7 @@ struct File {
     dma32_end_mib: u64,
     nodes: Vec<NodeFile>,
     disk: DiskSpec,
+    fragment: Option<Goal>,
 }
 
 struct NodeFile {
@@ -102,6 +105,7 @@ impl File {
             dma32_end_mib: keys.number("dma32_end_mib", 0..=MIB_MAX, Some(4096))?,
             nodes: nodes(&mut keys)?,
             disk: disk(&mut keys.table("disk", "[disk]")?)?,
+            fragment: Goal::read(&mut keys)?,
         };
         keys.end()?;
         Ok(file)
@@ -158,59 +162,12 @@ pub struct MachineSpec {
     pub zram: bool,
     /// The disk.
     pub disk: DiskSpec,
+    /// How memory is fragmented before the load begins.
+    pub fragment: Option<Goal>,
     /// The ratio of this machine to the one in the file.
     pub scale: Scale,
     /// What the file says, with every default.
     pub record: MachineRecord,
-}
-
-/// A fraction of at most one.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Scale {
-    /// The numerator.
-    pub numerator: u64,
-    /// The denominator.
-    pub denominator: u64,
-}
-
-impl Scale {
-    /// The unscaled machine.
-    pub const WHOLE: Self = Self { numerator: 1, denominator: 1 };
-
-    /// Reads `1/8` or `1`.
-    ///
-    /// # Errors
-    /// [`MachineError::Scale`].
-    pub fn parse(text: &str) -> Result<Self, MachineError> {
-        let wrong = || MachineError::Scale(text.to_owned());
-        let (n, d) = text.split_once('/').unwrap_or((text, "1"));
-        let number = |t: &str| t.trim().parse::<u64>().map_err(|_| wrong());
-        let scale = Self { numerator: number(n)?, denominator: number(d)? };
-        let fits = scale.numerator > 0
-            && scale.numerator <= scale.denominator
-            && scale.denominator <= 1024 * scale.numerator;
-        if fits { Ok(scale) } else { Err(wrong()) }
-    }
-
-    /// Returns this fraction of a number, rounded to the nearest integer.
-    #[must_use]
-    pub const fn of(self, n: u64) -> u64 {
-        (n * self.numerator + self.denominator / 2) / self.denominator
-    }
-
-    /// Returns the frame on the scaled machine, rounded to a multiple of the largest block.
-    fn frame(self, mib: u64) -> Pfn {
-        let block = pages(Geometry::default().max_order);
-        let pages = mib * MIB * self.numerator;
-        let unit = self.denominator * block;
-        Pfn((pages + unit / 2) / unit * block)
-    }
-}
-
-impl std::fmt::Display for Scale {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{}/{}", self.numerator, self.denominator)
-    }
 }
 
 fn value<T>(key: &'static str, message: impl Into<String>) -> Result<T, MachineError> {
@@ -273,6 +230,7 @@ pub fn parse(text: &str, scale: Scale) -> Result<MachineSpec, MachineError> {
         swap_pages: u32::try_from(scale.of(file.swap_mib * MIB)).unwrap_or(u32::MAX),
         zram: file.zram,
         disk: file.disk,
+        fragment: file.fragment,
         memory,
         scale,
         record: record(file),
@@ -299,6 +257,7 @@ fn record(file: File) -> MachineRecord {
             write_mib_s: file.disk.write_bytes_per_s >> 20,
             size_gib: file.disk.bytes >> 30,
         },
+        fragment: file.fragment.as_ref().map(Goal::record),
     }
 }
 
@@ -334,6 +293,13 @@ impl MachineSpec {
     #[must_use]
     pub fn with_cpu(self, cpu: Cpu) -> Self {
         Self { cpu, record: MachineRecord { cpu: cpu.name().to_owned(), ..self.record }, ..self }
+    }
+
+    /// Returns the same machine with memory that is fragmented before the load begins.
+    #[must_use]
+    pub fn with_fragment(self, goal: Goal) -> Self {
+        let record = MachineRecord { fragment: Some(goal.record()), ..self.record };
+        Self { fragment: Some(goal), record, ..self }
     }
 
     /// Returns the memory handed to the allocator, in pages.

@@ -33,6 +33,14 @@ impl<O: Observer> Vm<'_, O> {
         self.clean(self.huge_head(pfn));
     }
 
+    /// Splits a block that was allocated, and that nothing owns yet, into pages (`split_page`).
+    pub fn split_page(&mut self, pfn: Pfn, order: Order) {
+        debug_assert_eq!(self.pages[pfn.0 as u32].kind(), Owner::None);
+        if let Err(error) = self.allocator.split_allocated(pfn, order, 0) {
+            panic!("splitting the block at {pfn}: {error}");
+        }
+    }
+
     /// Splits a block of the kernel into blocks of a lower order (`split_page`).
     pub fn split_owned(&mut self, pfn: Pfn, into: Order) {
         let page = self.pages[pfn.0 as u32];

@@ -3,7 +3,10 @@
 use std::fmt;
 use std::str::FromStr;
 
-use serde::{Serialize, Serializer};
+use pageblock_measure::value::setup::FragmentRecord;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+use crate::toml_file::{Keys, Mistake};
 
 /// A share, in hundredths of a percent.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default)]
@@ -60,8 +63,16 @@ impl Serialize for Share {
     }
 }
 
+impl<'de> Deserialize<'de> for Share {
+    /// Reads percent.
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        let percent = f64::deserialize(from)?;
+        format!("{percent}%").parse().map_err(serde::de::Error::custom)
+    }
+}
+
 /// A state that is asked for.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 pub struct Goal {
     /// The free share of memory.
     #[serde(rename = "free_percent")]
@@ -107,18 +118,63 @@ impl Spread {
 
 /// What leads from a state towards another.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub(crate) struct Step {
+pub struct Step {
     /// Free pageblocks to take.
-    pub(crate) take: u64,
+    pub take: u64,
     /// Pageblocks to give back whole.
-    pub(crate) give: u64,
+    pub give: u64,
     /// Pages to give back one by one.
-    pub(crate) release: u64,
+    pub release: u64,
     /// Pages to take one by one, wherever they are.
-    pub(crate) fill: u64,
+    pub fill: u64,
 }
 
 impl Goal {
+    /// The keys of a machine's TOML and argument that ask for one.
+    pub const KEYS: [&str; 3] = ["free", "unmovable", "spread"];
+
+    /// Sets one of its keys.
+    ///
+    /// # Errors
+    /// If there is no such key, or the text is no share; with what is allowed.
+    pub fn set(&mut self, key: &str, text: &str) -> Result<(), String> {
+        let share = match key {
+            "free" => &mut self.free,
+            "unmovable" => &mut self.unmovable,
+            "spread" => &mut self.spread,
+            _ => return Err(format!("allowed: {}", Self::KEYS.join(", "))),
+        };
+        *share = text.parse()?;
+        Ok(())
+    }
+
+    /// Reads the table `[fragment]` of a machine, if there is one.
+    pub(crate) fn read(keys: &mut Keys<'_>) -> Result<Option<Self>, Mistake> {
+        if !keys.has("fragment") {
+            return Ok(None);
+        }
+        let (mut keys, mut goal) = (keys.table("fragment", "[fragment]")?, Self::default());
+        keys.require("free")?;
+        for key in Self::KEYS {
+            let text = keys.string_or(key, "0%")?;
+            goal.set(key, &text)
+                .map_err(|why| keys.mistake(&format!("`{key}` is \"{text}\"; {why}")))?;
+        }
+        keys.end()?;
+        Ok(Some(goal))
+    }
+
+    /// Returns it as a run keeps it.
+    #[must_use]
+    pub fn record(&self) -> FragmentRecord {
+        let text = |share: Share| format!("{}%", share.0 as f64 / 100.0);
+        FragmentRecord {
+            free: text(self.free),
+            unmovable: text(self.unmovable),
+            spread: text(self.spread),
+        }
+    }
+
     /// Returns free pages in whole blocks, and scattered ones, of the state that is asked for.
     fn pages(&self, managed: u64) -> (u64, u64) {
         let free = self.free.of(managed);
@@ -127,7 +183,8 @@ impl Goal {
     }
 
     /// Returns what leads to it from a state whose pageblocks have `block` pages.
-    pub(crate) fn step(&self, now: &Spread, block: u64) -> Step {
+    #[must_use]
+    pub fn step(&self, now: &Spread, block: u64) -> Step {
         let (whole, scattered) = self.pages(now.managed);
         Step {
             take: now.whole.saturating_sub(whole) / block,
@@ -139,7 +196,8 @@ impl Goal {
 
     /// Returns why a state cannot lead to it: free memory can be taken and scattered, but neither made nor gathered. Below
     /// `reserve` free pages the kernel would reclaim.
-    pub(crate) fn obstacle(&self, now: &Spread, block: u64, reserve: u64) -> Option<String> {
+    #[must_use]
+    pub fn obstacle(&self, now: &Spread, block: u64, reserve: u64) -> Option<String> {
         let (whole, _) = self.pages(now.managed);
         let free = self.free.of(now.managed);
         if free < reserve {
