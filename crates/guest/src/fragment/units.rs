@@ -91,6 +91,8 @@ impl Units {
             self.map.give_back(first, UNIT)?;
             return Ok(false);
         }
+        // A split takes pages away that have only zeros (6.12, `try_to_map_unused_to_zeropage`).
+        (first..first + UNIT).for_each(|page| self.map.touch(page));
         // Else khugepaged would make a huge page of what is left.
         self.map.want_small_at(first, UNIT)?;
         self.map.split(first)?;
