@@ -3,6 +3,7 @@ docs/frontier.md again.
 
     pip install 'pageblock[dask]' matplotlib numpy polars scipy
     python examples/frontier.py --out frontier.sweep            # --seeds 8 for fewer seeds, --dask 4 for a cluster of four processes
+    python examples/frontier.py --finalists --out finalists.sweep --seeds 6     # the second table: some of them at 1/8
 """
 
 import argparse
@@ -50,8 +51,18 @@ VARIANTS = {
 # With fewer pairs an interval says nothing; a workload that no variant changes for certain is left out.
 FEWEST, NOTHING = 5, "0"
 MEASURES = {"huge": ("Huge pages [points]", 1), "work": ("Work [thousands of pages]", 1000)}
-COLOURS = ["red", "green", "brown", "orange", "pink", "purple", "cyan", "olive", "blue", "gray", "red", "green"]
-MARKS = dict(zip(VARIANTS, [(f"tab:{colour}", mark) for colour, mark in zip(COLOURS, "s^vDPXp*h<dH")]))
+# Those that run at 1/8, and where 7.3 leaves them something to gain.
+FINALISTS = ["packed", "short CPU lists", "defrag_mode", "all build blocks", "superpageblocks", "trees", "unmapped"]
+WORKLOADS_OF_FINALISTS = [
+    "hugealloc-short", "hugealloc", "parallelio", "thpfioscale-madvhugepage", "android-uptime", "apppressure-tabs", "netperf-udp",
+]
+MEASURES_OF_FINALISTS = MEASURES | {
+    "gigabytes": ("Gigabytes without an unmovable page [points]", 1), "probes": ("Lists looked at [thousands]", 1000),
+    "locks": ("Zone locks [thousands]", 1000),
+}
+BEGIN_2, END_2 = "<!-- examples/frontier.py --finalists writes from here -->\n", "<!-- to here, too -->\n"
+COLOURS = ["red", "green", "brown", "orange", "pink", "purple", "cyan", "olive", "blue", "gray", "red", "green", "brown"]
+MARKS = dict(zip(VARIANTS, [(f"tab:{colour}", mark) for colour, mark in zip(COLOURS, "s^vDPXp*h<dH>")]))
 
 
 def main() -> None:
@@ -60,13 +71,17 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=Path("frontier.sweep"), help="the folder of the sweep, which goes on there")
     parser.add_argument("--seeds", type=int, help="run so many seeds instead of those of the grid")
     parser.add_argument("--workload", action="append", help="run these workloads only, and write nothing")
+    parser.add_argument("--finalists", action="store_true", help="run some changes at 1/8, and write their table")
     parser.add_argument("--dask", type=int, help="run on a local Dask cluster of so many processes")
     given = parser.parse_args()
     grid = tomllib.loads((HERE / "frontier.toml").read_text(encoding="utf-8"))
     grid |= {"seeds": given.seeds} if given.seeds else {}
+    if given.finalists:
+        kernels = [BASE, *(kernel for kernel, label in VARIANTS.items() if label in FINALISTS)]
+        grid |= {"workloads": WORKLOADS_OF_FINALISTS, "kernels": kernels, "scales": ["1/8"]}
     if given.workload:
         grid |= {"workloads": given.workload}
-    else:
+    elif not given.finalists:
         grid["runs"] = [
             {"workload": load, "kernel": kernel, "scale": SCALE_OF_LOADS, "seed": seed}
             for load in LOADS for kernel in grid["kernels"] for seed in range(1, grid["seeds"] + 1)
@@ -76,10 +91,18 @@ def main() -> None:
     if given.workload:
         return
     runs = measured(table)
-    draw(runs)
-    text = PAGE.read_text(encoding="utf-8")
-    before, after = text.split(BEGIN)[0], text.split(END)[1]
-    PAGE.write_text(before + BEGIN + page(runs, table) + END + after, encoding="utf-8")
+    if given.finalists:
+        write(BEGIN_2, of_finalists(runs), END_2)
+    else:
+        draw(runs)
+        write(BEGIN, page(runs, table), END)
+
+
+def write(begin: str, text: str, end: str) -> None:
+    """Writes a part of the page again."""
+    whole = PAGE.read_text(encoding="utf-8")
+    before, after = whole.split(begin)[0], whole.split(end)[1]
+    PAGE.write_text(before + begin + text + end + after, encoding="utf-8")
 
 
 @contextlib.contextmanager
@@ -104,8 +127,16 @@ def measured(table: polars.DataFrame) -> polars.DataFrame:
     return table.select(
         "workload", "kernel", "seed", faults.alias("on_fault"), polars.col("ended").is_not_null().alias("lost"),
         huge=polars.when(faults).then(polars.col(FAULT)).otherwise(100 - polars.col(SMALL)),
-        work=polars.sum_horizontal(*WORK).cast(polars.Float64),
+        work=polars.sum_horizontal(*WORK).cast(polars.Float64), probes=polars.col("list_probes").cast(polars.Float64),
+        locks=polars.col("zone_lock_acquired").cast(polars.Float64), gigabytes=gigabytes(table),
     )  # fmt: skip
+
+
+def gigabytes(table: polars.DataFrame) -> polars.Expr:
+    """Returns the share of whole gigabytes without an unmovable page [%]; null where a machine has none."""
+    if "gigabytes" not in table.columns:
+        return polars.lit(None, dtype=polars.Float64)
+    return 100 * polars.col("gigabytes_movable") / polars.col("gigabytes")
 
 
 def means(runs: polars.DataFrame, workload: str) -> polars.DataFrame:
@@ -210,6 +241,20 @@ def change(runs: polars.DataFrame, workload: str, name: str, variant: str, per: 
         return NOTHING
     low, high = interval(difference)
     return f"{difference.mean():+.1f} ({low:+.1f} to {high:+.1f}){'*' if low > 0 or high < 0 else ''}"
+
+
+def of_finalists(runs: polars.DataFrame) -> str:
+    """Returns a table for each workload: 7.3 itself, and by how much each change differs."""
+    variants = {kernel: label for kernel, label in VARIANTS.items() if label in FINALISTS}
+    lines = [f"{runs.height} runs at 1/8, {runs['seed'].n_unique()} seeds. 7.3: the mean; others as above."]
+    for workload in runs["workload"].unique(maintain_order=True):
+        of = runs.filter((polars.col("workload") == workload) & (polars.col("kernel") == BASE) & ~polars.col("lost"))
+        lines += ["", f"| {workload} | 7.3 | " + " | ".join(variants.values()) + " |", "|---" + "|---:" * (len(variants) + 1) + "|"]
+        for name, (measure, per) in MEASURES_OF_FINALISTS.items():
+            if of[name].null_count() < of.height:
+                cells = [change(runs, workload, name, variant, per) for variant in variants]
+                lines.append(f"| {measure} | {of[name].mean() / per:,.1f} | " + " | ".join(cells) + " |")
+    return "\n".join(lines) + "\n"
 
 
 def spans(kernels: "list[str]", all_: "list[str]") -> str:
