@@ -1,8 +1,7 @@
 //! Compaction: migrates movable content from the low end of a zone to free pages at the high end, so that large blocks
 //! become free at the low end.
 //!
-//! [`Compactor`] has the scanners and decides when to stop; [`Content`] says which content is movable and migrates it.
-//! So an embedder of the allocator can use it without the rest of this crate.
+//! [`Compactor`] has the scanners, [`Content`] the content, so that an embedder can use it without the rest of this crate.
 //!
 //! Source: `compact_zone` (mm/compaction.c).
 
