@@ -149,6 +149,9 @@ fn before_checks(
             report.notice.as_ref().map_or(Confidence::High, |notice| notice.about.confidence()),
         ));
     }
+    if report.memory.zones.is_empty() && report.of_nodes {
+        return Err((Class::NodeMask, Confidence::Medium));
+    }
     let Some(flags) = flags else {
         return Err(match report.kind {
             Kind::Dump | Kind::State => (Class::NoRequest, Confidence::High),

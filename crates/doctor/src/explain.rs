@@ -118,6 +118,7 @@ fn explain_report(report: Report) -> Explanation {
         Class::Shortage | Class::SlowReclaim | Class::NoRequest | Class::FaultOom => {
             holders::holders(memory)
         }
+        Class::ZoneMask | Class::NodeMask => holders::holders_of(memory, &zones),
         _ => Vec::new(),
     };
     let largest = report.largest().map(|(task, _)| task);
@@ -142,6 +143,7 @@ fn explain_report(report: Report) -> Explanation {
         has_state: !memory.zones.is_empty(),
         is_available: memory.is_available() && grown.is_none_or(|of| of == Holding::Anonymous),
         has_request: !matches!(report.kind, Kind::State),
+        is_of_write: report.flags.as_ref().is_some_and(|flags| flags.contains("__GFP_WRITE")),
         has_filled: report.is_oom()
             && (!is_mostly_boost(class, &zones) || is_mostly_of_kernel(memory, &holders)),
     };
@@ -212,7 +214,9 @@ fn is_of_kernels_boot(report: &Report) -> bool {
 /// Returns whether memory was used up before the kernel started a process: its first file system is unpacked into memory.
 #[must_use]
 pub fn is_of_initramfs(report: &Report) -> bool {
-    report.kind == Kind::Oom && report.memory.zones.is_empty() && is_of_kernels_boot(report)
+    let is_bare =
+        report.kind == Kind::Oom && report.memory.zones.is_empty() && is_of_kernels_boot(report);
+    is_bare || report.unpacks
 }
 
 /// Returns whether a holder has little of a machine that has memory available.

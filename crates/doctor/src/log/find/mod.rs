@@ -264,7 +264,7 @@ impl Finder {
         if !is_piece {
             self.found.retain(|report| !report.is_piece());
         }
-        self.found.retain(|report| !report.is_mention());
+        self.found.retain(|report| !report.is_mention() && !report.is_bare_title());
         let has_request = |report: &Report| report.mode.is_some();
         if self.found.iter().any(|report| report.kind == Kind::Failure && has_request(report)) {
             // The title of a thread repeats it with less detail.

@@ -66,6 +66,10 @@ const CRASHES: [&str; 4] = [
     "kernel BUG at",
     "general protection fault",
 ];
+/// Constraints that only nodes are.
+const OF_NODES: [&str; 2] = ["=CONSTRAINT_CPUSET", "=CONSTRAINT_MEMORY_POLICY"];
+/// Functions that unpack the first file system.
+const UNPACKS: [&str; 2] = ["unpack_to_rootfs", "populate_rootfs"];
 const MEMCG: &str = "Memory cgroup out of memory";
 pub(super) const CONSTRAINT: &str = "oom-kill:constraint=";
 /// The longest name of a task (`TASK_COMM_LEN` less its end).
@@ -96,6 +100,8 @@ pub(super) struct Open {
     is_memcg: bool,
     /// The line of the kill, or of its constraint, names the machine's memory.
     is_global: bool,
+    /// The constraint is the nodes that the task may use.
+    is_of_nodes: bool,
     /// The nodes that the constraint of an OOM report allows, if that line was printed.
     constraint: Option<Option<String>>,
     oom: cgroup::Parser,
@@ -121,6 +127,7 @@ impl Open {
             has_header: false,
             is_memcg: false,
             is_global: false,
+            is_of_nodes: false,
             constraint: None,
             oom: cgroup::Parser::default(),
             vmalloc: None,
@@ -202,6 +209,7 @@ impl Open {
         self.is_memcg |= text.contains(MEMCG)
             || text.contains("CONSTRAINT_MEMCG")
             || text.starts_with("out of memory: Kill");
+        self.is_of_nodes |= OF_NODES.iter().any(|limit| text.contains(limit));
         if self.constraint.is_none() && text.contains(CONSTRAINT) {
             self.constraint = Some(word(&MEMS, text, 1));
         }
@@ -231,6 +239,7 @@ impl Open {
             has_header,
             is_memcg,
             is_global,
+            is_of_nodes,
             constraint,
             memory,
             slab,
@@ -262,6 +271,7 @@ impl Open {
         let allocates = kind != Kind::State || head.iter().any(|line| line.contains("alloc"));
         let caller = caller(kind, &head).filter(|_| allocates);
         let caller = caller.or_else(|| loader(kind, task.as_ref()));
+        let unpacks = head.iter().any(|line| UNPACKS.iter().any(|name| line.contains(name)));
         let head = head.join("\n");
         let flags = word(&MODE, &request, 2);
         let mode = word(&MODE, &request, 1).and_then(|hex| u64::from_str_radix(&hex, 16).ok());
@@ -286,6 +296,8 @@ impl Open {
             of_machine: of_machine && kind == Kind::Oom,
             of_container: kind == Kind::Oom
                 && (CONTAINER.is_match(&head) || lists.is_of_container()),
+            of_nodes: is_of_nodes,
+            unpacks: unpacks && kind == Kind::Oom,
             cgroup,
             victim,
             vmalloc: vmalloc.map(|vmalloc| vmalloc.on(memory.managed_kb())),

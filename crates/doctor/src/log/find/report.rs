@@ -82,6 +82,12 @@ pub struct Report {
     pub of_machine: bool,
     /// Whether the task that called the OOM killer is in a container, by its cpuset or its `oom_score_adj`.
     pub of_container: bool,
+    /// Whether an OOM report says that the nodes of a cpuset or of a memory policy are what limits it.
+    #[serde(skip)]
+    pub(crate) of_nodes: bool,
+    /// Whether the stack is that of the kernel as it unpacks its first file system.
+    #[serde(skip)]
+    pub(crate) unpacks: bool,
     /// The memory cgroup at its limit.
     pub cgroup: Option<Cgroup>,
     /// The task that the OOM killer ended.
@@ -140,6 +146,8 @@ impl Report {
             slab: None,
             of_machine: false,
             of_container: false,
+            of_nodes: false,
+            unpacks: false,
             cgroup: None,
             victim: None,
             vmalloc: None,
@@ -166,6 +174,12 @@ impl Report {
     /// Returns whether it is a failure in a person's words, without the kernel's lines.
     pub(super) fn is_mention(&self) -> bool {
         self.kind == Kind::Failure && self.order.is_none() && !self.says_more()
+    }
+
+    /// Returns whether it is the title of a mail about a kill, without the kernel's lines.
+    pub(super) fn is_bare_title(&self) -> bool {
+        let has_lines = self.order.is_some() || self.victim.is_some() || self.says_more();
+        self.is_title && self.kind == Kind::Oom && !has_lines
     }
 
     /// Returns whether it has more than the order of a failure.

@@ -47,6 +47,9 @@ pub struct Zone {
     pub list_line: Option<usize>,
     /// Free memory.
     pub free: Option<u64>,
+    /// The sum of its free lists, as printed.
+    #[serde(skip)]
+    pub(crate) listed: Option<u64>,
     /// The boost, which `min`, `low` and `high` include.
     pub boost: Option<u64>,
     /// The least that the boost must be where it is not printed, by what the marks of a zone say of each other, or by
@@ -70,21 +73,36 @@ pub struct Zone {
     pub managed: Option<u64>,
     /// The page cache.
     pub file: u64,
+    /// What else its line counts.
+    #[serde(skip)]
+    pub(crate) counts: Counts,
     /// Pages that requests for higher zones must leave, by the index of the requested zone.
     pub lowmem_reserve: Vec<u64>,
     /// The free lists by order.
     pub lists: Vec<FreeList>,
 }
 
+/// Memory that the line of a zone counts, in kB.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(crate) struct Counts {
+    pub(crate) anonymous: u64,
+    pub(crate) unevictable: u64,
+    /// Slab, up to 4.7.
+    pub(crate) slab: Option<u64>,
+    /// Stacks and page tables.
+    pub(crate) kernel: u64,
+}
+
 impl Zone {
     /// Returns a zone without any value.
-    pub(super) const fn empty(node: u32, kind: ZoneKind) -> Self {
+    pub(super) fn empty(node: u32, kind: ZoneKind) -> Self {
         Self {
             node,
             kind,
             line: None,
             list_line: None,
             free: None,
+            listed: None,
             boost: None,
             inferred_boost: None,
             min: None,
@@ -96,6 +114,7 @@ impl Zone {
             present: None,
             managed: None,
             file: 0,
+            counts: Counts::default(),
             lowmem_reserve: Vec::new(),
             lists: Vec::new(),
         }

@@ -231,7 +231,20 @@ impl Parser {
                 zone.file = (zone.file + kb).min(MOST_KB);
                 return;
             }
+            "unevictable" => {
+                zone.counts.unevictable = kb;
+                return;
+            }
+            "kernel_stack" | "pagetables" => {
+                zone.counts.kernel = (zone.counts.kernel + kb).min(MOST_KB);
+                return;
+            }
+            "slab_reclaimable" | "slab_unreclaimable" => {
+                zone.counts.slab = Some((zone.counts.slab.unwrap_or(0) + kb).min(MOST_KB));
+                return;
+            }
             "active_anon" | "inactive_anon" => {
+                zone.counts.anonymous = (zone.counts.anonymous + kb).min(MOST_KB);
                 let sum = self.anonymous_kb.unwrap_or(0) + kb;
                 self.anonymous_kb = Some(sum.min(MOST_KB));
                 return;
@@ -249,7 +262,15 @@ impl Parser {
             last.into_iter().for_each(|list| list.types = Some(letters.to_owned()));
             return true;
         }
-        let Some((blocks, size)) = word.split_once('*') else { return false };
+        // People shorten lists.
+        if matches!(word, "=" | "..." | "<...>" | "[...]") {
+            return true;
+        }
+        let Some((blocks, size)) = word.split_once('*') else {
+            let sum = word.strip_suffix("kB").and_then(|kb| at_most(kb, MOST_KB));
+            zone.listed = zone.listed.or(sum);
+            return sum.is_some();
+        };
         let size = size.strip_suffix("kB").and_then(|kb| at_most(kb, MOST_BLOCK_KB));
         let (Some(blocks), Some(block_kb)) = (at_most(blocks, MOST_BLOCKS), size) else {
             return false;
