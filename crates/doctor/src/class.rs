@@ -5,7 +5,7 @@ use pageblock::request::Gfp;
 use serde::Serialize;
 
 use crate::explain::is_at_boot;
-use crate::log::{Kind, Report};
+use crate::log::{Kind, Purpose, Report};
 use crate::watermark::{Check, Verdict};
 
 /// The largest order for which the kernel tries hard (`PAGE_ALLOC_COSTLY_ORDER`).
@@ -203,7 +203,10 @@ pub fn likely(report: &Report, flags: Option<Gfp>) -> Option<Class> {
     match report.kind {
         Kind::Stall if order <= COSTLY_ORDER => Some(Class::SlowReclaim),
         // While the machine or a crash kernel boots, memory is not fragmented yet.
-        Kind::Failure if is_at_boot(report) && flags.highest_zone() == ZoneKind::Dma => {
+        Kind::Failure
+            if flags.highest_zone() == ZoneKind::Dma
+                && (is_at_boot(report) || is_of_pool(report)) =>
+        {
             Some(Class::ZoneMask)
         }
         Kind::Failure if order > COSTLY_ORDER => Some(Class::Fragmentation),
@@ -216,6 +219,11 @@ pub fn likely(report: &Report, flags: Option<Gfp>) -> Option<Class> {
         Kind::Failure => Some(Class::Fragmentation),
         _ => None,
     }
+}
+
+/// Returns whether the request is for a pool of DMA memory, which the kernel sets aside as it boots.
+fn is_of_pool(report: &Report) -> bool {
+    report.caller.as_ref().is_some_and(|caller| caller.purpose == Some(Purpose::DmaPool))
 }
 
 /// Returns whether at least half of the free memory that the request may not use is CMA's.

@@ -114,13 +114,18 @@ fn explain_report(report: Report) -> Explanation {
         confidence = Confidence::Medium;
     }
     let likely = class::likely(&report, flags).filter(|_| class == Class::Unknown);
-    let holders = match likely.unwrap_or(class) {
+    let mut holders = match likely.unwrap_or(class) {
         Class::Shortage | Class::SlowReclaim | Class::NoRequest | Class::FaultOom => {
             holders::holders(memory)
         }
         Class::ZoneMask | Class::NodeMask => holders::holders_of(memory, &zones),
         _ => Vec::new(),
     };
+    // The kernel lists these caches only where they have more than all processes and files.
+    let listed: u64 = report.slab_caches.iter().map(|cache| cache.kb).sum();
+    if holders.is_empty() && listed > 0 && report.kind == Kind::Oom && !memory.has_counts() {
+        holders.push(Holder { holding: Holding::SlabUnreclaimable, kb: listed });
+    }
     let largest = report.largest().map(|(task, _)| task);
     let grown = memory.growth.as_ref().and_then(|growth| Holding::of_field(&growth.field));
     let case = Case {
@@ -137,6 +142,7 @@ fn explain_report(report: Report) -> Explanation {
         lack: report.vmalloc.map(|vmalloc| vmalloc.lack),
         is_boosted: boosted(class, &zones).is_some(),
         purpose: purpose(&report, flags),
+        has_caller: report.caller.is_some(),
         is_at_boot: is_at_boot(&report),
         min_free_kb: min_free_kb(memory),
         is_high_memory_free: is_high_memory_free(memory, flags),
@@ -151,7 +157,10 @@ fn explain_report(report: Report) -> Explanation {
         file: None,
         missing: missing(&report, &zones),
         helps: match &report.notice {
-            Some(notice) => advice::of_notice(&notice.about, is_at_boot(&report)),
+            Some(notice) => {
+                let all = advice::of_notice(&notice.about, is_at_boot(&report));
+                advice::of_stack(notice).into_iter().chain(all).collect()
+            }
             None if is_of_initramfs(&report) => advice::of_notice(&log::About::Initramfs, true),
             None => advice::helps(likely.unwrap_or(class), case),
         },

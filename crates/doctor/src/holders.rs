@@ -212,8 +212,12 @@ fn uncounted(memory: &MemInfo, counted: u64) -> Option<u64> {
 fn most_unknown(memory: &MemInfo) -> Option<u64> {
     let held = memory.held;
     let sum = |of: fn(&Zone) -> Option<u64>| memory.zones.iter().map(of).sum::<Option<u64>>();
-    let managed = sum(|zone| zone.managed)?;
+    // The lines of zones may be cut.
+    let by_pages = || memory.ram_pages?.checked_sub(memory.reserved_pages?);
+    let managed = sum(|zone| zone.managed);
+    let managed = managed.or_else(|| by_pages().map(|pages| pages * memory.page_kb()))?;
     let file = memory.zones.iter().map(|zone| zone.file).sum::<u64>();
+    let file = file.max(memory.file_pages.unwrap_or(0) * memory.page_kb());
     // Locked memory is a part of unevictable memory.
     let locked = held.unevictable.max(held.mlocked);
     let others = [locked, held.slab_unreclaimable, held.slab_reclaimable, held.hugetlb];

@@ -18,7 +18,7 @@ use crate::log::{Cgroup, Lack, Purpose, Share};
 use self::blocks::{of_fragmentation, of_only_cma};
 use self::holder::of_holder;
 pub use self::notice::is_reached;
-pub(crate) use self::notice::of_notice;
+pub(crate) use self::notice::{of_notice, of_stack};
 
 /// A piece of advice.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
@@ -56,6 +56,8 @@ pub struct Case<'v> {
     pub is_boosted: bool,
     /// The purpose of the request.
     pub purpose: Option<Purpose>,
+    /// Whether a stack tells who asked.
+    pub has_caller: bool,
     /// Whether it happened while the machine booted.
     pub is_at_boot: bool,
     /// The sum of the min watermarks without boosts: about `vm.min_free_kbytes`.
@@ -215,7 +217,7 @@ fn of_class(class: Class, case: &Case<'_>, has: &impl Fn(&str) -> bool) -> Vec<A
 fn of_slow_reclaim(case: &Case<'_>) -> Vec<Advice> {
     if matches!(case.purpose, Some(Purpose::SwapOut)) {
         return vec![
-            nothing_if_rare(case.purpose),
+            nothing_if_rare(case),
             advice(
                 "more memory, or less load: memory was used up to the reserves as pages were swapped out",
                 "swapping a page out takes a little memory itself",
@@ -262,7 +264,7 @@ fn to_collect(class: Class, case: &Case<'_>) -> Vec<Advice> {
         "the state is needed from before the failure; the kernel prints one from after it",
     );
     match class {
-        Class::Changed => vec![nothing_if_rare(case.purpose), record],
+        Class::Changed => vec![nothing_if_rare(case), record],
         Class::NoRequest if case.has_request => vec![advice(
             "nothing, if somebody asked for it: SysRq-m prints the state of memory",
             "no request for memory failed",
@@ -283,7 +285,7 @@ fn to_collect(class: Class, case: &Case<'_>) -> Vec<Advice> {
 fn of_burst(case: &Case<'_>, has: &dyn Fn(&str) -> bool) -> Vec<Advice> {
     let mut all = Vec::new();
     if case.order == 0 || case.purpose.is_some() {
-        all.push(nothing_if_rare(case.purpose));
+        all.push(nothing_if_rare(case));
     }
     if has("watermark_scale_factor") {
         all.push(advice(
@@ -379,9 +381,13 @@ fn of_vmalloc(lack: Lack, purpose: Option<Purpose>) -> Advice {
     }
 }
 
-fn nothing_if_rare(purpose: Option<Purpose>) -> Advice {
-    let what = match purpose {
-        Some(Purpose::Packet | Purpose::Usb) | None => {
+fn nothing_if_rare(case: &Case<'_>) -> Advice {
+    let what = match case.purpose {
+        Some(Purpose::Packet | Purpose::Usb) => {
+            "nothing, if it is rare: network and USB drivers retry or drop one packet"
+        }
+        // Nothing tells who asked, and drivers of networks do most.
+        None if !case.has_caller => {
             "nothing, if it is rare: network and USB drivers retry or drop one packet"
         }
         _ => "nothing, if it is rare and nothing else fails at that time",

@@ -251,7 +251,7 @@ impl Open {
             last_us,
             ..
         } = self;
-        let memory = memory.finish();
+        let memory = memory.finish(version(&head.join("\n")).as_deref());
         let is_bare = memory.zones.is_empty() && !memory.has_counts() && memory.ram_pages.is_none();
         let (caches, pasted) = pasted.finish();
         let (line, memory) = pasted.filter(|_| is_bare).unwrap_or((line, memory));

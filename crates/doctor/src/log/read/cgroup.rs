@@ -128,7 +128,11 @@ impl Cgroup {
             self.lists_kb = Some((self.lists_kb.unwrap_or(0) + kb).min(MOST_KB));
             return;
         }
+        if matches!(key, "rss" | "cache") {
+            self.version = self.version.or(Some(1));
+        }
         let field = match key {
+            "swap" => &mut self.swap_kb,
             "rss" | "anon" => &mut self.anon_kb,
             "cache" | "file" => &mut self.file_kb,
             "dirty" | "file_dirty" => &mut self.dirty_kb,
@@ -372,6 +376,20 @@ mod tests {
         assert!(parser.is_of_next("Killed process 9 (cp) total-vm:9kB, anon-rss:5kB"));
         let victim = parser.finish().1.unwrap();
         assert_eq!((victim.pid, victim.task.as_str(), victim.anon_kb), (8, "cp", Some(5)));
+    }
+
+    #[test]
+    fn pages_in_the_swap_cache_are_anonymous() {
+        let mut parser = Parser::default();
+        let lines = [
+            "Memory cgroup stats for /a:",
+            "anon 524288",
+            "active_anon 4096",
+            "inactive_anon 1044480",
+        ];
+        parser.push("memory: usage 1024kB, limit 1024kB, failcnt 9", 1);
+        lines.iter().for_each(|line| parser.push(line, 2));
+        assert_eq!(parser.finish().0.unwrap().largest(), Some(Share::Anonymous));
     }
 
     #[test]

@@ -141,6 +141,9 @@ pub struct MemInfo {
     /// The same, as printed by node, in kB.
     #[serde(skip)]
     pub(crate) file_kb: u64,
+    /// The size of a page in kB, if the name of the kernel tells it.
+    #[serde(skip)]
+    pub(crate) page_kb: Option<u64>,
     /// Free swap in kB; 0 if only the numbers around it are printed, as by a kernel without swap.
     pub free_swap_kb: Option<u64>,
     /// Memory available without swapping (`MemAvailable`), in kB, if `/proc/meminfo` or `free` was pasted.
@@ -149,6 +152,9 @@ pub struct MemInfo {
     pub held: Held,
     /// Pages of the machine, including those that the allocator never got.
     pub ram_pages: Option<u64>,
+    /// Those that it never got.
+    #[serde(skip)]
+    pub(crate) reserved_pages: Option<u64>,
     /// Whether the text after the zones was printed, so that no zone was cut off.
     pub is_whole: bool,
     /// Pages of high memory, or of zones for movable pages only.
@@ -180,7 +186,7 @@ impl MemInfo {
             let is_exact = Some(self.file_kb) == self.file_pages.map(|pages| pages * kb);
             (is_exact && kb.is_power_of_two() && kb <= MOST_PAGE_KB).then_some(kb)
         };
-        by_list.or_else(by_cache).unwrap_or(4)
+        by_list.or_else(by_cache).or(self.page_kb).unwrap_or(4)
     }
 
     /// Returns whether counts of the whole machine were printed.

@@ -85,6 +85,9 @@ impl Parser {
             self.has_ram = true;
             self.info.ram_pages = at_most(pages.trim(), MOST_PAGES);
         }
+        if let Some(pages) = line.text.trim_end().strip_suffix("pages reserved") {
+            self.info.reserved_pages = at_most(pages.trim(), MOST_PAGES);
+        }
         if line.text.contains("hugepages_total=") {
             self.info.held.huge_pages(&line.text);
         }
@@ -105,8 +108,9 @@ impl Parser {
         !self.zones.is_empty()
     }
 
-    /// Returns what was read.
-    pub(in crate::log) fn finish(self) -> MemInfo {
+    /// Returns what was read, of a kernel of this name.
+    pub(in crate::log) fn finish(mut self, version: Option<&str>) -> MemInfo {
+        self.info.page_kb = version.and_then(page_kb_of);
         let zones = self.zones.into_values();
         let zones = zones.filter(|zone| zone.free.is_some() || !zone.lists.is_empty()).collect();
         let mut info = MemInfo { zones, ..self.info };
@@ -284,6 +288,13 @@ impl Parser {
         }
         true
     }
+}
+
+/// Returns the size of a page in kB that distributions build a kernel of this name with, if it is not 4.
+fn page_kb_of(version: &str) -> Option<u64> {
+    let has = |part: &str| version.contains(part);
+    let is_red_hat = has(".el7") || has(".el8");
+    (has("ppc64") || has("64k") || (is_red_hat && has("aarch64"))).then_some(64)
 }
 
 pub(super) fn at_most(word: &str, most: u64) -> Option<u64> {

@@ -24,6 +24,8 @@ impl Unwrapper {
     pub(super) fn lines(&mut self, number: usize, piece: &str) -> Vec<Line> {
         let Some(piece) = self.logger.message(piece) else { return Vec::new() };
         let piece = markup::plain(piece);
+        // Programs for mail keep columns apart by them.
+        let piece = piece.replace('\u{a0}', " ");
         let piece = piece.replace("#012", "\n").replace(r"\x0a", "\n");
         let line = |text: &str| {
             let (prefix, text) = prefix::split(text);
@@ -47,6 +49,7 @@ mod tests {
     fn lines_are_as_the_kernel_printed_them() {
         for wrapped in [
             "Mem-Info:",
+            "[ 1.0]\u{a0}\u{a0}Mem-Info:",
             "\tMem-Info:",
             "[   72.087057] Mem-Info:",
             "<4>[   72.087057] Mem-Info:",
