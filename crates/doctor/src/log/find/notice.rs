@@ -215,6 +215,11 @@ impl Parser {
         } else {
             if let Some(about) = said(&line.text) {
                 let is_more = !matches!(about, About::Words(Told::Nothing, _));
+                // A line of a patch.
+                let is_code = !is_more && line.prefix.0.trim_end().ends_with(['+', '-']);
+                if is_code {
+                    return;
+                }
                 if is_more || self.words.len() < WORDS {
                     add(&mut self.words, about, line, None);
                 }
