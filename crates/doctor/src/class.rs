@@ -129,6 +129,14 @@ pub fn classify(
         // Zones that it may not use are not printed.
         return (Class::ZoneMask, Confidence::Medium);
     }
+    // A zone with an eighth of the machine free, and a watermark that is not known, may have had the page.
+    let ram = report.memory.ram_pages.unwrap_or(0).saturating_mul(report.memory.page_kb());
+    let is_open = |check: &Check| {
+        check.verdict == Verdict::Unknown && check.free.is_some_and(|kb| kb > ram.max(1) / 8)
+    };
+    if ram > 0 && checks.iter().any(is_open) {
+        return (Class::Unknown, Confidence::Low);
+    }
     match reclaimable(report) {
         Some(true) if !flags.has(Gfp::DIRECT_RECLAIM) => (Class::Burst, sure),
         Some(true) => (Class::SlowReclaim, Confidence::Medium),

@@ -81,6 +81,19 @@ fn the_first_answer_is_the_one_that_decides() {
             None,
         ),
         (format!("{failure}\n{}{state}", "text\n".repeat(9)), Class::Shortage, "find who has it", Some(Holding::Uncounted)),
+        // 0 of what the watermark of Normal was is known, and 10 of 15 GB are free.
+        (
+            zone(" managed:15000000kB").replace("free:40000kB min:50000kB low", "free:10000000kB min:99395541895224kB low"),
+            Class::Unknown,
+            "journalctl -k",
+            None,
+        ),
+        (
+            state.replace("a: page", "[ 1] a: page").replace("Mem-Info", " alloc_anon_folio+0x1/0x2\nMem-Info"),
+            Class::Shortage,
+            "find who has it",
+            Some(Holding::Uncounted),
+        ),
         (blocked("try_to_free_mem_cgroup_pages"), Class::Notice, "look at the limit of the task's", None),
         (blocked("xfs_vm_writepages"), Class::Notice, "a newer kernel: the task asks", None),
         (blocked("filemap_fault"), Class::Notice, "look for a slow disk", None),

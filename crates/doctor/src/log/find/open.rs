@@ -272,6 +272,9 @@ impl Open {
         let caller = caller(kind, &head).filter(|_| allocates);
         let caller = caller.or_else(|| loader(kind, task.as_ref()));
         let unpacks = head.iter().any(|line| UNPACKS.iter().any(|name| line.contains(name)));
+        // A single page is no huge page, whoever asked.
+        let is_single = order(&request) == Some(0);
+        let caller = caller.map(|caller| if is_single { caller.of_single() } else { caller });
         let head = head.join("\n");
         let flags = word(&MODE, &request, 2);
         let mode = word(&MODE, &request, 1).and_then(|hex| u64::from_str_radix(&hex, 16).ok());

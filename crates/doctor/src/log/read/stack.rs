@@ -212,6 +212,12 @@ const PURPOSES: [(Purpose, &[&str]); 9] = [
 ];
 
 impl Caller {
+    /// Returns the caller of a request for a single page.
+    pub(in crate::log) fn of_single(self) -> Self {
+        let purpose = self.purpose.filter(|purpose| *purpose != Purpose::HugePage);
+        Self { purpose, ..self }
+    }
+
     /// Returns a task that loads a module, whose stack is not known.
     pub(in crate::log) fn module(task: impl Into<String>) -> Self {
         Self { function: task.into(), module: None, purpose: Some(Purpose::Module) }
