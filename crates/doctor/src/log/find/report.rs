@@ -18,7 +18,7 @@ pub const MUCH_KB: u64 = 256 << 10;
 const FIRST_US: u64 = 1_000_000;
 
 /// The kind of a report.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Default)]
 #[serde(rename_all = "snake_case")]
 pub enum Kind {
     /// `page allocation failure`.
@@ -40,11 +40,12 @@ pub enum Kind {
     /// SysRq-m, or a further state within a report.
     Dump,
     /// A state whose request is not in the log.
+    #[default]
     State,
 }
 
 /// A report.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize)]
 pub struct Report {
     /// Its kind.
     pub kind: Kind,
@@ -128,39 +129,7 @@ impl Report {
     }
 
     pub(super) fn new(kind: Kind, line: usize) -> Self {
-        Self {
-            kind,
-            is_title: false,
-            line,
-            at_us: None,
-            at: None,
-            task: None,
-            stall_ms: None,
-            order: None,
-            mode: None,
-            flags: None,
-            nodemask: None,
-            mems_allowed: None,
-            version: None,
-            is_32_bit: false,
-            slab: None,
-            of_machine: false,
-            of_container: false,
-            of_nodes: false,
-            unpacks: false,
-            cgroup: None,
-            victim: None,
-            vmalloc: None,
-            notice: None,
-            caller: None,
-            suppressed: None,
-            processes: Vec::new(),
-            most_named: None,
-            slab_caches: Vec::new(),
-            memory: MemInfo::default(),
-            last_us: None,
-            state_of: None,
-        }
+        Self { kind, line, ..Self::default() }
     }
 
     /// Returns whether it is a piece of a report, its end or its stack, that shows only that there was a report.
