@@ -223,9 +223,8 @@ fn is_of_kernels_boot(report: &Report) -> bool {
 /// Returns whether memory was used up before the kernel started a process: its first file system is unpacked into memory.
 #[must_use]
 pub fn is_of_initramfs(report: &Report) -> bool {
-    let is_bare =
-        report.kind == Kind::Oom && report.memory.zones.is_empty() && is_of_kernels_boot(report);
-    is_bare || report.unpacks
+    let is_bare = report.memory.zones.is_empty() && report.caller.is_none();
+    report.unpacks || (report.kind == Kind::Oom && is_bare && is_of_kernels_boot(report))
 }
 
 /// Returns whether a holder has little of a machine that has memory available.

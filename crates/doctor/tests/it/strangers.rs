@@ -220,6 +220,7 @@ fn what_the_kernel_itself_asks_for_at_boot_is_told_by_its_task() {
     for (line, first) in [
         (format!("[ 7.1] swapper {oom}\n"), "more memory, or a smaller initramfs"),
         (format!("[ 700.1] swapper {oom}\n"), "journalctl -k"),
+        (format!("[ 7.1] swapper {oom}\n bpf_jit_alloc_exec+0x1/0x2\n"), "journalctl -k"),
         (format!("[ 1.4] swapper/0: {failure}\n"), "nothing, if the devices work"),
         (format!("[ 1.4] insmod: {failure}\n"), "in the driver"),
     ] {
