@@ -114,18 +114,7 @@ fn explain_report(report: Report) -> Explanation {
         confidence = Confidence::Medium;
     }
     let likely = class::likely(&report, flags).filter(|_| class == Class::Unknown);
-    let mut holders = match likely.unwrap_or(class) {
-        Class::Shortage | Class::SlowReclaim | Class::NoRequest | Class::FaultOom => {
-            holders::holders(memory)
-        }
-        Class::ZoneMask | Class::NodeMask => holders::holders_of(memory, &zones),
-        _ => Vec::new(),
-    };
-    // The kernel lists these caches only where they have more than all processes and files.
-    let listed: u64 = report.slab_caches.iter().map(|cache| cache.kb).sum();
-    if holders.is_empty() && listed > 0 && report.kind == Kind::Oom && !memory.has_counts() {
-        holders.push(Holder { holding: Holding::SlabUnreclaimable, kb: listed });
-    }
+    let holders = held_by(&report, likely.unwrap_or(class), &zones);
     let largest = report.largest().map(|(task, _)| task);
     let grown = memory.growth.as_ref().and_then(|growth| Holding::of_field(&growth.field));
     let case = Case {
@@ -156,14 +145,7 @@ fn explain_report(report: Report) -> Explanation {
     Explanation {
         file: None,
         missing: missing(&report, &zones),
-        helps: match &report.notice {
-            Some(notice) => {
-                let all = advice::of_notice(&notice.about, is_at_boot(&report));
-                advice::of_stack(notice).into_iter().chain(all).collect()
-            }
-            None if is_of_initramfs(&report) => advice::of_notice(&log::About::Initramfs, true),
-            None => advice::helps(likely.unwrap_or(class), case),
-        },
+        helps: helps(&report, likely.unwrap_or(class), case),
         does_not_help: advice::does_not_help(likely.unwrap_or(class), order, case.flags),
         holders,
         report,
@@ -172,6 +154,35 @@ fn explain_report(report: Report) -> Explanation {
         class,
         confidence,
         likely,
+    }
+}
+
+/// Returns the holders of the memory that a class of failures depends on, the largest first.
+fn held_by(report: &Report, class: Class, zones: &[Check]) -> Vec<Holder> {
+    let memory = &report.memory;
+    let holders = match class {
+        Class::Shortage | Class::SlowReclaim | Class::NoRequest | Class::FaultOom => {
+            holders::holders(memory)
+        }
+        Class::ZoneMask | Class::NodeMask => holders::holders_of(memory, zones),
+        _ => Vec::new(),
+    };
+    // The kernel lists these caches only where they have more than all processes and files.
+    let listed: u64 = report.slab_caches.iter().map(|cache| cache.kb).sum();
+    if holders.is_empty() && listed > 0 && report.kind == Kind::Oom && !memory.has_counts() {
+        return vec![Holder { holding: Holding::SlabUnreclaimable, kb: listed }];
+    }
+    holders
+}
+
+fn helps(report: &Report, class: Class, case: Case<'_>) -> Vec<Advice> {
+    match &report.notice {
+        Some(notice) => {
+            let all = advice::of_notice(&notice.about, is_at_boot(report));
+            advice::of_stack(notice).into_iter().chain(all).collect()
+        }
+        None if is_of_initramfs(report) => advice::of_notice(&log::About::Initramfs, true),
+        None => advice::helps(class, case),
     }
 }
 
