@@ -5,7 +5,7 @@ use pageblock::request::Gfp;
 use serde::Serialize;
 
 use crate::explain::is_at_boot;
-use crate::log::{Kind, Report};
+use crate::log::{Kind, Purpose, Report};
 use crate::watermark::{Check, Verdict};
 
 /// The largest order for which the kernel tries hard (`PAGE_ALLOC_COSTLY_ORDER`).
@@ -129,6 +129,14 @@ pub fn classify(
         // Zones that it may not use are not printed.
         return (Class::ZoneMask, Confidence::Medium);
     }
+    // A zone with an eighth of the machine free, and a watermark that is not known, may have had the page.
+    let ram = report.memory.ram_pages.unwrap_or(0).saturating_mul(report.memory.page_kb());
+    let is_open = |check: &Check| {
+        check.verdict == Verdict::Unknown && check.free.is_some_and(|kb| kb > ram.max(1) / 8)
+    };
+    if ram > 0 && checks.iter().any(is_open) {
+        return (Class::Unknown, Confidence::Low);
+    }
     match reclaimable(report) {
         Some(true) if !flags.has(Gfp::DIRECT_RECLAIM) => (Class::Burst, sure),
         Some(true) => (Class::SlowReclaim, Confidence::Medium),
@@ -148,6 +156,9 @@ fn before_checks(
             class,
             report.notice.as_ref().map_or(Confidence::High, |notice| notice.about.confidence()),
         ));
+    }
+    if report.memory.zones.is_empty() && report.of_nodes {
+        return Err((Class::NodeMask, Confidence::Medium));
     }
     let Some(flags) = flags else {
         return Err(match report.kind {
@@ -200,7 +211,10 @@ pub fn likely(report: &Report, flags: Option<Gfp>) -> Option<Class> {
     match report.kind {
         Kind::Stall if order <= COSTLY_ORDER => Some(Class::SlowReclaim),
         // While the machine or a crash kernel boots, memory is not fragmented yet.
-        Kind::Failure if is_at_boot(report) && flags.highest_zone() == ZoneKind::Dma => {
+        Kind::Failure
+            if flags.highest_zone() == ZoneKind::Dma
+                && (is_at_boot(report) || is_of_pool(report)) =>
+        {
             Some(Class::ZoneMask)
         }
         Kind::Failure if order > COSTLY_ORDER => Some(Class::Fragmentation),
@@ -213,6 +227,11 @@ pub fn likely(report: &Report, flags: Option<Gfp>) -> Option<Class> {
         Kind::Failure => Some(Class::Fragmentation),
         _ => None,
     }
+}
+
+/// Returns whether the request is for a pool of DMA memory, which the kernel sets aside as it boots.
+fn is_of_pool(report: &Report) -> bool {
+    report.caller.as_ref().is_some_and(|caller| caller.purpose == Some(Purpose::DmaPool))
 }
 
 /// Returns whether at least half of the free memory that the request may not use is CMA's.

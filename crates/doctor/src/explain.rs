@@ -114,12 +114,7 @@ fn explain_report(report: Report) -> Explanation {
         confidence = Confidence::Medium;
     }
     let likely = class::likely(&report, flags).filter(|_| class == Class::Unknown);
-    let holders = match likely.unwrap_or(class) {
-        Class::Shortage | Class::SlowReclaim | Class::NoRequest | Class::FaultOom => {
-            holders::holders(memory)
-        }
-        _ => Vec::new(),
-    };
+    let holders = held_by(&report, likely.unwrap_or(class), &zones);
     let largest = report.largest().map(|(task, _)| task);
     let grown = memory.growth.as_ref().and_then(|growth| Holding::of_field(&growth.field));
     let case = Case {
@@ -136,23 +131,21 @@ fn explain_report(report: Report) -> Explanation {
         lack: report.vmalloc.map(|vmalloc| vmalloc.lack),
         is_boosted: boosted(class, &zones).is_some(),
         purpose: purpose(&report, flags),
+        has_caller: report.caller.is_some(),
         is_at_boot: is_at_boot(&report),
         min_free_kb: min_free_kb(memory),
         is_high_memory_free: is_high_memory_free(memory, flags),
         has_state: !memory.zones.is_empty(),
         is_available: memory.is_available() && grown.is_none_or(|of| of == Holding::Anonymous),
         has_request: !matches!(report.kind, Kind::State),
+        is_of_write: report.flags.as_ref().is_some_and(|flags| flags.contains("__GFP_WRITE")),
         has_filled: report.is_oom()
             && (!is_mostly_boost(class, &zones) || is_mostly_of_kernel(memory, &holders)),
     };
     Explanation {
         file: None,
         missing: missing(&report, &zones),
-        helps: match &report.notice {
-            Some(notice) => advice::of_notice(&notice.about, is_at_boot(&report)),
-            None if is_of_initramfs(&report) => advice::of_notice(&log::About::Initramfs, true),
-            None => advice::helps(likely.unwrap_or(class), case),
-        },
+        helps: helps(&report, likely.unwrap_or(class), case),
         does_not_help: advice::does_not_help(likely.unwrap_or(class), order, case.flags),
         holders,
         report,
@@ -161,6 +154,35 @@ fn explain_report(report: Report) -> Explanation {
         class,
         confidence,
         likely,
+    }
+}
+
+/// Returns the holders of the memory that a class of failures depends on, the largest first.
+fn held_by(report: &Report, class: Class, zones: &[Check]) -> Vec<Holder> {
+    let memory = &report.memory;
+    let holders = match class {
+        Class::Shortage | Class::SlowReclaim | Class::NoRequest | Class::FaultOom => {
+            holders::holders(memory)
+        }
+        Class::ZoneMask | Class::NodeMask => holders::holders_of(memory, zones),
+        _ => Vec::new(),
+    };
+    // The kernel lists these caches only where they have more than all processes and files.
+    let listed: u64 = report.slab_caches.iter().map(|cache| cache.kb).sum();
+    if holders.is_empty() && listed > 0 && report.kind == Kind::Oom && !memory.has_counts() {
+        return vec![Holder { holding: Holding::SlabUnreclaimable, kb: listed }];
+    }
+    holders
+}
+
+fn helps(report: &Report, class: Class, case: Case<'_>) -> Vec<Advice> {
+    match &report.notice {
+        Some(notice) => {
+            let all = advice::of_notice(&notice.about, is_at_boot(report));
+            advice::of_stack(notice).into_iter().chain(all).collect()
+        }
+        None if is_of_initramfs(report) => advice::of_notice(&log::About::Initramfs, true),
+        None => advice::helps(class, case),
     }
 }
 
@@ -212,7 +234,8 @@ fn is_of_kernels_boot(report: &Report) -> bool {
 /// Returns whether memory was used up before the kernel started a process: its first file system is unpacked into memory.
 #[must_use]
 pub fn is_of_initramfs(report: &Report) -> bool {
-    report.kind == Kind::Oom && report.memory.zones.is_empty() && is_of_kernels_boot(report)
+    let is_bare = report.memory.zones.is_empty() && report.caller.is_none();
+    report.unpacks || (report.kind == Kind::Oom && is_bare && is_of_kernels_boot(report))
 }
 
 /// Returns whether a holder has little of a machine that has memory available.

@@ -3,6 +3,7 @@
 use serde::Serialize;
 
 use crate::log::{MemInfo, Zone};
+use crate::watermark::Check;
 
 /// A kind of holder.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
@@ -142,11 +143,43 @@ pub fn holders(memory: &MemInfo) -> Vec<Holder> {
         size.max(is_of_machine.map_or(0, |_| memory.ram_pages.unwrap_or(0) * memory.page_kb()));
     // Counts without zones.
     let size = if size == 0 { sum } else { size };
+    largest(counted.into_iter().chain(others), size)
+}
+
+/// Returns the holders of at least a twentieth of `size`, the largest first.
+fn largest(all: impl Iterator<Item = (Holding, Option<u64>)>, size: u64) -> Vec<Holder> {
     let holder = |(holding, kb): (Holding, Option<u64>)| Some(Holder { holding, kb: kb? });
-    let mut holders: Vec<Holder> = counted.into_iter().chain(others).filter_map(holder).collect();
+    let mut holders: Vec<Holder> = all.filter_map(holder).collect();
     holders.retain(|holder| holder.kb > 0 && holder.kb.saturating_mul(20) >= size);
     holders.sort_by_key(|holder| std::cmp::Reverse(holder.kb));
     holders
+}
+
+/// Returns the holders of the zones that were checked for a request, by the lines of these zones.
+#[must_use]
+pub fn holders_of(memory: &MemInfo, checks: &[Check]) -> Vec<Holder> {
+    let is_checked =
+        |zone: &&Zone| checks.iter().any(|of| (of.node, of.kind) == (zone.node, zone.kind));
+    let zones: Vec<&Zone> = memory.zones.iter().filter(is_checked).collect();
+    let sum = |of: fn(&Zone) -> u64| zones.iter().map(|zone| of(zone)).fold(0, u64::saturating_add);
+    let slab: Option<u64> = zones.iter().map(|zone| zone.counts.slab).sum();
+    let known = [
+        (Holding::Anonymous, sum(|zone| zone.counts.anonymous)),
+        (Holding::File, sum(|zone| zone.file)),
+        (Holding::Unevictable, sum(|zone| zone.counts.unevictable)),
+        (Holding::KernelStack, sum(|zone| zone.counts.kernel)),
+        (Holding::Slab, slab.unwrap_or(0)),
+    ];
+    let used: Option<u64> = zones.iter().map(|zone| zone.managed?.checked_sub(zone.free?)).sum();
+    let counted = known.iter().map(|(_, kb)| *kb).fold(0, u64::saturating_add);
+    // From 4.8 on slab is counted by node only.
+    let rest = if slab.is_some() { Holding::Uncounted } else { Holding::Unprinted };
+    let others = [
+        (rest, used.map(|used| used.saturating_sub(counted))),
+        (Holding::NeverGiven, Some(sum(never_given))),
+    ];
+    let size = sum(|zone| zone.present.or(zone.managed).unwrap_or(0));
+    largest(known.into_iter().map(|(holding, kb)| (holding, Some(kb))).chain(others), size)
 }
 
 /// Returns the allocated memory that no counter includes, in kB; `None` if the report lacks a counter that may include it,
@@ -179,8 +212,12 @@ fn uncounted(memory: &MemInfo, counted: u64) -> Option<u64> {
 fn most_unknown(memory: &MemInfo) -> Option<u64> {
     let held = memory.held;
     let sum = |of: fn(&Zone) -> Option<u64>| memory.zones.iter().map(of).sum::<Option<u64>>();
-    let managed = sum(|zone| zone.managed)?;
+    // The lines of zones may be cut.
+    let by_pages = || memory.ram_pages?.checked_sub(memory.reserved_pages?);
+    let managed = sum(|zone| zone.managed);
+    let managed = managed.or_else(|| by_pages().map(|pages| pages * memory.page_kb()))?;
     let file = memory.zones.iter().map(|zone| zone.file).sum::<u64>();
+    let file = file.max(memory.file_pages.unwrap_or(0) * memory.page_kb());
     // Locked memory is a part of unevictable memory.
     let locked = held.unevictable.max(held.mlocked);
     let others = [locked, held.slab_unreclaimable, held.slab_reclaimable, held.hugetlb];

@@ -158,7 +158,7 @@ impl<'p> Request<'p> {
             node: zone.node,
             kind: zone.kind,
             lines: zone.line.into_iter().chain(zone.list_line).collect(),
-            free: zone.free,
+            free: zone.free.or(zone.listed),
             unusable_cma: match self.flags.has(AllocFlags::CMA) {
                 true => 0,
                 false => zone.free_cma.unwrap_or(0),

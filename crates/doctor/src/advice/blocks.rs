@@ -54,7 +54,7 @@ pub(super) fn of_fragmentation(case: &Case<'_>, has: &dyn Fn(&str) -> bool) -> V
         ));
     } else if is_small {
         all.extend(later);
-        all.push(nothing_if_rare(case.purpose));
+        all.push(nothing_if_rare(case));
     }
     all
 }
@@ -78,7 +78,7 @@ pub(super) fn of_only_cma(case: &Case<'_>) -> Vec<Advice> {
             "kswapd leaves CMA out of what it keeps free, so that more single pages are there for callers \
              that cannot wait",
         ));
-        all.push(nothing_if_rare(case.purpose));
+        all.push(nothing_if_rare(case));
     }
     all
 }

@@ -18,7 +18,7 @@ use crate::log::{Cgroup, Lack, Purpose, Share};
 use self::blocks::{of_fragmentation, of_only_cma};
 use self::holder::of_holder;
 pub use self::notice::is_reached;
-pub(crate) use self::notice::of_notice;
+pub(crate) use self::notice::{of_notice, of_stack};
 
 /// A piece of advice.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
@@ -56,6 +56,8 @@ pub struct Case<'v> {
     pub is_boosted: bool,
     /// The purpose of the request.
     pub purpose: Option<Purpose>,
+    /// Whether a stack tells who asked.
+    pub has_caller: bool,
     /// Whether it happened while the machine booted.
     pub is_at_boot: bool,
     /// The sum of the min watermarks without boosts: about `vm.min_free_kbytes`.
@@ -68,6 +70,8 @@ pub struct Case<'v> {
     pub is_available: bool,
     /// Whether the request is in the log.
     pub has_request: bool,
+    /// Whether the page is for a file that is being written.
+    pub is_of_write: bool,
     /// Whether memory is full even without the boost: reclaim failed repeatedly before the OOM killer was called,
     /// and most of the memory that must stay free is not boost.
     pub has_filled: bool,
@@ -125,7 +129,7 @@ pub fn helps(class: Class, case: Case<'_>) -> Vec<Advice> {
         class,
         Class::Fragmentation | Class::Shortage | Class::SlowReclaim | Class::ZoneMask
     );
-    if case.is_high_memory_free && is_low {
+    if case.is_high_memory_free && is_low && case.holding != Some(Holding::File) {
         all.push(advice(
             "a 64-bit kernel",
             "high memory is free, but on 32 bits the kernel's own memory must lie in the low 896 MiB or less; the more \
@@ -171,6 +175,12 @@ fn of_class(class: Class, case: &Case<'_>, has: &impl Fn(&str) -> bool) -> Vec<A
             "nothing, if the devices work; else coherent_pool=SIZE, and for a crash kernel more low memory (crashkernel=SIZE,low)",
             "the pool is taken from low zones at boot, which a crash kernel may not have at all",
         )],
+        Class::ZoneMask if case.holding == Some(Holding::File) => vec![advice(
+            "find what keeps reclaim from the page cache of these zones: dirty pages (writepending in the report, iostat -x 1; \
+             vm.dirty_bytes), or memory.min and memory.low of cgroups",
+            "the zones that the request may use are full of page cache, which can be freed unless it waits to be written or \
+             is protected",
+        )],
         Class::ZoneMask if case.flags.highest_zone() >= ZoneKind::Normal => vec![advice(
             "less of the kernel's own memory: slabtop -o -s c for caches of names and inodes, and page tables of many processes",
             "on 32 bits it must lie in low memory, however much high memory is free",
@@ -183,7 +193,7 @@ fn of_class(class: Class, case: &Case<'_>, has: &impl Fn(&str) -> bool) -> Vec<A
             "a wider cpuset.mems or memory policy, or work that is spread over nodes",
             "other nodes have memory that this request may not use",
         )],
-        Class::Cgroup => of_cgroup(case.cgroup),
+        Class::Cgroup => of_cgroup(case.cgroup, case.is_of_write),
         Class::Shortage => vec![of_holder(case)],
         Class::SlowReclaim => of_slow_reclaim(case),
         Class::FaultOom => vec![advice(
@@ -207,7 +217,7 @@ fn of_class(class: Class, case: &Case<'_>, has: &impl Fn(&str) -> bool) -> Vec<A
 fn of_slow_reclaim(case: &Case<'_>) -> Vec<Advice> {
     if matches!(case.purpose, Some(Purpose::SwapOut)) {
         return vec![
-            nothing_if_rare(case.purpose),
+            nothing_if_rare(case),
             advice(
                 "more memory, or less load: memory was used up to the reserves as pages were swapped out",
                 "swapping a page out takes a little memory itself",
@@ -254,7 +264,7 @@ fn to_collect(class: Class, case: &Case<'_>) -> Vec<Advice> {
         "the state is needed from before the failure; the kernel prints one from after it",
     );
     match class {
-        Class::Changed => vec![nothing_if_rare(case.purpose), record],
+        Class::Changed => vec![nothing_if_rare(case), record],
         Class::NoRequest if case.has_request => vec![advice(
             "nothing, if somebody asked for it: SysRq-m prints the state of memory",
             "no request for memory failed",
@@ -275,7 +285,7 @@ fn to_collect(class: Class, case: &Case<'_>) -> Vec<Advice> {
 fn of_burst(case: &Case<'_>, has: &dyn Fn(&str) -> bool) -> Vec<Advice> {
     let mut all = Vec::new();
     if case.order == 0 || case.purpose.is_some() {
-        all.push(nothing_if_rare(case.purpose));
+        all.push(nothing_if_rare(case));
     }
     if has("watermark_scale_factor") {
         all.push(advice(
@@ -291,9 +301,17 @@ fn of_burst(case: &Case<'_>, has: &dyn Fn(&str) -> bool) -> Vec<Advice> {
 }
 
 /// Returns the advice for a cgroup that reached its limit.
-fn of_cgroup(cgroup: Option<&Cgroup>) -> Vec<Advice> {
+fn of_cgroup(cgroup: Option<&Cgroup>, is_of_write: bool) -> Vec<Advice> {
     let mut all = Vec::new();
-    let waits = cgroup.and_then(Cgroup::dirty_percent).is_some_and(|percent| percent >= 50);
+    let dirty = cgroup.and_then(Cgroup::dirty_percent);
+    if is_of_write && dirty.is_none() {
+        all.push(advice(
+            "look at file_dirty in memory.stat of the cgroup (dirty in version 1): if it is most, vm.dirty_background_bytes and \
+             vm.dirty_bytes below the limit",
+            "the page was for a file that is being written, and pages that wait for a slow disk cannot be freed",
+        ));
+    }
+    let waits = dirty.is_some_and(|percent| percent >= 50);
     if waits && cgroup.is_some_and(|cgroup| cgroup.version == Some(2)) {
         all.push(advice(
             "less dirty page cache: vm.dirty_background_bytes and vm.dirty_bytes below the limit, or a larger limit",
@@ -363,9 +381,13 @@ fn of_vmalloc(lack: Lack, purpose: Option<Purpose>) -> Advice {
     }
 }
 
-fn nothing_if_rare(purpose: Option<Purpose>) -> Advice {
-    let what = match purpose {
-        Some(Purpose::Packet | Purpose::Usb) | None => {
+fn nothing_if_rare(case: &Case<'_>) -> Advice {
+    let what = match case.purpose {
+        Some(Purpose::Packet | Purpose::Usb) => {
+            "nothing, if it is rare: network and USB drivers retry or drop one packet"
+        }
+        // Nothing tells who asked, and drivers of networks do most.
+        None if !case.has_caller => {
             "nothing, if it is rare: network and USB drivers retry or drop one packet"
         }
         _ => "nothing, if it is rare and nothing else fails at that time",

@@ -1,7 +1,7 @@
 //! Advice for failures that a part of the kernel reports by itself.
 
 use super::{Advice, advice};
-use crate::log::{About, Told};
+use crate::log::{About, Notice, Told};
 
 /// Returns the advice for a notice.
 pub(crate) fn of_notice(about: &About, is_at_boot: bool) -> Vec<Advice> {
@@ -371,6 +371,23 @@ const fn of_kernel_words(told: Told) -> Words {
             "what the kernel takes for a program is from areas of its own (CMA, DMA, percpu, vmalloc), from large blocks, or limited",
         ),
     }
+}
+
+/// Returns the advice for a task that reclaims, by the rest of its stack.
+pub(crate) fn of_stack(notice: &Notice) -> Option<Advice> {
+    if notice.of_write_out {
+        return Some(advice(
+            "a newer kernel: the task asks for memory while it writes a file out, and reclaim waits for such pages (GFP_NOFS is \
+             missing)",
+            "it can wait for itself: a fault of the file system or of reclaim, not a lack of memory",
+        ));
+    }
+    notice.of_cgroup.then(|| {
+        advice(
+            "look at the limit of the task's memory cgroup (memory.max, memory.limit_in_bytes) and at its dirty page cache",
+            "it reclaims for that limit, by its stack, whatever the machine has",
+        )
+    })
 }
 
 fn waits(about: &About) -> Words {

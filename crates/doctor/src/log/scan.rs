@@ -98,10 +98,9 @@ impl Log {
         self.has_code |= memmem::find(piece, b"=3D").is_some();
         let part = piece.strip_suffix(b"=").filter(|_| ends);
         self.has_join |= part.is_some();
-        let text = String::from_utf8_lossy(part.unwrap_or(piece));
-        let text = text.replace("=3D", "=").replace("=20", " ").replace("=0A", "");
+        let text = decoded(part.unwrap_or(piece));
         let (number, mut line) = self.joined.take().unwrap_or((self.number, Vec::new()));
-        line.extend(text.bytes());
+        line.extend(text);
         if part.is_some() && line.len() < PIECE_BYTES {
             self.joined = Some((number, line));
         } else {
@@ -124,10 +123,29 @@ impl Log {
 
 /// Returns whether a line has a code of quoted-printable mail, or a `=` that joins lines.
 fn is_quoted(line: &[u8]) -> bool {
-    memchr::memchr_iter(b'=', line).any(|at| {
-        let rest = &line[at + 1..];
-        rest.is_empty() || [b"3D", b"20", b"0A"].iter().any(|code| rest.starts_with(*code))
-    })
+    memchr::memchr_iter(b'=', line).any(|at| at + 1 == line.len() || code(&line[at..]).is_some())
+}
+
+/// Returns the byte that a text begins with as quoted-printable mail writes it.
+fn code(text: &[u8]) -> Option<u8> {
+    let &[b'=', high, low, ..] = text else { return None };
+    let is_digit = |byte: u8| byte.is_ascii_digit() || (b'A'..=b'F').contains(&byte);
+    let digits = [high, low];
+    let digits = std::str::from_utf8(&digits).ok().filter(|_| is_digit(high) && is_digit(low))?;
+    u8::from_str_radix(digits, 16).ok()
+}
+
+/// Returns a line without such codes, and without ends of lines that were coded.
+fn decoded(mut line: &[u8]) -> Vec<u8> {
+    let mut text = Vec::with_capacity(line.len());
+    while let Some(at) = memchr::memchr(b'=', line) {
+        text.extend(&line[..at]);
+        let byte = code(&line[at..]);
+        text.extend(byte.or(Some(b'=')).filter(|byte| !matches!(byte, b'\n' | b'\r')));
+        line = &line[at + if byte.is_some() { 3 } else { 1 }..];
+    }
+    text.extend(line);
+    text
 }
 
 /// The first two stages.
@@ -155,6 +173,15 @@ impl Reading {
 mod tests {
     use super::*;
     use crate::log::Kind;
+
+    #[test]
+    fn codes_of_mail_are_read() {
+        for (coded, plain) in
+            [("a=3D=C2=A0b=20=0A", "a=\u{a0}b "), ("a=b=", "a=b="), ("=G1=", "=G1=")]
+        {
+            assert_eq!(decoded(coded.as_bytes()), plain.as_bytes(), "{coded}");
+        }
+    }
 
     const OOM: &str =
         "Jun  1 10:00:00 host kernel: a invoked oom-killer: gfp_mask=0x200da, order=0\nMem-Info:\n";

@@ -169,14 +169,15 @@ fn a_cgroups_statistics_alone_name_it() {
         .iter()
         .map(|of| {
             let cgroup = of.report.cgroup.as_ref().expect("it is printed");
-            (of.class, cgroup.path.as_deref(), cgroup.anon_kb, of.report.at.is_some())
+            let by_stats = (cgroup.anon_kb, cgroup.swap_kb, cgroup.version);
+            (of.class, cgroup.path.as_deref(), by_stats, of.report.at.is_some())
         })
         .collect();
     assert_eq!(
         seen,
         [
-            (Class::Cgroup, Some("/pods/a"), Some(524_188), true),
-            (Class::Cgroup, Some("/pods/b"), Some(1024), true),
+            (Class::Cgroup, Some("/pods/a"), (Some(524_188), Some(524_356), Some(1)), true),
+            (Class::Cgroup, Some("/pods/b"), (Some(1024), None, Some(1)), true),
         ]
     );
     assert_eq!(found[0].report.victim.as_ref().map(|victim| victim.pid), Some(284));

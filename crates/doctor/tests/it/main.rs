@@ -9,6 +9,7 @@ mod guests;
 mod marks;
 mod pasted;
 mod patterns;
+mod posts;
 mod reports;
 mod steps;
 mod strangers;

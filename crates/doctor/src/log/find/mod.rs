@@ -264,7 +264,7 @@ impl Finder {
         if !is_piece {
             self.found.retain(|report| !report.is_piece());
         }
-        self.found.retain(|report| !report.is_mention());
+        self.found.retain(|report| !report.is_mention() && !report.is_bare_title());
         let has_request = |report: &Report| report.mode.is_some();
         if self.found.iter().any(|report| report.kind == Kind::Failure && has_request(report)) {
             // The title of a thread repeats it with less detail.
@@ -278,14 +278,20 @@ impl Finder {
         join_states(&mut self.found);
         without_titles(&mut self.found);
         // Text pasted around a failure comes after lines about one, and the less informative after the more informative.
+        let has_state = |report: &Report| !report.memory.zones.is_empty() && report.order.is_some();
+        let is_bare =
+            |report: &Report| report.memory.zones.is_empty() && !report.memory.has_counts();
+        let is_told = self.found.iter().any(has_state);
         let rank = |report: &Report| match &report.notice {
             Some(Notice { about: About::Words(told, _), .. }) => words::rank(*told),
             Some(Notice { about: About::NobodyToKill | About::NobodyLeft, .. }) => 1,
+            _ if report.kind == Kind::Failure && is_told && is_bare(report) => 1,
             _ if !is_kill(report.kind) => 0,
             _ if report.cgroup.is_some() || !report.memory.zones.is_empty() => 0,
             _ if report.memory.ram_pages.is_some() => 0,
-            _ if report.largest().is_some() => 1,
+            _ if report.largest().is_some() || !report.slab_caches.is_empty() => 1,
             _ if has_request(report) && report.of_machine => 2,
+            _ if report.kind == Kind::MemcgOom => 2,
             _ => 3,
         };
         self.found.sort_by_key(|report| {

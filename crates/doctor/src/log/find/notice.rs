@@ -13,7 +13,7 @@ use crate::log::read::stack::Caller;
 use crate::log::{Line, Stamp};
 
 /// A line of a task that waits contains at least one of these strings; the texts of [`About`] have their own.
-pub(in crate::log) const MARKS: [&str; 12] = [
+pub(in crate::log) const MARKS: [&str; 13] = [
     AREA,
     BUFFERS,
     BLOCKED[0],
@@ -26,6 +26,7 @@ pub(in crate::log) const MARKS: [&str; 12] = [
     KSWAPD,
     ISOLATES[0],
     ISOLATES[1],
+    "nable to handle kernel",
 ];
 /// What follows a failure of CMA: the area's pages, and the buffers of a graphics driver.
 const AREA: &str = " total pages";
@@ -48,6 +49,9 @@ const RECLAIMS: [&str; 11] = [
     PAGEOUT,
 ];
 const PAGEOUT: &str = " pageout";
+/// Functions that reclaim for the limit of a memory cgroup, and those that write files out.
+const CHARGES: [&str; 2] = ["try_to_free_mem_cgroup_pages", "mem_cgroup_reclaim"];
+const WRITES_OUT: [&str; 3] = ["_writepage", "write_allocate", "do_writepages"];
 /// The function in which kswapd reclaims.
 const KSWAPD: &str = "balance_pgdat";
 /// Strings in the lines of a stack, and in those of a crash, whose stack shows no lack of memory.
@@ -103,6 +107,12 @@ pub struct Notice {
     pub area_pages: Option<(u64, u64)>,
     /// The buffers that a graphics driver counts, in kB.
     pub buffers_kb: Option<u64>,
+    /// Whether a task reclaims for the limit of a memory cgroup, by its stack.
+    #[serde(skip)]
+    pub(crate) of_cgroup: bool,
+    /// Whether a task reclaims while it writes a file out, by its stack.
+    #[serde(skip)]
+    pub(crate) of_write_out: bool,
     /// The caller that asked for memory, if a stack follows.
     pub caller: Option<Caller>,
     /// The function of compaction or reclaim in which a task waits, if its whole stack was read.
@@ -134,6 +144,8 @@ pub(super) struct Parser {
     beside: Beside,
     /// A task that waits in reclaim, whose stack follows.
     waiting: Option<usize>,
+    /// A task that reclaims, and the line from which on its stack tells for whom.
+    below: Option<(usize, usize)>,
     /// The last function of a stack that is not of reclaim or compaction.
     above: Option<(usize, Caller)>,
 }
@@ -141,7 +153,7 @@ pub(super) struct Parser {
 impl Parser {
     /// Returns whether the next line is relevant regardless of its text.
     pub(super) fn is_within(&self) -> bool {
-        self.stack.is_some() || self.cut.is_some()
+        self.stack.is_some() || self.cut.is_some() || self.below.is_some()
     }
 
     /// Reads a line.
@@ -203,6 +215,11 @@ impl Parser {
         } else {
             if let Some(about) = said(&line.text) {
                 let is_more = !matches!(about, About::Words(Told::Nothing, _));
+                // A line of a patch.
+                let is_code = !is_more && line.prefix.0.trim_end().ends_with(['+', '-']);
+                if is_code {
+                    return;
+                }
                 if is_more || self.words.len() < WORDS {
                     add(&mut self.words, about, line, None);
                 }
@@ -215,6 +232,11 @@ impl Parser {
     /// Reads a line of a stack, which tells what a blocked task waits for.
     fn waits(&mut self, line: &Line) {
         let has = |names: &[&str]| names.iter().any(|name| line.text.contains(name));
+        self.below = self.below.filter(|(_, first)| line.number - first < STACK_LINES);
+        if let Some(notice) = self.below.and_then(|(at, _)| self.found.get_mut(at)) {
+            notice.of_cgroup |= has(&CHARGES);
+            notice.of_write_out |= has(&WRITES_OUT);
+        }
         let about: fn(u64) -> About = match () {
             () if has(&ISOLATES) => About::Isolation,
             () if has(&COMPACTS) => About::Compaction,
@@ -250,6 +272,7 @@ impl Parser {
         };
         if line.number - first.number <= STACK_LINES {
             let at = self.add(about(seconds), &first, Some(task));
+            self.below = at.map(|at| (at, line.number));
             wait(&mut self.found, at, waits_in);
         }
     }
@@ -346,6 +369,8 @@ fn add(to: &mut Vec<Notice>, about: About, line: &Line, task: Option<String>) ->
         last_at_us: at_us,
         area_pages: None,
         buffers_kb: None,
+        of_cgroup: false,
+        of_write_out: false,
         caller: None,
         waits_in: None,
         numbers: None,

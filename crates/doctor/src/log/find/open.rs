@@ -66,6 +66,10 @@ const CRASHES: [&str; 4] = [
     "kernel BUG at",
     "general protection fault",
 ];
+/// Constraints that only nodes are.
+const OF_NODES: [&str; 2] = ["=CONSTRAINT_CPUSET", "=CONSTRAINT_MEMORY_POLICY"];
+/// Functions that unpack the first file system.
+const UNPACKS: [&str; 2] = ["unpack_to_rootfs", "populate_rootfs"];
 const MEMCG: &str = "Memory cgroup out of memory";
 pub(super) const CONSTRAINT: &str = "oom-kill:constraint=";
 /// The longest name of a task (`TASK_COMM_LEN` less its end).
@@ -81,6 +85,7 @@ const CLOCKS_DIFFER_US: u64 = 1000;
 const LOADERS: [&str; 4] = ["modprobe", "insmod", "kmodloader", "systemd-modules"];
 
 /// A report that has not ended.
+#[derive(Default)]
 pub(super) struct Open {
     kind: Kind,
     is_title: bool,
@@ -96,6 +101,8 @@ pub(super) struct Open {
     is_memcg: bool,
     /// The line of the kill, or of its constraint, names the machine's memory.
     is_global: bool,
+    /// The constraint is the nodes that the task may use.
+    is_of_nodes: bool,
     /// The nodes that the constraint of an OOM report allows, if that line was printed.
     constraint: Option<Option<String>>,
     oom: cgroup::Parser,
@@ -115,18 +122,7 @@ impl Open {
             at: line.prefix.stamp(),
             last_line: line.number,
             last_us: line.prefix.at_us(),
-            slab: None,
-            suppressed: None,
-            head: Vec::new(),
-            has_header: false,
-            is_memcg: false,
-            is_global: false,
-            constraint: None,
-            oom: cgroup::Parser::default(),
-            vmalloc: None,
-            lists: Lists::default(),
-            memory: Parser::default(),
-            pasted: Pasted::default(),
+            ..Self::default()
         }
     }
 
@@ -202,6 +198,7 @@ impl Open {
         self.is_memcg |= text.contains(MEMCG)
             || text.contains("CONSTRAINT_MEMCG")
             || text.starts_with("out of memory: Kill");
+        self.is_of_nodes |= OF_NODES.iter().any(|limit| text.contains(limit));
         if self.constraint.is_none() && text.contains(CONSTRAINT) {
             self.constraint = Some(word(&MEMS, text, 1));
         }
@@ -221,57 +218,41 @@ impl Open {
 
     /// Returns the report; `None` for lines before the first report that have no state of memory.
     pub(super) fn finish(self) -> Option<Report> {
-        let Self {
-            kind,
-            is_title,
-            line,
-            at_us,
-            at,
-            head,
-            has_header,
-            is_memcg,
-            is_global,
-            constraint,
-            memory,
-            slab,
-            suppressed,
-            oom,
-            vmalloc,
-            lists,
-            pasted,
-            last_us,
-            ..
-        } = self;
-        let memory = memory.finish();
+        let Self { kind, line, head, lists, .. } = self;
+        let memory = self.memory.finish(version(&head.join("\n")).as_deref());
         let is_bare = memory.zones.is_empty() && !memory.has_counts() && memory.ram_pages.is_none();
-        let (caches, pasted) = pasted.finish();
+        let (caches, pasted) = self.pasted.finish();
         let (line, memory) = pasted.filter(|_| is_bare).unwrap_or((line, memory));
-        let (cgroup, victim) = oom.finish();
+        let (cgroup, victim) = self.oom.finish();
         let head = if kind == Kind::State && lists.has_tasks() { of_kill(head) } else { head };
-        let is_memcg = is_memcg || cgroup.is_some() || has_frame(&head, &CHARGES);
+        let is_memcg = self.is_memcg || cgroup.is_some() || has_frame(&head, &CHARGES);
         let kind = match kind {
             // Only the OOM killer lists tasks so.
             Kind::State if lists.has_tasks() => Kind::Oom,
-            kind => kind_of(kind, has_header, &memory, &head)?,
+            kind => kind_of(kind, self.has_header, &memory, &head)?,
         };
         let comm = || head.iter().find_map(|line| word(&COMM, line, 1));
         let lost = || matches!(kind, Kind::Failure | Kind::Oom).then(comm).flatten();
         let (request, task) = (request(&head), task(&head).or_else(lost));
-        let of_machine = is_global || lists.has_daemons || has_frame(&head, &["__alloc_page"]);
+        let of_machine = self.is_global || lists.has_daemons || has_frame(&head, &["__alloc_page"]);
         // A stack above a state that does not allocate is cut, or another's.
         let allocates = kind != Kind::State || head.iter().any(|line| line.contains("alloc"));
         let caller = caller(kind, &head).filter(|_| allocates);
         let caller = caller.or_else(|| loader(kind, task.as_ref()));
+        let unpacks = head.iter().any(|line| UNPACKS.iter().any(|name| line.contains(name)));
+        // A single page is no huge page, whoever asked.
+        let is_single = order(&request) == Some(0);
+        let caller = caller.map(|caller| if is_single { caller.of_single() } else { caller });
         let head = head.join("\n");
         let flags = word(&MODE, &request, 2);
         let mode = word(&MODE, &request, 1).and_then(|hex| u64::from_str_radix(&hex, 16).ok());
         let kind = kind_of_kill(kind, is_memcg, &request, mode);
         // Mail wraps the line that describes the failure.
-        let vmalloc = vmalloc.map(|line| Vmalloc::read(&request).unwrap_or(line));
+        let vmalloc = self.vmalloc.map(|line| Vmalloc::read(&request).unwrap_or(line));
         Some(Report {
-            is_title,
-            at_us,
-            at,
+            is_title: self.is_title,
+            at_us: self.at_us,
+            at: self.at,
             task,
             stall_ms: word(&STALL, &request, 1).and_then(|ms| ms.parse().ok()),
             order: order(&request),
@@ -279,23 +260,25 @@ impl Open {
             flags: flags.map(|names| names.split_ascii_whitespace().collect()),
             nodemask: word(&NODEMASK, &request, 1),
             // OOM reports print it at their end.
-            mems_allowed: word(&MEMS, &head, 1).or(constraint.flatten()),
+            mems_allowed: word(&MEMS, &head, 1).or(self.constraint.flatten()),
             version: version(&head),
             is_32_bit: ADDRESS.is_match(&head),
-            slab,
+            slab: self.slab,
             of_machine: of_machine && kind == Kind::Oom,
             of_container: kind == Kind::Oom
                 && (CONTAINER.is_match(&head) || lists.is_of_container()),
+            of_nodes: self.is_of_nodes,
+            unpacks: unpacks && kind == Kind::Oom,
             cgroup,
             victim,
             vmalloc: vmalloc.map(|vmalloc| vmalloc.on(memory.managed_kb())),
             caller,
-            suppressed,
+            suppressed: self.suppressed,
             most_named: lists.most_named(),
             processes: lists.processes,
             slab_caches: if lists.slabs.is_empty() { caches } else { lists.slabs },
             memory,
-            last_us,
+            last_us: self.last_us,
             ..Report::new(kind, line)
         })
     }

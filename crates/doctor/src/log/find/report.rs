@@ -18,7 +18,7 @@ pub const MUCH_KB: u64 = 256 << 10;
 const FIRST_US: u64 = 1_000_000;
 
 /// The kind of a report.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Default)]
 #[serde(rename_all = "snake_case")]
 pub enum Kind {
     /// `page allocation failure`.
@@ -40,11 +40,12 @@ pub enum Kind {
     /// SysRq-m, or a further state within a report.
     Dump,
     /// A state whose request is not in the log.
+    #[default]
     State,
 }
 
 /// A report.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize)]
 pub struct Report {
     /// Its kind.
     pub kind: Kind,
@@ -82,6 +83,12 @@ pub struct Report {
     pub of_machine: bool,
     /// Whether the task that called the OOM killer is in a container, by its cpuset or its `oom_score_adj`.
     pub of_container: bool,
+    /// Whether an OOM report says that the nodes of a cpuset or of a memory policy are what limits it.
+    #[serde(skip)]
+    pub(crate) of_nodes: bool,
+    /// Whether the stack is that of the kernel as it unpacks its first file system.
+    #[serde(skip)]
+    pub(crate) unpacks: bool,
     /// The memory cgroup at its limit.
     pub cgroup: Option<Cgroup>,
     /// The task that the OOM killer ended.
@@ -122,37 +129,7 @@ impl Report {
     }
 
     pub(super) fn new(kind: Kind, line: usize) -> Self {
-        Self {
-            kind,
-            is_title: false,
-            line,
-            at_us: None,
-            at: None,
-            task: None,
-            stall_ms: None,
-            order: None,
-            mode: None,
-            flags: None,
-            nodemask: None,
-            mems_allowed: None,
-            version: None,
-            is_32_bit: false,
-            slab: None,
-            of_machine: false,
-            of_container: false,
-            cgroup: None,
-            victim: None,
-            vmalloc: None,
-            notice: None,
-            caller: None,
-            suppressed: None,
-            processes: Vec::new(),
-            most_named: None,
-            slab_caches: Vec::new(),
-            memory: MemInfo::default(),
-            last_us: None,
-            state_of: None,
-        }
+        Self { kind, line, ..Self::default() }
     }
 
     /// Returns whether it is a piece of a report, its end or its stack, that shows only that there was a report.
@@ -166,6 +143,12 @@ impl Report {
     /// Returns whether it is a failure in a person's words, without the kernel's lines.
     pub(super) fn is_mention(&self) -> bool {
         self.kind == Kind::Failure && self.order.is_none() && !self.says_more()
+    }
+
+    /// Returns whether it is the title of a mail about a kill, without the kernel's lines.
+    pub(super) fn is_bare_title(&self) -> bool {
+        let has_lines = self.order.is_some() || self.victim.is_some() || self.says_more();
+        self.is_title && self.kind == Kind::Oom && !has_lines
     }
 
     /// Returns whether it has more than the order of a failure.

@@ -57,6 +57,12 @@ pub struct Cgroup {
     pub version: Option<u32>,
     /// Anonymous memory.
     pub anon_kb: Option<u64>,
+    /// Anonymous memory and tmpfs on the lists of reclaim, with what swap has a copy of.
+    #[serde(skip)]
+    lists_kb: Option<u64>,
+    /// The number of such lists that were read.
+    #[serde(skip)]
+    lists: u8,
     /// Page cache, with tmpfs.
     pub file_kb: Option<u64>,
     /// Dirty page cache.
@@ -117,7 +123,16 @@ impl Cgroup {
 
     /// Reads a number of the statistics.
     fn take(&mut self, key: &str, kb: u64) {
+        if matches!(key, "inactive_anon" | "active_anon") && self.lists < 2 {
+            self.lists += 1;
+            self.lists_kb = Some((self.lists_kb.unwrap_or(0) + kb).min(MOST_KB));
+            return;
+        }
+        if matches!(key, "rss" | "cache") {
+            self.version = self.version.or(Some(1));
+        }
         let field = match key {
+            "swap" => &mut self.swap_kb,
             "rss" | "anon" => &mut self.anon_kb,
             "cache" | "file" => &mut self.file_kb,
             "dirty" | "file_dirty" => &mut self.dirty_kb,
@@ -257,7 +272,13 @@ impl Parser {
     }
 
     /// Returns the result.
-    pub(in crate::log) fn finish(self) -> (Option<Cgroup>, Option<Victim>) {
+    pub(in crate::log) fn finish(mut self) -> (Option<Cgroup>, Option<Victim>) {
+        let cgroup = &mut self.cgroup;
+        // Pages in the swap cache count as anonymous only while a process maps them.
+        if let Some(lists) = cgroup.lists_kb.filter(|_| cgroup.largest().is_none()) {
+            let own = lists.saturating_sub(cgroup.shmem_kb.unwrap_or(0));
+            cgroup.anon_kb = cgroup.anon_kb.max(Some(own));
+        }
         (
             Some(self.cgroup).filter(|cgroup| *cgroup != Cgroup::default()),
             self.victim.or(self.named),
@@ -355,6 +376,20 @@ mod tests {
         assert!(parser.is_of_next("Killed process 9 (cp) total-vm:9kB, anon-rss:5kB"));
         let victim = parser.finish().1.unwrap();
         assert_eq!((victim.pid, victim.task.as_str(), victim.anon_kb), (8, "cp", Some(5)));
+    }
+
+    #[test]
+    fn pages_in_the_swap_cache_are_anonymous() {
+        let mut parser = Parser::default();
+        let lines = [
+            "Memory cgroup stats for /a:",
+            "anon 524288",
+            "active_anon 4096",
+            "inactive_anon 1044480",
+        ];
+        parser.push("memory: usage 1024kB, limit 1024kB, failcnt 9", 1);
+        lines.iter().for_each(|line| parser.push(line, 2));
+        assert_eq!(parser.finish().0.unwrap().largest(), Some(Share::Anonymous));
     }
 
     #[test]

@@ -47,6 +47,9 @@ pub struct Zone {
     pub list_line: Option<usize>,
     /// Free memory.
     pub free: Option<u64>,
+    /// The sum of its free lists, as printed.
+    #[serde(skip)]
+    pub(crate) listed: Option<u64>,
     /// The boost, which `min`, `low` and `high` include.
     pub boost: Option<u64>,
     /// The least that the boost must be where it is not printed, by what the marks of a zone say of each other, or by
@@ -70,21 +73,36 @@ pub struct Zone {
     pub managed: Option<u64>,
     /// The page cache.
     pub file: u64,
+    /// What else its line counts.
+    #[serde(skip)]
+    pub(crate) counts: Counts,
     /// Pages that requests for higher zones must leave, by the index of the requested zone.
     pub lowmem_reserve: Vec<u64>,
     /// The free lists by order.
     pub lists: Vec<FreeList>,
 }
 
+/// Memory that the line of a zone counts, in kB.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(crate) struct Counts {
+    pub(crate) anonymous: u64,
+    pub(crate) unevictable: u64,
+    /// Slab, up to 4.7.
+    pub(crate) slab: Option<u64>,
+    /// Stacks and page tables.
+    pub(crate) kernel: u64,
+}
+
 impl Zone {
     /// Returns a zone without any value.
-    pub(super) const fn empty(node: u32, kind: ZoneKind) -> Self {
+    pub(super) fn empty(node: u32, kind: ZoneKind) -> Self {
         Self {
             node,
             kind,
             line: None,
             list_line: None,
             free: None,
+            listed: None,
             boost: None,
             inferred_boost: None,
             min: None,
@@ -96,6 +114,7 @@ impl Zone {
             present: None,
             managed: None,
             file: 0,
+            counts: Counts::default(),
             lowmem_reserve: Vec::new(),
             lists: Vec::new(),
         }
@@ -122,6 +141,9 @@ pub struct MemInfo {
     /// The same, as printed by node, in kB.
     #[serde(skip)]
     pub(crate) file_kb: u64,
+    /// The size of a page in kB, if the name of the kernel tells it.
+    #[serde(skip)]
+    pub(crate) page_kb: Option<u64>,
     /// Free swap in kB; 0 if only the numbers around it are printed, as by a kernel without swap.
     pub free_swap_kb: Option<u64>,
     /// Memory available without swapping (`MemAvailable`), in kB, if `/proc/meminfo` or `free` was pasted.
@@ -130,6 +152,9 @@ pub struct MemInfo {
     pub held: Held,
     /// Pages of the machine, including those that the allocator never got.
     pub ram_pages: Option<u64>,
+    /// Those that it never got.
+    #[serde(skip)]
+    pub(crate) reserved_pages: Option<u64>,
     /// Whether the text after the zones was printed, so that no zone was cut off.
     pub is_whole: bool,
     /// Pages of high memory, or of zones for movable pages only.
@@ -161,7 +186,7 @@ impl MemInfo {
             let is_exact = Some(self.file_kb) == self.file_pages.map(|pages| pages * kb);
             (is_exact && kb.is_power_of_two() && kb <= MOST_PAGE_KB).then_some(kb)
         };
-        by_list.or_else(by_cache).unwrap_or(4)
+        by_list.or_else(by_cache).or(self.page_kb).unwrap_or(4)
     }
 
     /// Returns whether counts of the whole machine were printed.

@@ -212,6 +212,12 @@ const PURPOSES: [(Purpose, &[&str]); 9] = [
 ];
 
 impl Caller {
+    /// Returns the caller of a request for a single page.
+    pub(in crate::log) fn of_single(self) -> Self {
+        let purpose = self.purpose.filter(|purpose| *purpose != Purpose::HugePage);
+        Self { purpose, ..self }
+    }
+
     /// Returns a task that loads a module, whose stack is not known.
     pub(in crate::log) fn module(task: impl Into<String>) -> Self {
         Self { function: task.into(), module: None, purpose: Some(Purpose::Module) }
@@ -320,105 +326,47 @@ fn is_allocator(name: &str) -> bool {
 mod tests {
     use super::*;
 
+    /// Checks rows `function module purpose |lines of a stack, parted by ;`.
+    #[track_caller]
+    fn found(rows: &str) {
+        for (told, stack) in rows.trim().lines().filter_map(|row| row.split_once(" |")) {
+            let seen = Caller::find(stack.split(';')).map_or("-".to_owned(), |of| {
+                let purpose = of.purpose.map_or("-".to_owned(), |purpose| format!("{purpose:?}"));
+                format!("{} {} {purpose}", of.function, of.module.as_deref().unwrap_or("-"))
+            });
+            assert_eq!(seen, told, "{stack}");
+        }
+    }
+
     #[test]
     fn who_asked_is_the_first_function_outside_of_the_allocator() {
-        for (stack, function, module, purpose) in [
-            (
-                " [<ffffffff8023def3>] __get_free_pages+0x33/0x69\n [<ffffffff884a9aa0>] :ip_conntrack:alloc_hashtable+0x33/0x7a",
-                "alloc_hashtable",
-                Some("ip_conntrack"),
-                None,
-            ),
-            (
-                " [<ffffffffaf179262>] dump_stack+0x19/0x1b\n [<ffffffffaebc6ef8>] page_frag_alloc+0x158/0x170\n \
-                 [<ffffffffaf03c01d>] __napi_alloc_skb+0x8d/0xe0",
-                "__napi_alloc_skb",
-                None,
-                Some(Purpose::Packet),
-            ),
-            (
-                " dump_stack_lvl+0x76/0xa0\n warn_alloc+0x174/0x1f0\n ? foo+0x1/0x2\n __alloc_pages_slowpath.constprop.0+0x1/0x2\n \
-                 ttm_pool_alloc+0x1b4/0x5c0 [ttm]",
-                "ttm_pool_alloc",
-                Some("ttm"),
-                Some(Purpose::Graphics),
-            ),
-            (
-                "[<c01b1904>] (warn_alloc) from [<c01de158>] (__vmalloc_node_range+0x228/0x234)\n\
-                 [<c01de158>] (__vmalloc_node_range) from [<c010c0b8>] (module_alloc+0x4c/0x54)\n\
-                 [<c010c0b8>] (module_alloc) from [<c0190814>] (load_module+0x9e8/0x2100)",
-                "module_alloc",
-                None,
-                Some(Purpose::Module),
-            ),
-            (
-                "WARNING: CPU: 3 PID: 1 at mm/page_alloc.c:4724 __alloc_pages_nodemask+0x1ee/0x320\n\
-                 RIP: 0010:__alloc_pages_nodemask+0x1ee/0x320\n kmalloc_large_node+0x3d/0x80\n \
-                 char_sgdma_map+0x74/0x1e0 [xdma]",
-                "char_sgdma_map",
-                Some("xdma"),
-                None,
-            ),
-            (
-                " __alloc_frozen_pages_noprof+0x23b/0x320\n isolate_lock_cluster+0x13d/0x200\n \
-                 folio_alloc_swap+0x237/0x440\n shrink_folio_list+0x753/0x15d0",
-                "isolate_lock_cluster",
-                None,
-                Some(Purpose::SwapOut),
-            ),
-        ] {
-            let caller =
-                Caller { function: function.into(), module: module.map(str::to_owned), purpose };
-            assert_eq!(Caller::find(stack.lines()), Some(caller));
-        }
-        let unsure =
-            "[<b2129134>] ? dump_stack+0x5c/0x78\n[<b1f804aa>] ? filemap_fault+0x21a/0x3e0";
-        let caller = Caller::find(unsure.lines()).unwrap();
-        assert_eq!(caller.function, "filemap_fault");
-        let interrupted = " dump_stack+0x1/0x2\n __kmalloc+0x1/0x2\n foo_irq+0x1/0x2 [foo]\n __do_softirq+0x1/0x2\n \
-                           do_huge_pmd_anonymous_page+0x1/0x2";
-        let caller = Caller::find(interrupted.lines()).unwrap();
-        assert_eq!((caller.function.as_str(), caller.purpose), ("foo_irq", None));
-        let arm = "[<c008d9e0>] (warn_alloc_failed+0xf8/0x124) from [<c008fce8>] (__alloc_pages_nodemask+0x640/0x728)\n\
-                   [<c008fce8>] (__alloc_pages_nodemask+0x640/0x728) from [<bf50>] (RingInit.isra.2+0x40/0x5c [wifi])";
-        let caller = Caller::find(arm.lines()).unwrap();
-        assert_eq!(
-            (caller.function.as_str(), caller.module.as_deref()),
-            ("RingInit", Some("wifi"))
+        found(
+            r#"
+alloc_hashtable ip_conntrack - | [<ffffffff8023def3>] __get_free_pages+0x33/0x69; [<ffffffff884a9aa0>] :ip_conntrack:alloc_hashtable+0x33/0x7a
+__napi_alloc_skb - Packet | [<ffffffffaf179262>] dump_stack+0x19/0x1b; [<ffffffffaebc6ef8>] page_frag_alloc+0x158/0x170; [<ffffffffaf03c01d>] __napi_alloc_skb+0x8d/0xe0
+ttm_pool_alloc ttm Graphics | dump_stack_lvl+0x76/0xa0; warn_alloc+0x174/0x1f0; ? foo+0x1/0x2; __alloc_pages_slowpath.constprop.0+0x1/0x2; ttm_pool_alloc+0x1b4/0x5c0 [ttm]
+module_alloc - Module |[<c01b1904>] (warn_alloc) from [<c01de158>] (__vmalloc_node_range+0x228/0x234);[<c01de158>] (__vmalloc_node_range) from [<c010c0b8>] (module_alloc+0x4c/0x54);[<c010c0b8>] (module_alloc) from [<c0190814>] (load_module+0x9e8/0x2100)
+char_sgdma_map xdma - |WARNING: CPU: 3 PID: 1 at mm/page_alloc.c:4724 __alloc_pages_nodemask+0x1ee/0x320;RIP: 0010:__alloc_pages_nodemask+0x1ee/0x320; kmalloc_large_node+0x3d/0x80; char_sgdma_map+0x74/0x1e0 [xdma]
+isolate_lock_cluster - SwapOut | __alloc_frozen_pages_noprof+0x23b/0x320; isolate_lock_cluster+0x13d/0x200; folio_alloc_swap+0x237/0x440; shrink_folio_list+0x753/0x15d0
+filemap_fault - - |[<b2129134>] ? dump_stack+0x5c/0x78;[<b1f804aa>] ? filemap_fault+0x21a/0x3e0
+foo_irq foo - | dump_stack+0x1/0x2; __kmalloc+0x1/0x2; foo_irq+0x1/0x2 [foo]; __do_softirq+0x1/0x2; do_huge_pmd_anonymous_page+0x1/0x2
+RingInit wifi - |[<c008d9e0>] (warn_alloc_failed+0xf8/0x124) from [<c008fce8>] (__alloc_pages_nodemask+0x640/0x728);[<c008fce8>] (__alloc_pages_nodemask+0x640/0x728) from [<bf50>] (RingInit.isra.2+0x40/0x5c [wifi])
+- |[<8010ff30>] (unwind_backtrace) from [<8010c174>] (sh;ow_stack+0x20/0x24)
+- |Call Trace:; warn_alloc+0x1/0x2
+"#,
         );
-        let wrapped = "[<8010ff30>] (unwind_backtrace) from [<8010c174>] (sh\now_stack+0x20/0x24)";
-        assert_eq!(Caller::find(wrapped.lines()), None);
-        assert_eq!(Caller::find("Call Trace:\n warn_alloc+0x1/0x2".lines()), None);
     }
 
     #[test]
     fn leftovers_are_named_only_where_they_tell_what_a_request_is_for() {
-        for (stack, function, purpose) in [
-            (" warn_alloc+0x1/0x2\n ? drain_pages+0x1/0x2\n ? memset+0x1/0x2", None, None),
-            (
-                " vmalloc+0x1/0x2\n ? xt_alloc+0x1/0x2\n xt_alloc+0x1/0x2\n translate+0x1/0x2",
-                Some("xt_alloc"),
-                None,
-            ),
-            (
-                " warn_alloc+0x1/0x2\n ? __netif_receive_skb+0x1/0x2",
-                Some("__netif_receive_skb"),
-                Some(Purpose::Packet),
-            ),
-            (
-                " ? warn_alloc+0x1/0x2\n ? timer_forward+0x1/0x2\n ? i915_gem_shrink+0x1/0x2 [i915]",
-                Some("i915_gem_shrink"),
-                Some(Purpose::Graphics),
-            ),
-            (
-                " ? warn_alloc_failed+0x1/0x2\n ? ip_local+0x1/0x2\n ? try_fill_recv+0x1/0x2 [virtio_net]",
-                Some("try_fill_recv"),
-                None,
-            ),
-        ] {
-            let caller = Caller::find(stack.lines());
-            let found = caller.as_ref().map(|caller| (caller.function.as_str(), caller.purpose));
-            assert_eq!(found, function.map(|function| (function, purpose)), "{stack}");
-        }
+        found(
+            r#"
+- | warn_alloc+0x1/0x2; ? drain_pages+0x1/0x2; ? memset+0x1/0x2
+xt_alloc - - | vmalloc+0x1/0x2; ? xt_alloc+0x1/0x2; xt_alloc+0x1/0x2; translate+0x1/0x2
+__netif_receive_skb - Packet | warn_alloc+0x1/0x2; ? __netif_receive_skb+0x1/0x2
+i915_gem_shrink i915 Graphics | ? warn_alloc+0x1/0x2; ? timer_forward+0x1/0x2; ? i915_gem_shrink+0x1/0x2 [i915]
+try_fill_recv virtio_net - | ? warn_alloc_failed+0x1/0x2; ? ip_local+0x1/0x2; ? try_fill_recv+0x1/0x2 [virtio_net]
+"#,
+        );
     }
 }

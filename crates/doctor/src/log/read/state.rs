@@ -85,6 +85,9 @@ impl Parser {
             self.has_ram = true;
             self.info.ram_pages = at_most(pages.trim(), MOST_PAGES);
         }
+        if let Some(pages) = line.text.trim_end().strip_suffix("pages reserved") {
+            self.info.reserved_pages = at_most(pages.trim(), MOST_PAGES);
+        }
         if line.text.contains("hugepages_total=") {
             self.info.held.huge_pages(&line.text);
         }
@@ -105,8 +108,9 @@ impl Parser {
         !self.zones.is_empty()
     }
 
-    /// Returns what was read.
-    pub(in crate::log) fn finish(self) -> MemInfo {
+    /// Returns what was read, of a kernel of this name.
+    pub(in crate::log) fn finish(mut self, version: Option<&str>) -> MemInfo {
+        self.info.page_kb = version.and_then(page_kb_of);
         let zones = self.zones.into_values();
         let zones = zones.filter(|zone| zone.free.is_some() || !zone.lists.is_empty()).collect();
         let mut info = MemInfo { zones, ..self.info };
@@ -231,7 +235,20 @@ impl Parser {
                 zone.file = (zone.file + kb).min(MOST_KB);
                 return;
             }
+            "unevictable" => {
+                zone.counts.unevictable = kb;
+                return;
+            }
+            "kernel_stack" | "pagetables" => {
+                zone.counts.kernel = (zone.counts.kernel + kb).min(MOST_KB);
+                return;
+            }
+            "slab_reclaimable" | "slab_unreclaimable" => {
+                zone.counts.slab = Some((zone.counts.slab.unwrap_or(0) + kb).min(MOST_KB));
+                return;
+            }
             "active_anon" | "inactive_anon" => {
+                zone.counts.anonymous = (zone.counts.anonymous + kb).min(MOST_KB);
                 let sum = self.anonymous_kb.unwrap_or(0) + kb;
                 self.anonymous_kb = Some(sum.min(MOST_KB));
                 return;
@@ -249,7 +266,15 @@ impl Parser {
             last.into_iter().for_each(|list| list.types = Some(letters.to_owned()));
             return true;
         }
-        let Some((blocks, size)) = word.split_once('*') else { return false };
+        // People shorten lists.
+        if matches!(word, "=" | "..." | "<...>" | "[...]") {
+            return true;
+        }
+        let Some((blocks, size)) = word.split_once('*') else {
+            let sum = word.strip_suffix("kB").and_then(|kb| at_most(kb, MOST_KB));
+            zone.listed = zone.listed.or(sum);
+            return sum.is_some();
+        };
         let size = size.strip_suffix("kB").and_then(|kb| at_most(kb, MOST_BLOCK_KB));
         let (Some(blocks), Some(block_kb)) = (at_most(blocks, MOST_BLOCKS), size) else {
             return false;
@@ -263,6 +288,13 @@ impl Parser {
         }
         true
     }
+}
+
+/// Returns the size of a page in kB that distributions build a kernel of this name with, if it is not 4.
+fn page_kb_of(version: &str) -> Option<u64> {
+    let has = |part: &str| version.contains(part);
+    let is_red_hat = has(".el7") || has(".el8");
+    (has("ppc64") || has("64k") || (is_red_hat && has("aarch64"))).then_some(64)
 }
 
 pub(super) fn at_most(word: &str, most: u64) -> Option<u64> {

@@ -239,28 +239,18 @@ mod tests {
 
     #[test]
     fn lists_of_every_version_are_read() {
-        for (head, line) in [
-            // 2.6.32.
+        // Of 2.6.32, 3.10, 4.19 and 6.8: the columns after `total_vm`, and the numbers in them.
+        for (columns, numbers) in [
+            ("rss cpu oom_adj oom_score_adj", "12000   0       0             0"),
+            ("rss nr_ptes swapents oom_score_adj", "12000     160        0             0"),
+            ("rss pgtables_bytes swapents oom_score_adj", "12000   655360        0             0"),
             (
-                "[ pid ]   uid  tgid total_vm      rss cpu oom_adj oom_score_adj name",
-                "[ 1841]    48  1841    86230    12000   0       0             0 Web Content",
-            ),
-            // 3.10.
-            (
-                "[ pid ]   uid  tgid total_vm      rss nr_ptes swapents oom_score_adj name",
-                "[ 1841]    48  1841    86230    12000     160        0             0 Web Content",
-            ),
-            // 4.19.
-            (
-                "[  pid  ]   uid  tgid total_vm      rss pgtables_bytes swapents oom_score_adj name",
-                "[   1841]    48  1841    86230    12000   655360        0             0 Web Content",
-            ),
-            // 6.8.
-            (
-                "[  pid  ]   uid  tgid total_vm      rss rss_anon rss_file rss_shmem pgtables_bytes swapents oom_score_adj name",
-                "[   1841]    48  1841    86230    12000    11000     1000         0   655360        0             0 Web Content",
+                "rss rss_anon rss_file rss_shmem pgtables_bytes swapents oom_score_adj",
+                "12000 11000 1000 0 655360 0 0",
             ),
         ] {
+            let head = &format!("[ pid ]   uid  tgid total_vm      {columns} name");
+            let line = &format!("[ 1841]    48  1841    86230    {numbers} Web Content");
             let mut lists = Lists::default();
             for text in
                 [head, line, &line.replace("12000", "90000"), "Out of memory: Killed process 1841"]

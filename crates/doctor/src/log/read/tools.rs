@@ -113,40 +113,21 @@ mod tests {
 
     #[test]
     fn every_form_of_such_lines_is_read() {
-        for (text, fields) in [
-            (
-                "MiB Mem :   7823.5 total,    123.4 free,   7300.1 used,    400.0 buff/cache",
-                vec![("MemTotal", 8_011_264), ("MemFree", 126_361)],
-            ),
-            (
-                "MiB Swap:   2048.0 total,      0.0 free,   2048.0 used.    120.7 avail Mem",
-                vec![("SwapTotal", 2 << 20), ("SwapFree", 0), ("MemAvailable", 123_596)],
-            ),
-            (
-                "KiB Mem:   8056268 total,  7910000 used,   146268 free,    12000 buffers",
-                vec![("MemTotal", 8_056_268), ("MemFree", 146_268)],
-            ),
-            (
-                "Mem:   8056268k total,  7910000k used,   146268k free,    12000k buffers",
-                vec![("MemTotal", 8_056_268), ("MemFree", 146_268)],
-            ),
-            ("Mem:   8056268 total", vec![]),
-            (
-                "mem avail:    56 of 15881 MiB ( 0.35%), swap free: 2555 of 4095 MiB (62.38%)",
-                vec![
-                    ("MemAvailable", 56 << 10),
-                    ("MemTotal", 15_881 << 10),
-                    ("SwapFree", 2555 << 10),
-                    ("SwapTotal", 4095 << 10),
-                ],
-            ),
-            (
-                "Active / Total Size (% used)       : 13421.63K / 13500.55K (99.4%)",
-                vec![("Slab", 13_500)],
-            ),
-            ("Slab unreclaimable is too large (9000 kB > 5000 kB).", vec![("SUnreclaim", 9000)]),
-        ] {
-            assert_eq!(super::fields(text), fields, "{text}");
+        for row in r#"
+[("MemTotal", 8011264), ("MemFree", 126361)] | MiB Mem :   7823.5 total,    123.4 free,   7300.1 used,    400.0 buff/cache
+[("SwapTotal", 2097152), ("SwapFree", 0), ("MemAvailable", 123596)] | MiB Swap:   2048.0 total,      0.0 free,   2048.0 used.    120.7 avail Mem
+[("MemTotal", 8056268), ("MemFree", 146268)] | KiB Mem:   8056268 total,  7910000 used,   146268 free,    12000 buffers
+[("MemTotal", 8056268), ("MemFree", 146268)] | Mem:   8056268k total,  7910000k used,   146268k free,    12000k buffers
+[] | Mem:   8056268 total
+[("MemAvailable", 57344), ("MemTotal", 16262144), ("SwapFree", 2616320), ("SwapTotal", 4193280)] | mem avail:    56 of 15881 MiB ( 0.35%), swap free: 2555 of 4095 MiB (62.38%)
+[("Slab", 13500)] | Active / Total Size (% used)       : 13421.63K / 13500.55K (99.4%)
+[("SUnreclaim", 9000)] | Slab unreclaimable is too large (9000 kB > 5000 kB).
+"#
+        .trim()
+        .lines()
+        {
+            let (fields, text) = row.split_once(" | ").expect("a row has two parts");
+            assert_eq!(format!("{:?}", super::fields(text)), fields, "{text}");
         }
     }
 

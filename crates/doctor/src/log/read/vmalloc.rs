@@ -98,56 +98,28 @@ mod tests {
 
     #[test]
     fn every_form_says_what_was_missing() {
-        for (text, bytes, had_bytes, lack) in [
-            (
-                "a: vmalloc: allocation failure, allocated 8192 of 20480 bytes, mode:0x0",
-                Some(20_480),
-                Some(8192),
-                Lack::Pages,
-            ),
-            ("vmalloc: allocation failure, allocated 8192 of", None, Some(8192), Lack::Pages),
-            ("a: vmalloc: allocation failure: 8192 bytes", Some(8192), None, Lack::Addresses),
-            (
-                "a: vmalloc error: size 4096, vm_struct allocation failed, mode:0xdc0",
-                Some(4096),
-                None,
-                Lack::Addresses,
-            ),
-            // The printed number is the allocated part.
-            (
-                "a: vmalloc error: size 4096, page order 0, failed to allocate pages",
-                None,
-                Some(4096),
-                Lack::Pages,
-            ),
-            ("a: vmalloc error: size 0, failed to allocate pages", None, Some(0), Lack::Pages),
-            (
-                "a: vmalloc error: size 0, page order 9, failed to allocate pages",
-                None,
-                Some(0),
-                Lack::Blocks,
-            ),
-            (
-                "a: vmalloc error: size 4096, failed to allocated page array size 8",
-                Some(4096),
-                None,
-                Lack::Pages,
-            ),
-            ("a: vmalloc error: size 4096, exceeds total pages", Some(4096), None, Lack::Machine),
-            (
-                "vmalloc_node_range for size 8192 failed: Address range restricted to 0xf000 - 0xff00",
-                Some(8192),
-                None,
-                Lack::Addresses,
-            ),
-            (
-                "vmap allocation for size 4198400 failed: use vmalloc=<size> to increase size",
-                Some(4_198_400),
-                None,
-                Lack::Addresses,
-            ),
-        ] {
-            assert_eq!(Vmalloc::read(text), Some(Vmalloc { bytes, had_bytes, lack }), "{text}");
+        // Of the line with `page order 0` the printed number is the allocated part.
+        for row in r#"
+20480 | 8192 | Pages | a: vmalloc: allocation failure, allocated 8192 of 20480 bytes, mode:0x0
+- | 8192 | Pages | vmalloc: allocation failure, allocated 8192 of
+8192 | - | Addresses | a: vmalloc: allocation failure: 8192 bytes
+4096 | - | Addresses | a: vmalloc error: size 4096, vm_struct allocation failed, mode:0xdc0
+- | 4096 | Pages | a: vmalloc error: size 4096, page order 0, failed to allocate pages
+- | 0 | Pages | a: vmalloc error: size 0, failed to allocate pages
+- | 0 | Blocks | a: vmalloc error: size 0, page order 9, failed to allocate pages
+4096 | - | Pages | a: vmalloc error: size 4096, failed to allocated page array size 8
+4096 | - | Machine | a: vmalloc error: size 4096, exceeds total pages
+8192 | - | Addresses | vmalloc_node_range for size 8192 failed: Address range restricted to 0xf000 - 0xff00
+4198400 | - | Addresses | vmap allocation for size 4198400 failed: use vmalloc=<size> to increase size
+"#
+        .trim()
+        .lines()
+        {
+            let (told, text) = row.rsplit_once(" | ").expect("a row has four parts");
+            let Vmalloc { bytes, had_bytes, lack } = Vmalloc::read(text).expect(text);
+            let number = |of: Option<u64>| of.map_or("-".to_owned(), |of| of.to_string());
+            let seen = format!("{} | {} | {lack:?}", number(bytes), number(had_bytes));
+            assert_eq!(seen, told, "{text}");
         }
         assert_eq!(Vmalloc::read("vmalloc area is 32 TB"), None);
         let old = Vmalloc::read("vmalloc: allocation failure: 17178820608 bytes").unwrap();

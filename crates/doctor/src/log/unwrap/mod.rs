@@ -1,5 +1,9 @@
 //! The first stage: removes what terminals, loggers, mail and web pages put around a log.
 
+use std::sync::LazyLock;
+
+use regex::Regex;
+
 mod logger;
 mod markup;
 mod prefix;
@@ -24,12 +28,33 @@ impl Unwrapper {
     pub(super) fn lines(&mut self, number: usize, piece: &str) -> Vec<Line> {
         let Some(piece) = self.logger.message(piece) else { return Vec::new() };
         let piece = markup::plain(piece);
+        // Programs for mail keep columns apart by them.
+        let piece = piece.replace('\u{a0}', " ");
         let piece = piece.replace("#012", "\n").replace(r"\x0a", "\n");
         let line = |text: &str| {
             let (prefix, text) = prefix::split(text);
-            Line { number, text: text.trim_end().to_owned(), prefix: Prefix(prefix.to_owned()) }
+            Line { number, text: with_offset(text.trim_end()), prefix: Prefix(prefix.to_owned()) }
         };
         piece.split('\n').flat_map(prefix::parted).map(line).collect()
+    }
+}
+
+/// A frame as `decode_stacktrace.sh` prints it: the place in the source instead of the offset.
+static DECODED: LazyLock<Regex> = LazyLock::new(|| {
+    Regex::new(r"^(\s*(?:\? )?[A-Za-z_][\w.]*) \([\w./-]+\.[chS]:\d+[^)]*(?:\([^)]*\)[^)]*)*\)(?: \[?([\w-]+)\]?)?$")
+        .expect("the pattern is valid")
+});
+
+/// Returns a line as the kernel printed it: a frame with an offset.
+fn with_offset(text: &str) -> String {
+    // A search for a text costs a tenth of a pattern.
+    let is_decoded = text.contains(".c:") || text.contains(".h:");
+    match is_decoded.then(|| DECODED.captures(text)).flatten() {
+        Some(found) => {
+            let module = found.get(2).map_or(String::new(), |name| format!(" [{}]", name.as_str()));
+            format!("{}+0x0/0x0{module}", &found[1])
+        }
+        None => text.to_owned(),
     }
 }
 
@@ -47,6 +72,7 @@ mod tests {
     fn lines_are_as_the_kernel_printed_them() {
         for wrapped in [
             "Mem-Info:",
+            "[ 1.0]\u{a0}\u{a0}Mem-Info:",
             "\tMem-Info:",
             "[   72.087057] Mem-Info:",
             "<4>[   72.087057] Mem-Info:",
@@ -131,6 +157,21 @@ mod tests {
         ] {
             assert_eq!(unwrapped(line), [line]);
             assert_eq!(unwrapped(&format!("[   30.370084] {line}")), [line]);
+        }
+    }
+
+    #[test]
+    fn frames_with_a_place_in_the_source_are_frames() {
+        for (decoded, frame) in [
+            (
+                "[ 1.5] ? mem_cgroup_out_of_memory (mm/memcontrol.c:1654) ",
+                "? mem_cgroup_out_of_memory+0x0/0x0",
+            ),
+            ("dump (lib/dump_stack.c:123 (discriminator 1))", "dump+0x0/0x0"),
+            ("xfs_map (fs/xfs/xfs_aops.c:9 ./a.h:4) xfs", "xfs_map+0x0/0x0 [xfs]"),
+            ("at dump (lib/dump_stack.c:123)", "at dump (lib/dump_stack.c:123)"),
+        ] {
+            assert_eq!(unwrapped(decoded), [frame]);
         }
     }
 

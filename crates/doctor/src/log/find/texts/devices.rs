@@ -91,81 +91,30 @@ pub(super) static TEXTS: [Text; 21] = [
 #[cfg(test)]
 mod tests {
     use super::super::tests::known;
-    use super::About;
 
     #[test]
     fn what_drivers_lacked_is_known() {
-        known(&[
-            ("virtio_balloon virtio3: Out of puff! Can't get 1 pages", About::Balloon(1), None),
-            (
-                "percpu: allocation failed, size=32768 align=8 atomic=0, failed to extend area map",
-                About::PerCpu(32_768),
-                None,
-            ),
-            (
-                "rtl 0000:05:00.0: swiotlb buffer is full (sz: 4000 bytes), total 32768 (slots), used 32768 (slots)",
-                About::Swiotlb(4000),
-                None,
-            ),
-            (
-                "gpu: swiotlb buffer is full (sz: 524288 bytes), total 32768 (slots), used 4 (slots)",
-                About::SwiotlbSize(524_288),
-                None,
-            ),
-            (
-                "ehci: swiotlb buffer is full (sz: 8 bytes), total 0 (slots), used 0 (slots)",
-                About::NoSwiotlb,
-                None,
-            ),
-            (
-                "illegal size (32792) or align (8) for percpu allocation",
-                About::PerCpuSize(32_792),
-                None,
-            ),
-            ("NVRM: dmaAllocMapping: can't alloc VA space for mapping.", About::GpuSpace, None),
-            ("hv_balloon: Memory hot add failed", About::HotAdd, None),
-            (
-                "DMA: Out of SW-IOMMU space for 9100 bytes at device 0000:02:00.0",
-                About::Swiotlb(9100),
-                None,
-            ),
-            (
-                "DMA: failed to allocate 256 KiB GFP_KERNEL|GFP_DMA pool for atomic allocation",
-                About::AtomicPool(256),
-                None,
-            ),
-            (
-                "NVRM: GPU 0: Out of memory for mapping",
-                About::Graphics("NVRM: GPU 0: Out of memory".into()),
-                None,
-            ),
-            (
-                "[drm:nv_ioctl [nvidia_drm]] *ERROR* [nvidia-drm] Failed to allocate NVKMS memory for GEM object",
-                About::Graphics("Failed to allocate NVKMS memory for GEM object".into()),
-                None,
-            ),
-            (
-                "[drm:amdgpu_cs_ioctl [amdgpu]] *ERROR* Not enough memory for command submission!",
-                About::Graphics("Not enough memory for command submission".into()),
-                None,
-            ),
-            (
-                "[TTM] Buffer eviction failed",
-                About::Graphics("[TTM] Buffer eviction failed".into()),
-                None,
-            ),
-            (
-                "zram: Error allocating memory for compressed page: 4233, size=2720",
-                About::Zram(2720),
-                None,
-            ),
-            ("Write-error on swap-device (254:0:94208)", About::SwapWrite("254:0".into()), None),
-            ("TCP: out of memory -- consider tuning tcp_mem", About::Tcp, None),
-            (
-                "nommu: Allocation of length 131072 from process 77 (nc) failed",
-                About::NoMmu(131_072),
-                Some("nc"),
-            ),
-        ]);
+        known(
+            r#"
+Balloon(1) | - | virtio_balloon virtio3: Out of puff! Can't get 1 pages
+PerCpu(32768) | - | percpu: allocation failed, size=32768 align=8 atomic=0, failed to extend area map
+Swiotlb(4000) | - | rtl 0000:05:00.0: swiotlb buffer is full (sz: 4000 bytes), total 32768 (slots), used 32768 (slots)
+SwiotlbSize(524288) | - | gpu: swiotlb buffer is full (sz: 524288 bytes), total 32768 (slots), used 4 (slots)
+NoSwiotlb | - | ehci: swiotlb buffer is full (sz: 8 bytes), total 0 (slots), used 0 (slots)
+PerCpuSize(32792) | - | illegal size (32792) or align (8) for percpu allocation
+GpuSpace | - | NVRM: dmaAllocMapping: can't alloc VA space for mapping.
+HotAdd | - | hv_balloon: Memory hot add failed
+Swiotlb(9100) | - | DMA: Out of SW-IOMMU space for 9100 bytes at device 0000:02:00.0
+AtomicPool(256) | - | DMA: failed to allocate 256 KiB GFP_KERNEL|GFP_DMA pool for atomic allocation
+Graphics("NVRM: GPU 0: Out of memory") | - | NVRM: GPU 0: Out of memory for mapping
+Graphics("Failed to allocate NVKMS memory for GEM object") | - | [drm:nv_ioctl [nvidia_drm]] *ERROR* [nvidia-drm] Failed to allocate NVKMS memory for GEM object
+Graphics("Not enough memory for command submission") | - | [drm:amdgpu_cs_ioctl [amdgpu]] *ERROR* Not enough memory for command submission!
+Graphics("[TTM] Buffer eviction failed") | - | [TTM] Buffer eviction failed
+Zram(2720) | - | zram: Error allocating memory for compressed page: 4233, size=2720
+SwapWrite("254:0") | - | Write-error on swap-device (254:0:94208)
+Tcp | - | TCP: out of memory -- consider tuning tcp_mem
+NoMmu(131072) | nc | nommu: Allocation of length 131072 from process 77 (nc) failed
+"#,
+        );
     }
 }

@@ -83,91 +83,42 @@ pub(super) static TEXTS: [Text; 18] = [
 #[cfg(test)]
 mod tests {
     use super::super::tests::known;
-    use super::About;
 
     #[test]
     fn what_the_kernel_lacked_is_known() {
-        known(&[
-            (
-                "XFS: fs_mark(1300) possible memory allocation deadlock size 65728 in kmem_realloc (mode:0x2408240)",
-                About::Xfs(Some(65_728)),
-                Some("fs_mark"),
-            ),
-            (
-                "XFS: runc:[1:CHILD](3580) possible memory allocation deadlock in kmem_zone_alloc (mode:0x82d0)",
-                About::XfsObject,
-                Some("runc:[1:CHILD]"),
-            ),
-            (
-                "XFS: java(7) possible memory allocation deadlock size 144 in kmem_alloc (mode:0x2400240)",
-                About::XfsObject,
-                Some("java"),
-            ),
-            (
-                "XFS: possible memory allocation deadlock in kmem_alloc (mode:0x250)",
-                About::Xfs(None),
-                None,
-            ),
-            ("Possible memory allocation deadlock: size=48 lflags=0x4210", About::Zfs(48), None),
-            (
-                "Large kmem_alloc(42672, 0x1000), please file an issue at:",
-                About::ZfsLarge(42_672),
-                None,
-            ),
-            (
-                "cma: cma_alloc: linux,cma: alloc failed, req-size: 62864 pages, ret: -12",
-                About::Cma(62_864, -12),
-                None,
-            ),
-            ("alloc_contig_range: [a5a80, a5ade) PFNs busy", About::ContigRange, None),
-            (
-                "HugeTLB: allocating 51200 of page size 2.00 MiB failed.  Only allocated 47611 hugepages.",
-                About::Hugetlb(51_200, 47_611, "2.00 MiB".into()),
-                None,
-            ),
-            (
-                "WARNING: CPU: 3 PID: 19257 at mm/page_alloc.c:4724 __alloc_pages_nodemask+0x1ee/0x320",
-                About::TooLarge,
-                None,
-            ),
-            ("WARNING: CPU: 0 PID: 12299 at /usr/src//mm/page_alloc.c:3725", About::TooLarge, None),
-            (
-                "WARNING: mm/page_alloc.c:5219 at __alloc_frozen_pages_noprof+0x30d/0x370, CPU#6: app one/815",
-                About::TooLarge,
-                Some("app one"),
-            ),
-            (
-                "WARNING: CPU: 3 PID: 192 at mm/page_alloc.c:3125 get_page_from_freelist+0x92/0x320",
-                About::NoFail,
-                None,
-            ),
-        ]);
+        known(
+            r#"
+Xfs(Some(65728)) | fs_mark | XFS: fs_mark(1300) possible memory allocation deadlock size 65728 in kmem_realloc (mode:0x2408240)
+XfsObject | runc:[1:CHILD] | XFS: runc:[1:CHILD](3580) possible memory allocation deadlock in kmem_zone_alloc (mode:0x82d0)
+XfsObject | java | XFS: java(7) possible memory allocation deadlock size 144 in kmem_alloc (mode:0x2400240)
+Xfs(None) | - | XFS: possible memory allocation deadlock in kmem_alloc (mode:0x250)
+Zfs(48) | - | Possible memory allocation deadlock: size=48 lflags=0x4210
+ZfsLarge(42672) | - | Large kmem_alloc(42672, 0x1000), please file an issue at:
+Cma(62864, -12) | - | cma: cma_alloc: linux,cma: alloc failed, req-size: 62864 pages, ret: -12
+ContigRange | - | alloc_contig_range: [a5a80, a5ade) PFNs busy
+Hugetlb(51200, 47611, "2.00 MiB") | - | HugeTLB: allocating 51200 of page size 2.00 MiB failed.  Only allocated 47611 hugepages.
+TooLarge | - | WARNING: CPU: 3 PID: 19257 at mm/page_alloc.c:4724 __alloc_pages_nodemask+0x1ee/0x320
+TooLarge | - | WARNING: CPU: 0 PID: 12299 at /usr/src//mm/page_alloc.c:3725
+TooLarge | app one | WARNING: mm/page_alloc.c:5219 at __alloc_frozen_pages_noprof+0x30d/0x370, CPU#6: app one/815
+NoFail | - | WARNING: CPU: 3 PID: 192 at mm/page_alloc.c:3125 get_page_from_freelist+0x92/0x320
+"#,
+        );
     }
 
     #[test]
     fn what_was_lacked_at_boot_or_by_rules_is_known() {
-        known(&[
-            ("cma: Failed to reserve 512 MiB", About::CmaReserve(512), None),
-            ("TCP: too many orphaned sockets", About::Tcp, None),
-            ("MPTCP: out of memory: force closing socket", About::Tcp, None),
-            ("Initramfs unpacking failed: write error", About::Initramfs, None),
-            ("crashkernel reservation failed - No suitable area found.", About::CrashKernel, None),
-            (
-                "OF: reserved mem: failed to allocate memory for node 'linux,cma'",
-                About::CmaReserve(0),
-                None,
-            ),
-            ("execmem: unable to allocate memory", About::ExecMem, None),
-            (
-                "__vm_enough_memory: pid: 812, comm: java, bytes: 4294967296 not enough memory for the allocation",
-                About::Overcommit(4_294_967_296),
-                Some("java"),
-            ),
-            (
-                "__vm_enough_memory: pid: 812, comm: java, no enough memory for the allocation",
-                About::Overcommit(0),
-                Some("java"),
-            ),
-        ]);
+        known(
+            r#"
+CmaReserve(512) | - | cma: Failed to reserve 512 MiB
+Tcp | - | TCP: too many orphaned sockets
+Tcp | - | MPTCP: out of memory: force closing socket
+Initramfs | - | Initramfs unpacking failed: write error
+CrashKernel | - | crashkernel reservation failed - No suitable area found.
+CmaReserve(0) | - | OF: reserved mem: failed to allocate memory for node 'linux,cma'
+ExecMem | - | execmem: unable to allocate memory
+Overcommit(4294967296) | java | __vm_enough_memory: pid: 812, comm: java, bytes: 4294967296 not enough memory for the allocation
+Overcommit(0) | java | __vm_enough_memory: pid: 812, comm: java, no enough memory for the allocation
+"#,
+        );
     }
 }

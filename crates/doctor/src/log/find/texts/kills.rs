@@ -129,160 +129,55 @@ pub(super) static TEXTS: [Text; 33] = [
 #[cfg(test)]
 mod tests {
     use super::super::tests::known;
-    use super::About;
 
     #[test]
     fn who_was_killed_is_known() {
-        known(&[
-            ("Out of memory and no killable processes...", About::NobodyToKill, None),
-            (
-                "Kernel panic - not syncing: Out of memory and no killable processes...",
-                About::NobodyLeft,
-                None,
-            ),
-            ("  map[exitCode:137 reason:OOM Killed", About::Container, None),
-            (
-                "Reclaim 'com.example' (591), uid 10112, state 19 to free 19252kB rss, 5kB swap",
-                About::KilledBy("lowmemorykiller".into()),
-                Some("com.example"),
-            ),
-            (
-                "low memory! at or below SIGTERM limits: mem 10.00%, swap 10.00%",
-                About::KilledBy("earlyoom".into()),
-                None,
-            ),
-            (
-                "Out of memory in UB 101: OOM killed process 812 (httpd) score 0 vm:9kB",
-                About::Container,
-                Some("httpd"),
-            ),
-            ("Kernel panic - not syncing: System is deadlocked on memory", About::NobodyLeft, None),
-            (
-                "systemd-oomd[612]: Killed /user.slice/app.scope due to memory pressure for /user.slice being 61.23% > 50.00%",
-                About::KilledBy("systemd-oomd".into()),
-                Some("/user.slice/app.scope"),
-            ),
-            (
-                "killing process 27541 \"bash\" with signal 15: badness 550, VmRSS 7609 MiB",
-                About::KilledBy("earlyoom".into()),
-                Some("bash"),
-            ),
-            (
-                r#"[talos] Sending SIGKILL to cgroup {"controller": "OOM", "cgroup": "/sys/fs/cgroup/pods/a"}"#,
-                About::KilledBy("talos".into()),
-                Some("/sys/fs/cgroup/pods/a"),
-            ),
-            (
-                "systemd-oomd[612]: Killed /user.slice/app-with-a-name-that-the-terminal-cu>",
-                About::KilledBy("systemd-oomd".into()),
-                Some("/user.slice/app-with-a-name-that-the-terminal-cu>"),
-            ),
-            (
-                "app.scope: systemd-oomd killed 3 process(es) in this unit.",
-                About::KilledBy("systemd-oomd".into()),
-                Some("app.scope"),
-            ),
-            (
-                "Killing 'com.example' (4563), uid 10010, adj 906",
-                About::KilledBy("lowmemorykiller".into()),
-                Some("com.example"),
-            ),
-            (
-                "earlyoom[700]: sending SIGTERM to process 812 uid 1000 \"firefox\": badness 801, VmRSS 2011 MiB",
-                About::KilledBy("earlyoom".into()),
-                Some("firefox"),
-            ),
-            (
-                "lowmemorykiller: Kill 'com.example' (6673), uid 10565, oom_score_adj 100 to free 53808kB rss",
-                About::KilledBy("lowmemorykiller".into()),
-                Some("com.example"),
-            ),
-            (
-                "Kill 'com.example' (6673), uid 10565, oom_score_adj 100 to free 53808kB rss",
-                About::KilledBy("lowmemorykiller".into()),
-                Some("com.example"),
-            ),
-        ]);
+        known(
+            r#"
+NobodyToKill | - | Out of memory and no killable processes...
+NobodyLeft | - | Kernel panic - not syncing: Out of memory and no killable processes...
+Container | - |   map[exitCode:137 reason:OOM Killed
+KilledBy("lowmemorykiller") | com.example | Reclaim 'com.example' (591), uid 10112, state 19 to free 19252kB rss, 5kB swap
+KilledBy("earlyoom") | - | low memory! at or below SIGTERM limits: mem 10.00%, swap 10.00%
+Container | httpd | Out of memory in UB 101: OOM killed process 812 (httpd) score 0 vm:9kB
+NobodyLeft | - | Kernel panic - not syncing: System is deadlocked on memory
+KilledBy("systemd-oomd") | /user.slice/app.scope | systemd-oomd[612]: Killed /user.slice/app.scope due to memory pressure for /user.slice being 61.23% > 50.00%
+KilledBy("earlyoom") | bash | killing process 27541 "bash" with signal 15: badness 550, VmRSS 7609 MiB
+KilledBy("talos") | /sys/fs/cgroup/pods/a | [talos] Sending SIGKILL to cgroup {"controller": "OOM", "cgroup": "/sys/fs/cgroup/pods/a"}
+KilledBy("systemd-oomd") | /user.slice/app-with-a-name-that-the-terminal-cu> | systemd-oomd[612]: Killed /user.slice/app-with-a-name-that-the-terminal-cu>
+KilledBy("systemd-oomd") | app.scope | app.scope: systemd-oomd killed 3 process(es) in this unit.
+KilledBy("lowmemorykiller") | com.example | Killing 'com.example' (4563), uid 10010, adj 906
+KilledBy("earlyoom") | firefox | earlyoom[700]: sending SIGTERM to process 812 uid 1000 "firefox": badness 801, VmRSS 2011 MiB
+KilledBy("lowmemorykiller") | com.example | lowmemorykiller: Kill 'com.example' (6673), uid 10565, oom_score_adj 100 to free 53808kB rss
+KilledBy("lowmemorykiller") | com.example | Kill 'com.example' (6673), uid 10565, oom_score_adj 100 to free 53808kB rss
+"#,
+        );
     }
 
     #[test]
     fn kills_that_others_tell_of_are_known() {
-        known(&[
-            (
-                "web.service: A process of this unit has been killed by the OOM killer.",
-                About::Node,
-                Some("web.service"),
-            ),
-            ("web.service: Failed with result 'oom-kill'.", About::Node, Some("web.service")),
-            ("      Reason:       OOMKilled", About::Container, None),
-            ("            \"OOMKilled\": true,", About::Container, None),
-            ("   Active: failed (Result: oom-kill) since Mon 2024-01-01", About::Node, None),
-            (
-                "kubelet[4991]: manager.go:1126] Created an OOM event in container \"/\" at 2017-10-10 17:41:55",
-                About::Node,
-                None,
-            ),
-            (
-                "Message: The node was low on resource: memory. Container app was using 1Gi",
-                About::Evicted,
-                None,
-            ),
-            (
-                "eviction_manager.go:288] eviction manager: node conditions - observed: [MemoryPressure]",
-                About::Evicted,
-                None,
-            ),
-            (
-                "Purging GPU memory, 0 pages freed, 0 pages still pinned, 1 pages left available.",
-                About::GpuPurge,
-                None,
-            ),
-            (
-                "systemd-oomd[70]: Memory pressure for /a.slice/b.scope is 74.23% > 20.00% for > 2s with reclaim activity",
-                About::KilledBy("systemd-oomd".into()),
-                Some("/a.slice/b.scope"),
-            ),
-            (
-                "oomd[14628]: [../src/oomd/engine/Ruleset.cpp:112] Running Action=kill_by_memory_size_or_growth",
-                About::KilledBy("oomd".into()),
-                None,
-            ),
-            (
-                "systemd-oomd[612]: Considered 75 cgroups for killing, top candidates were:",
-                About::KilledBy("systemd-oomd".into()),
-                None,
-            ),
-            ("sysrq: SysRq : Manual OOM execution", About::Asked, None),
-            (
-                "Kernel panic - not syncing: Out of memory: system-wide panic_on_oom is enabled",
-                About::PanicOnOom,
-                None,
-            ),
-            (
-                "Warning  SystemOOM  12m  kubelet  System OOM encountered, victim process: java, pid: 22113",
-                About::Node,
-                Some("java"),
-            ),
-            (
-                "Warning  SystemOOM  12m (x4 over 25m)  kubelet  System OOM encountered",
-                About::Node,
-                None,
-            ),
-            (
-                "earlyoom[73850]: Killing process 106631 kworker/27:0-events",
-                About::KilledBy("earlyoom".into()),
-                Some("kworker/27:0-events"),
-            ),
-            (
-                "(raylet) node_manager.cc:1: 3 Workers (tasks / actors) killed due to memory pressure (OOM), 0 Workers crashed",
-                About::KilledBy("Ray".into()),
-                Some("3 Workers"),
-            ),
-            (
-                "Memory on the node was 9GB / 10GB (0.90), which exceeds the memory usage threshold of 0.85. Ray killed this worker (ID: 1)",
-                About::KilledBy("Ray".into()),
-                Some("this worker"),
-            ),
-        ]);
+        known(
+            r#"
+Node | web.service | web.service: A process of this unit has been killed by the OOM killer.
+Node | web.service | web.service: Failed with result 'oom-kill'.
+Container | - |       Reason:       OOMKilled
+Container | - |             "OOMKilled": true,
+Node | - |    Active: failed (Result: oom-kill) since Mon 2024-01-01
+Node | - | kubelet[4991]: manager.go:1126] Created an OOM event in container "/" at 2017-10-10 17:41:55
+Evicted | - | Message: The node was low on resource: memory. Container app was using 1Gi
+Evicted | - | eviction_manager.go:288] eviction manager: node conditions - observed: [MemoryPressure]
+GpuPurge | - | Purging GPU memory, 0 pages freed, 0 pages still pinned, 1 pages left available.
+KilledBy("systemd-oomd") | /a.slice/b.scope | systemd-oomd[70]: Memory pressure for /a.slice/b.scope is 74.23% > 20.00% for > 2s with reclaim activity
+KilledBy("oomd") | - | oomd[14628]: [../src/oomd/engine/Ruleset.cpp:112] Running Action=kill_by_memory_size_or_growth
+KilledBy("systemd-oomd") | - | systemd-oomd[612]: Considered 75 cgroups for killing, top candidates were:
+Asked | - | sysrq: SysRq : Manual OOM execution
+PanicOnOom | - | Kernel panic - not syncing: Out of memory: system-wide panic_on_oom is enabled
+Node | java | Warning  SystemOOM  12m  kubelet  System OOM encountered, victim process: java, pid: 22113
+Node | - | Warning  SystemOOM  12m (x4 over 25m)  kubelet  System OOM encountered
+KilledBy("earlyoom") | kworker/27:0-events | earlyoom[73850]: Killing process 106631 kworker/27:0-events
+KilledBy("Ray") | 3 Workers | (raylet) node_manager.cc:1: 3 Workers (tasks / actors) killed due to memory pressure (OOM), 0 Workers crashed
+KilledBy("Ray") | this worker | Memory on the node was 9GB / 10GB (0.90), which exceeds the memory usage threshold of 0.85. Ray killed this worker (ID: 1)
+"#,
+        );
     }
 }
