@@ -17,13 +17,13 @@
 //! A tainted unit that has at most one wholly free pageblock, or fewer free pages than two have, is emptied of movable pages
 //! in the background until it has two, or as many free pages as three have: of its movable pageblocks the one with most free
 //! pages first. Pages do not go to other places in the unit. After a pageblock in which something stayed the unit rests for as
-//! many questions as it failed in a row, at most 64.
+//! many rounds as it failed in a row, at most 64; kcompactd begins one every half second.
 //!
 //! *Left out*: the reserve of 3 %, contiguous allocation of gigabytes, the claim without a count of the pageblock's content. The simulation looks at the
 //! units again after 64 blocks of an order and type: memory freed meanwhile is not preferred until then.
 
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use pageblock::decide::{Block, Decide, Evacuation, Fallback, View, Want};
 use pageblock::frame::{FrameRange, Order, Pfn};
@@ -39,7 +39,7 @@ const REUSED: usize = 64;
 const GIB: Order = 18;
 /// The units that a small zone has at least.
 const LEAST: u64 = 16;
-/// Questions for which a worker that failed rests at most: 32 seconds of kcompactd's half seconds.
+/// Rounds for which a worker that failed rests at most: 32 seconds, as kcompactd asks every half second.
 const MOST_RESTS: u32 = 64;
 /// Bits of a word.
 const WORD: usize = 64;
@@ -59,8 +59,10 @@ pub struct Superpageblocks {
     form: Form,
     /// By zone (its first frame), order and type.
     chosen: HashMap<(Pfn, Order, Migratetype), Chosen>,
-    /// Of tainted units, by their first frame.
+    /// Of tainted units, by their first frame in the zone.
     workers: BTreeMap<Pfn, Worker>,
+    /// Zones (their first frames) for which the last answer was that nothing is to be emptied.
+    idle: BTreeSet<Pfn>,
 }
 
 /// A unit's worker.
@@ -70,7 +72,7 @@ struct Worker {
     /// The pageblock that it emptied last.
     last: Option<Pfn>,
     failures: u32,
-    /// Questions for which it rests.
+    /// Rounds for which it rests: a round ends with the answer that nothing is to be emptied.
     rests: u32,
 }
 
@@ -112,7 +114,7 @@ impl Superpageblocks {
     /// Returns the policy in a form.
     #[must_use]
     pub fn new(form: Form) -> Self {
-        Self { form, chosen: HashMap::new(), workers: BTreeMap::new() }
+        Self { form, chosen: HashMap::new(), workers: BTreeMap::new(), idle: BTreeSet::new() }
     }
 
     /// Returns the lists or words looked at until a block of the order `found` is reached in the unit of a rank.
@@ -170,9 +172,7 @@ impl Worker {
         let (start, stop) =
             (unit.free <= 1 || unit.pages < 2 * whole, unit.free >= 2 || unit.pages >= 3 * whole);
         self.works = start || self.works && !stop;
-        let rests = self.rests > 0;
-        self.rests = self.rests.saturating_sub(1);
-        self.works && !rests
+        self.works && self.rests == 0
     }
 
     /// Notes what became of the pageblock that was emptied last. Rests after it stayed in use.
@@ -190,14 +190,21 @@ impl Worker {
 impl Decide for Superpageblocks {
     fn evacuate(&mut self, zone: &dyn View) -> Option<Evacuation> {
         let units = Units::of(zone, unit_order(zone));
-        let whole = 1u64 << zone.pageblock_order();
+        let (whole, span) = (1u64 << zone.pageblock_order(), zone.span());
+        if self.idle.remove(&span.start) {
+            let of_zone =
+                self.workers.range_mut(..span.end).filter(|(pfn, _)| span.contains(**pfn));
+            of_zone.for_each(|(_, worker)| worker.rests = worker.rests.saturating_sub(1));
+        }
         for (at, unit) in units.all.iter().enumerate() {
             let apart = units.frames(at);
+            // A zone's first unit may begin before the zone.
+            let first = apart.start.max(span.start);
             if !unit.tainted {
-                self.workers.remove(&apart.start);
+                self.workers.remove(&first);
                 continue;
             }
-            let worker = self.workers.entry(apart.start).or_default();
+            let worker = self.workers.entry(first).or_default();
             worker.judge(zone);
             if !worker.is_due(unit, whole) {
                 continue;
@@ -214,6 +221,7 @@ impl Decide for Superpageblocks {
                 return Some(Evacuation { from, apart });
             }
         }
+        self.idle.insert(span.start);
         None
     }
 

@@ -101,7 +101,7 @@ fn a_worker_empties_tainted_units() {
         let from = FrameRange::new(4 * UNIT + 512, 5 * UNIT);
         let due = Some(Evacuation { from, apart: FrameRange::new(4 * UNIT, 5 * UNIT) });
         assert_eq!(asked(allocator, under), due);
-        // It did not become free: the unit rests for a question.
+        // It did not become free: the unit rests for a round, which ends with this answer.
         assert_eq!(asked(allocator, under), None);
         assert_eq!(asked(allocator, under), due);
     });
