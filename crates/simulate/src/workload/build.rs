@@ -12,8 +12,7 @@ use pageblock_vm::page::Owner;
 use pageblock_vm::space::{Slot, SpaceId};
 use pageblock_vm::thp::Advice;
 
-use super::Progress;
-use crate::sim::executor::{Executor, Place};
+use crate::sim::executor::{Executor, Place, Ran};
 use crate::sim::machine_file::Scale;
 use crate::sim::sched::TaskId;
 use crate::sim::task::{Ctx, OutOfMemory};
@@ -121,26 +120,22 @@ impl Build {
     }
 }
 
-/// Runs a build to its end, with a task beside its jobs. Returns whether it ended.
+/// Runs a build to its end, with a task beside its jobs.
 pub(super) fn run<'m>(
     executor: &mut Executor<'m>,
     build: &Rc<Build>,
-    progress: &mut Progress<'_>,
+    phase: &str,
     beside: impl FnOnce(&mut Executor<'m>) -> Option<TaskId>,
-) -> bool {
+) -> Ran {
     let cpus = executor.with(|w| w.vm.allocator().cpus());
     let start = executor.spawn("make", Place::Near(0), |ctx| begin(ctx, Rc::clone(build)));
-    if !executor.run(&[start], progress) {
-        return false;
-    }
+    executor.run(&[start], phase)?;
     let job = |cpu| executor.spawn("cc", Place::Near(cpu), |ctx| worker(ctx, Rc::clone(build)));
     let mut tasks: Vec<_> = (0..cpus).map(job).collect();
     tasks.extend(beside(executor));
-    if !executor.run(&tasks, progress) {
-        return false;
-    }
+    executor.run(&tasks, phase)?;
     let link = executor.spawn("ld", Place::Near(0), |ctx| link(ctx, Rc::clone(build)));
-    executor.run(&[link], progress)
+    executor.run(&[link], phase)
 }
 
 /// Does what `make clean` does: removes what a build wrote.
