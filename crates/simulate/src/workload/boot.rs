@@ -5,7 +5,7 @@ use pageblock_vm::page::Owner;
 use pageblock_vm::thp::Advice;
 
 use crate::sim::executor::{Executor, Place, Ran};
-use crate::sim::task::{Ctx, OutOfMemory};
+use crate::sim::task::{Ctx, OutOfMemory, Served};
 
 // Shares of memory, in thousandths. [K]: an idle server uses one or two hundred MiB.
 const KERNEL: u64 = 3;
@@ -30,7 +30,7 @@ async fn boot(ctx: Ctx<'_>) {
     }
 }
 
-async fn start(ctx: &Ctx<'_>) -> Result<(), OutOfMemory> {
+async fn start(ctx: &Ctx<'_>) -> Served {
     const STEP: u64 = 64;
     let pages: u64 =
         ctx.with(|w| w.vm.allocator().zones().iter().map(pageblock::zone::Zone::managed).sum());

@@ -21,7 +21,7 @@ use crate::sim::executor::{Executor, Place, Ran};
 use crate::sim::machine_file::MachineSpec;
 use crate::sim::progress::Pace;
 use crate::sim::sched::TaskId;
-use crate::sim::task::{Ctx, OutOfMemory};
+use crate::sim::task::{Ctx, Served};
 use crate::sim::world::Random;
 
 /// Payloads in bytes (`NETPERF_BUFFER_SIZES`).
@@ -172,7 +172,7 @@ async fn send(ctx: Ctx<'_>, socket: Rc<RefCell<Socket>>) {
     ctx.with(|w| receiver.into_iter().for_each(|task| w.sched.wake(task)));
 }
 
-async fn send_all(ctx: &Ctx<'_>, socket: &RefCell<Socket>) -> Result<(), OutOfMemory> {
+async fn send_all(ctx: &Ctx<'_>, socket: &RefCell<Socket>) -> Served {
     let (size, heads, data) = {
         let socket = socket.borrow();
         (socket.size, socket.heads, socket.data)

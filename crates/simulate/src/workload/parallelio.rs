@@ -17,7 +17,7 @@ use crate::sim::daemons;
 use crate::sim::executor::{Executor, Place, Ran};
 use crate::sim::machine_file::MachineSpec;
 use crate::sim::progress::Pace;
-use crate::sim::task::{Ctx, OutOfMemory};
+use crate::sim::task::{Ctx, OutOfMemory, Served};
 use crate::sim::world::{Random, World};
 use crate::sim::{MILLISECOND, Nanos, SECOND};
 use pageblock_measure::value::names;
@@ -269,12 +269,7 @@ async fn memcached(ctx: Ctx<'_>, sizes: Sizes, mut random: Random, shared: Rc<Sh
 
 /// Fills the pool, then gets and sets; returns the operations per second as memcachetest computes them: the
 /// sets that fill the pool count, their time does not.
-async fn serve(
-    ctx: &Ctx<'_>,
-    sizes: &Sizes,
-    pool: SpaceId,
-    random: &mut Random,
-) -> Result<u64, OutOfMemory> {
+async fn serve(ctx: &Ctx<'_>, sizes: &Sizes, pool: SpaceId, random: &mut Random) -> Served<u64> {
     for item in 0..sizes.items {
         operate(ctx, pool, item, true, random).await?;
     }
@@ -298,7 +293,7 @@ async fn operate(
     item: u64,
     set: bool,
     random: &mut Random,
-) -> Result<(), OutOfMemory> {
+) -> Served {
     for index in Sizes::pages_of(item) {
         ctx.touch(pool, index, set, Advice::None).await?;
     }
@@ -331,7 +326,7 @@ async fn dd(ctx: Ctx<'_>, pages: u32, sizes: Sizes, shared: Rc<Shared>) {
     }
 }
 
-async fn write(ctx: &Ctx<'_>, pages: u32) -> Result<(), OutOfMemory> {
+async fn write(ctx: &Ctx<'_>, pages: u32) -> Served {
     let inode = ctx.with(|w| w.vm.create_file(pages));
     ctx.inode_buffer(inode, true).await?;
     ctx.open(inode).await?;

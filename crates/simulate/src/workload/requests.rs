@@ -20,7 +20,7 @@ use crate::sim::executor::{Executor, Place, Ran};
 use crate::sim::files::OpenFile;
 use crate::sim::machine_file::MachineSpec;
 use crate::sim::progress::Pace;
-use crate::sim::task::{Ctx, OutOfMemory};
+use crate::sim::task::{Ctx, OutOfMemory, Served};
 use crate::sim::{MICROSECOND, Nanos, SECOND};
 
 /// Ids are below this: a task's table of what it holds has a place for each.
@@ -314,7 +314,7 @@ impl Task {
         operation: Operation,
         amount: u64,
         flags: Gfp,
-    ) -> Result<Result<Held, OutOfMemory>, String> {
+    ) -> Result<Served<Held>, String> {
         let own = if flags == Gfp::NONE { Gfp::GFP_KERNEL } else { flags };
         Ok(match operation {
             Operation::Alloc => block(ctx, amount, own).await?,
@@ -443,7 +443,7 @@ impl Task {
     }
 }
 
-async fn block(ctx: &Ctx<'_>, order: u64, flags: Gfp) -> Result<Result<Held, OutOfMemory>, String> {
+async fn block(ctx: &Ctx<'_>, order: u64, flags: Gfp) -> Result<Served<Held>, String> {
     let largest = ctx.with(|w| w.vm.allocator().geometry().max_order).min(ORDER_LIMIT);
     let order = within("order", order, 0, largest.into())? as u8;
     let flags = if order > 0 { flags | Gfp::COMP } else { flags };

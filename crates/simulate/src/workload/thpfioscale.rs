@@ -26,7 +26,7 @@ use crate::sim::executor::{Executor, Place, Ran};
 use crate::sim::files::OpenFile;
 use crate::sim::machine_file::MachineSpec;
 use crate::sim::progress::Pace;
-use crate::sim::task::{Ctx, OutOfMemory};
+use crate::sim::task::{Ctx, Served};
 use crate::sim::world::Random;
 use crate::sim::{MILLISECOND, Nanos};
 
@@ -274,7 +274,7 @@ async fn write_all(
     files: &[InodeId],
     heap: u32,
     open: &mut Vec<OpenFile>,
-) -> Result<(), OutOfMemory> {
+) -> Served {
     fault_heap(ctx, heap).await?;
     let mut dirtied = 0;
     for block in 0..FILE_PAGES {
@@ -304,7 +304,7 @@ fn visit(random: &mut Random) -> [u32; FILE_PAGES as usize] {
 }
 
 /// Faults the heap in which fio describes every file before it starts.
-async fn fault_heap(ctx: &Ctx<'_>, heap: u32) -> Result<(), OutOfMemory> {
+async fn fault_heap(ctx: &Ctx<'_>, heap: u32) -> Served {
     let pages = ctx.with(|w| w.vm.spaces().get(heap).len());
     for index in 0..pages {
         ctx.fault_sized(heap, index, Advice::None).await?;
@@ -335,7 +335,7 @@ async fn read_all(
     open: &mut [Option<OpenFile>],
     random: &mut Random,
     stop: &Cell<bool>,
-) -> Result<(), OutOfMemory> {
+) -> Served {
     fault_heap(ctx, heap).await?;
     while !stop.get() {
         let at = random.below(files.len() as u64) as usize;
@@ -376,7 +376,7 @@ async fn fault_all(
     form: Form,
     mapping: SpaceId,
     tables: &mut Vec<Pfn>,
-) -> Result<(), OutOfMemory> {
+) -> Served {
     let advice = if form == Form::Madvhugepage { Advice::HugePages } else { Advice::None };
     for region in 0..sizes.regions {
         let first = (region * HUGE_PAGES) as u32;

@@ -31,7 +31,7 @@ use crate::error::Error;
 use crate::sim::executor::{Executor, Place, Ran};
 use crate::sim::machine_file::MachineSpec;
 use crate::sim::progress::Pace;
-use crate::sim::task::{Ctx, OutOfMemory};
+use crate::sim::task::{Ctx, Served};
 use crate::sim::world::{Random, World};
 use crate::sim::{MILLISECOND, Nanos, SECOND};
 use sizes::Sizes;
@@ -225,12 +225,7 @@ async fn user(ctx: Ctx<'_>, phone: Rc<RefCell<Phone>>) {
     phone.borrow_mut().stopping = true;
 }
 
-async fn use_app(
-    ctx: &Ctx<'_>,
-    phone: &RefCell<Phone>,
-    number: usize,
-    app: &mut App,
-) -> Result<(), OutOfMemory> {
+async fn use_app(ctx: &Ctx<'_>, phone: &RefCell<Phone>, number: usize, app: &mut App) -> Served {
     ctx.charge_accrued().await;
     let start = ctx.now();
     process::launch(app, ctx, phone, number).await?;

@@ -31,7 +31,7 @@ use crate::error::Error;
 use crate::sim::executor::{Executor, Place, Ran};
 use crate::sim::machine_file::MachineSpec;
 use crate::sim::progress::Pace;
-use crate::sim::task::{Ctx, OutOfMemory};
+use crate::sim::task::{Ctx, Served};
 use crate::sim::world::{Random, World};
 use crate::sim::{MICROSECOND, MILLISECOND, Nanos};
 use sizes::{Sizes, Spec};
@@ -294,7 +294,7 @@ async fn use_app(
     number: usize,
     app: &mut App,
     warm: bool,
-) -> Result<(), OutOfMemory> {
+) -> Served {
     ctx.charge_accrued().await;
     let start = ctx.now();
     process::launch(app, ctx, device, number).await?;
