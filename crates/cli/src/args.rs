@@ -54,7 +54,7 @@ fn run_help() -> String {
     let width = workload::ALL.iter().map(|w| w.name().len()).max().unwrap_or(0);
     let mut text = "Workloads:\n".to_owned();
     for workload in workload::ALL {
-        text += &format!("  {:width$}  {}\n", workload.name(), workload.summary());
+        text += &format!("  {:width$}  {}\n", workload.name(), workload.head().summary);
     }
     text + &format!(
         "\nA policy is NAME, NAME,switch=value,... or the path of a TOML file.\n\

@@ -71,7 +71,11 @@ impl GuestWorkload {
     /// Returns the name of the machine that its guest stands for.
     #[must_use]
     pub fn machine(&self) -> &'static str {
-        if self.name().starts_with("thpfioscale") { "skylake-1s-guest" } else { self.0.machine() }
+        if self.name().starts_with("thpfioscale") {
+            "skylake-1s-guest"
+        } else {
+            self.0.head().machine
+        }
     }
 
     /// Returns the scale at which an emulated guest is done in minutes.

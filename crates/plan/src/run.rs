@@ -155,7 +155,7 @@ impl RunPlan {
         let workload = load.get();
         let at_a_time = jobs::at_a_time(asked.jobs)?;
         let scale = Scale::parse(&asked.scale).at(|| "--scale")?;
-        let name = asked.machine.as_deref().unwrap_or(workload.machine());
+        let name = asked.machine.as_deref().unwrap_or(workload.head().machine);
         let machine = machines::load(name, scale)?;
         workload.fits(&machine)?;
         let published = published::find(workload.name(), &machine.name);

@@ -64,7 +64,7 @@ pub fn verdicts(asked: &Asked, watch: &dyn Watch) -> Result<Vec<ErrorRates>> {
 /// Returns the workload's machine at a scale, or at the next one, twice as large, that the workload fits.
 fn smallest(workload: &dyn Workload, mut scale: Scale) -> Result<MachineSpec> {
     loop {
-        let machine = machines::load(workload.machine(), scale)?;
+        let machine = machines::load(workload.head().machine, scale)?;
         match workload.fits(&machine) {
             Ok(()) => return Ok(machine),
             Err(_) if scale.denominator.is_multiple_of(2) => scale.denominator /= 2,

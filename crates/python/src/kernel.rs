@@ -291,8 +291,8 @@ pub(crate) fn workloads() -> PyResult<Table> {
     let each = || pageblock_simulate::workload::ALL.iter();
     Columns::of("workloads")
         .text("workload", each().map(|workload| Some(workload.name())))
-        .text("summary", each().map(|workload| Some(workload.summary())))
-        .text("machine", each().map(|workload| Some(workload.machine())))
+        .text("summary", each().map(|workload| Some(workload.head().summary)))
+        .text("machine", each().map(|workload| Some(workload.head().machine)))
         .table()
 }
 

@@ -112,21 +112,6 @@ pub struct Table {
     pub significance: Vec<MmtestsRow>,
 }
 
-/// Splits the name of a test as mmtests does, at its first dash, except that `-rc3` stays with the kernel.
-#[must_use]
-pub fn split_test_name(name: &str) -> Column {
-    let is_rc = |part: &str| {
-        part.strip_prefix("rc").is_some_and(|n| n.starts_with(|c: char| c.is_ascii_digit()))
-    };
-    let (mut kernel, mut label) = name.split_once('-').unwrap_or((name, ""));
-    let (candidate, rest) = label.split_once('-').unwrap_or((label, ""));
-    if is_rc(candidate) {
-        kernel = &name[..kernel.len() + 1 + candidate.len()];
-        label = rest;
-    }
-    Column { kernel: kernel.to_owned(), label: label.to_owned() }
-}
-
 impl Table {
     /// Prints the table.
     #[must_use]
@@ -222,20 +207,6 @@ fn no_minus_zero(delta: f64) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_release_candidate_belongs_to_the_kernel() {
-        let check = |name: &str, kernel: &str, label: &str| {
-            let column = split_test_name(name);
-            assert_eq!((column.kernel.as_str(), column.label.as_str()), (kernel, label), "{name}");
-        };
-        check("4.20.0-rc3-lowzone-v5r8", "4.20.0-rc3", "lowzone-v5r8");
-        check("5.13.0-rc2-mm-pcpburst-v3r4", "5.13.0-rc2", "mm-pcpburst-v3r4");
-        check("4.19.0-vanilla", "4.19.0", "vanilla");
-        check("4.19.0-rcu-fix", "4.19.0", "rcu-fix");
-        check("4.20.0-rc3", "4.20.0-rc3", "");
-        check("next", "next", "");
-    }
 
     fn table(labels: &[&str], cells: &[Cell]) -> String {
         let column = |label: &&str| Column { kernel: "linux-6.1".into(), label: (*label).into() };

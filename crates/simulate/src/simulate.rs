@@ -23,7 +23,7 @@ use crate::error::Error;
 use crate::scaled;
 use crate::sim::daemons;
 use crate::sim::disk::Disk;
-use crate::sim::executor::Executor;
+use crate::sim::executor::{Executor, Progress, Stop};
 use crate::sim::fragment;
 use crate::sim::gigabytes;
 use crate::sim::history::content_type;
@@ -31,7 +31,7 @@ use crate::sim::machine_file::MachineSpec;
 use crate::sim::observed::Observed;
 use crate::sim::read_ahead::SAMPLES_MAX;
 use crate::sim::world::World;
-use crate::workload::{self, Outcome, Progress, Workload, check};
+use crate::workload::{self, Outcome, Workload, check};
 
 /// The input of a simulation.
 #[derive(Clone, Debug)]
@@ -129,9 +129,13 @@ impl Simulation<'_> {
         if with_history {
             world.record_history();
         }
-        let mut executor = Executor::new(world);
+        let mut executor = Executor::new(world, progress);
         daemons::spawn(&mut executor);
-        let outcome = self.workload.run(&mut executor, machine, self.seed, progress)?;
+        let outcome = match self.workload.run(&mut executor, machine, self.seed) {
+            Ok(outcome) => Some(outcome),
+            Err(Stop::Ended) => None,
+            Err(Stop::Failed(error)) => return Err(error),
+        };
         if executor.with(|w| w.ended.is_some()) {
             let run = executor.with(|w| self.result(w, Outcome::default()))?;
             check(&executor, "at its early end")?;

@@ -11,7 +11,7 @@ use pageblock::mobility::Migratetype::{Movable, Unmovable};
 use pageblock::zone::{FrameError, Zone};
 use pageblock_kernel::rules::compaction::Compaction;
 use pageblock_vm::compact::kcompactd::fragmentation_score;
-use pageblock_vm::compact::{Compactor, Content, Goal, Mode, ZoneCompact, ZoneStep};
+use pageblock_vm::compact::{Compactor, Content, Goal, Memory, Mode, ZoneCompact, ZoneStep};
 
 use crate::error::Error;
 use crate::remedy::{OrderGain, Span};
@@ -291,13 +291,12 @@ impl Trial<'_> {
         let mut compactor = Compactor::new(goal, self.rules);
         self.frames.ends.set(false);
         loop {
-            let step = compactor.step(
-                &mut self.allocator,
-                &mut state,
-                &mut self.frames,
-                CPU.index(),
-                &mut (),
-            );
+            let on = &mut Memory {
+                allocator: &mut self.allocator,
+                state: &mut state,
+                content: &mut self.frames,
+            };
+            let step = compactor.step(on, CPU.index(), &mut ());
             self.moved += compactor.scanned.moved;
             match step {
                 ZoneStep::More if !self.frames.ends.get() => {}

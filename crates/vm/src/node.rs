@@ -74,12 +74,6 @@ impl Nodes {
             node.kswapd.wake_for_boost(zone, order);
         }
     }
-
-    /// Returns the nodes whose kswapd a watermark boost woke since the last call.
-    pub(crate) fn take_boost_wakes(&mut self) -> Vec<usize> {
-        let nodes = self.states.iter_mut().enumerate();
-        nodes.filter_map(|(at, node)| node.kswapd.take_boost_wake().then_some(at)).collect()
-    }
 }
 
 impl std::ops::Index<usize> for Nodes {

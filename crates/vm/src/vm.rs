@@ -291,9 +291,4 @@ impl<'m, O: Observer> Vm<'m, O> {
         let ticked = with_hook!(self, allocator, hook => allocator.vmstat_tick(CpuId(cpu), hook));
         debug_assert!(ticked.is_ok(), "{ticked:?}");
     }
-
-    /// Takes the requests to wake kswapd that came from watermark boosts (from 5.0). Returns indexes of nodes.
-    pub fn take_boost_wakes(&mut self) -> Vec<usize> {
-        self.nodes.take_boost_wakes()
-    }
 }

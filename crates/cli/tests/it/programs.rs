@@ -5,12 +5,12 @@ use pageblock::frame::Pfn;
 use pageblock::request::{Gfp, Request};
 use pageblock_kernel::Named;
 use pageblock_simulate::Error;
-use pageblock_simulate::sim::executor::{Executor, Place};
+use pageblock_simulate::sim::executor::{Executor, Place, Ran};
 use pageblock_simulate::sim::machine_file::{self, MachineSpec, Scale};
 use pageblock_simulate::sim::task::Ctx;
 use pageblock_simulate::sim::{MILLISECOND, SECOND};
 use pageblock_simulate::simulate::Simulation;
-use pageblock_simulate::workload::{Outcome, Progress, Workload, stopped};
+use pageblock_simulate::workload::{Head, Outcome, Workload};
 use pageblock_vm::config::{Config, Filesystem};
 use pageblock_vm::inject::Inject;
 use pageblock_vm::page::Owner;
@@ -145,16 +145,9 @@ impl Scenario {
 }
 
 impl Workload for Scenario {
-    fn name(&self) -> &'static str {
-        self.name
-    }
-
-    fn summary(&self) -> &'static str {
-        "programs for switches that no workload reaches"
-    }
-
-    fn machine(&self) -> &'static str {
-        self.name
+    fn head(&self) -> Head<'_> {
+        let summary = "programs for switches that no workload reaches";
+        Head { name: self.name, summary, machine: self.name, tables: "" }
     }
 
     fn configure(&self, config: &mut Config) {
@@ -167,13 +160,7 @@ impl Workload for Scenario {
         Ok(())
     }
 
-    fn run(
-        &self,
-        executor: &mut Executor<'_>,
-        _: &MachineSpec,
-        _: u64,
-        progress: &mut Progress<'_>,
-    ) -> Result<Option<Outcome>, Error> {
+    fn run(&self, executor: &mut Executor<'_>, _: &MachineSpec, _: u64) -> Ran<Outcome> {
         let mut tasks = Vec::new();
         for &program in self.programs {
             tasks.push(executor.spawn("program", Place::Node(0), |ctx| async move {
@@ -191,10 +178,8 @@ impl Workload for Scenario {
                 }
             }));
         }
-        if !executor.run(&tasks, progress) {
-            return stopped(executor, self.name);
-        }
-        Ok(Some(Outcome::default()))
+        executor.run(&tasks, self.name)?;
+        Ok(Outcome::default())
     }
 }
 

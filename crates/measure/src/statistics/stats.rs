@@ -148,13 +148,6 @@ pub fn best(samples: &[f64], percent: usize, direction: Direction) -> Vec<f64> {
     sorted
 }
 
-/// Returns the sample below which `percent` of the samples lie, counted from the best; NaN without
-/// samples.
-#[must_use]
-pub fn percentile(samples: &[f64], percent: usize, direction: Direction) -> f64 {
-    best(samples, percent, direction).last().copied().unwrap_or(f64::NAN)
-}
-
 /// Returns the smallest sample at or below which `percent` of the samples lie (nearest rank); NaN without
 /// samples.
 #[must_use]
@@ -293,7 +286,6 @@ mod tests {
         assert_eq!(best(&x, 50, Direction::Higher), [5.0, 4.0]);
         assert_eq!(best(&x, 99, Direction::Lower), [1.0, 2.0, 3.0, 4.0]);
         assert_eq!(best(&x, 1, Direction::Lower), [1.0]);
-        assert_eq!(percentile(&x, 95, Direction::Higher), 2.0);
     }
 
     #[test]

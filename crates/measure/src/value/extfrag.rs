@@ -128,25 +128,6 @@ impl ExtfragMatrix {
         self.sum(|key| key.fragmenting(pageblock_order))
     }
 
-    /// Returns the number of external fragmentation events for requests of one type.
-    #[must_use]
-    pub fn fragmenting_by_request(&self, pageblock_order: Order, requested: Migratetype) -> u64 {
-        self.sum(|key| key.fragmenting(pageblock_order) && key.alloc_mt == requested)
-    }
-
-    /// Returns the number of external fragmentation events that took from lists of one type.
-    #[must_use]
-    pub fn fragmenting_by_fallback(&self, pageblock_order: Order, fallback: Migratetype) -> u64 {
-        self.sum(|key| key.fragmenting(pageblock_order) && key.fallback_mt == fallback)
-    }
-
-    /// Returns the external fragmentation events by the order of the block found, from order 0 to the
-    /// last order below the pageblock's.
-    #[must_use]
-    pub fn fragmenting_by_order(&self, pageblock_order: Order) -> Vec<u64> {
-        (0..pageblock_order).map(|order| self.sum(|key| key.fallback_order == order)).collect()
-    }
-
     /// Returns the number of all events with one effect.
     #[must_use]
     pub fn harm(&self, harm: Harm) -> u64 {
@@ -264,10 +245,6 @@ mod tests {
         assert_eq!(matrix.total(), 54321);
         assert_eq!(matrix.fragmenting(9), 4301);
         assert_eq!(matrix.fragmenting(10), 4321);
-        assert_eq!(matrix.fragmenting_by_request(9, Movable), 4300);
-        assert_eq!(matrix.fragmenting_by_request(9, Reclaimable), 0);
-        assert_eq!(matrix.fragmenting_by_fallback(9, Movable), 1);
-        assert_eq!(matrix.fragmenting_by_order(9), [0, 0, 1, 300, 0, 0, 0, 0, 4000]);
     }
 
     #[test]

@@ -78,37 +78,7 @@ pub fn extfrag_for_order(free_blocks: &[u64], order: Order) -> u64 {
 /// Returns [`unusable_free_index`] for every order of the row.
 #[must_use]
 pub fn unusable_free_indexes(free_blocks: &[u64]) -> Vec<u64> {
-    orders(free_blocks).map(|order| unusable_free_index(free_blocks, order)).collect()
-}
-
-/// Returns a line of debugfs `extfrag/unusable_index`, with its newline.
-#[must_use]
-pub fn unusable_index_line(node: u32, zone: &str, free_blocks: &[u64]) -> String {
-    let mut line = line_start(node, zone);
-    for index in unusable_free_indexes(free_blocks) {
-        line += &format!("{}.{:03} ", index / 1000, index % 1000);
-    }
-    line + "\n"
-}
-
-/// Returns a line of debugfs `extfrag/extfrag_index`, with its newline. As in the kernel, both parts of
-/// a negative number carry a sign: -500 prints as ` 0.-500`.
-#[must_use]
-pub fn extfrag_index_line(node: u32, zone: &str, free_blocks: &[u64]) -> String {
-    let mut line = line_start(node, zone);
-    for order in orders(free_blocks) {
-        let index = fragmentation_index(free_blocks, order);
-        line += &format!("{:2}.{:03} ", index / 1000, index % 1000);
-    }
-    line + "\n"
-}
-
-fn line_start(node: u32, zone: &str) -> String {
-    format!("Node {node}, zone {zone:>8} ")
-}
-
-fn orders(free_blocks: &[u64]) -> impl Iterator<Item = Order> {
-    (0..).zip(free_blocks).map(|(order, _)| order)
+    (0..).zip(free_blocks).map(|(order, _)| unusable_free_index(free_blocks, order)).collect()
 }
 
 #[cfg(test)]
@@ -152,21 +122,5 @@ mod tests {
     fn no_free_memory_is_unusable_but_no_reason_to_compact() {
         assert_eq!(unusable_free_index(&[0; 11], 0), 1000);
         assert_eq!(extfrag_for_order(&[0; 11], 0), 0);
-    }
-
-    #[test]
-    fn debugfs_lines() {
-        assert_eq!(
-            unusable_index_line(0, "Normal", &NORMAL),
-            "Node 0, zone   Normal 0.000 0.031 0.128 0.145 0.182 0.221 0.241 0.247 0.248 0.311 0.755 \n"
-        );
-        assert_eq!(
-            extfrag_index_line(1, "DMA32", &only(8, 1)),
-            "Node 1, zone    DMA32 -1.000 -1.000 -1.000 -1.000 -1.000 -1.000 -1.000 -1.000 -1.000  0.-500  0.-250 \n"
-        );
-        assert_eq!(
-            extfrag_index_line(0, "DMA", &only(0, 8)[..4]),
-            "Node 0, zone      DMA -1.000  0.375  0.625  0.750 \n"
-        );
     }
 }

@@ -58,7 +58,8 @@ impl Asked {
         let load = self.loads.named_or_file(&self.workload)?;
         let workload = load.get();
         let scale = Scale::parse(&self.scale).at(|| "--scale")?;
-        let machine = machines::load(self.machine.as_deref().unwrap_or(workload.machine()), scale)?;
+        let machine =
+            machines::load(self.machine.as_deref().unwrap_or(workload.head().machine), scale)?;
         workload.fits(&machine)?;
         Ok(Subject { load, machine })
     }

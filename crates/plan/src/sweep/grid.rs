@@ -204,7 +204,7 @@ impl Grid {
         };
         let mut cells = Vec::new();
         for name in &self.workloads {
-            let own = [loads.find(name)?.get().machine().to_owned()];
+            let own = [loads.find(name)?.get().head().machine.to_owned()];
             let machines = if self.machines.is_empty() { &own[..] } else { &self.machines };
             for machine in machines {
                 for scale in &scales {
@@ -271,7 +271,7 @@ impl Single {
         let cell = Cell {
             workload: self.workload.clone(),
             kernel: self.kernel.clone(),
-            machine: self.machine.clone().unwrap_or_else(|| load.get().machine().to_owned()),
+            machine: self.machine.clone().unwrap_or_else(|| load.get().head().machine.to_owned()),
             scale: self.scale.as_ref().map_or(WHOLE.to_owned(), Word::text),
             seed: self.seed.unwrap_or(1),
         };

@@ -10,11 +10,34 @@ use super::MILLISECOND;
 use super::sched::{Event, TaskId};
 use super::task::Ctx;
 use super::world::{Pause, World};
+use crate::error::Error;
 
 type Body<'w> = Pin<Box<dyn Future<Output = ()> + 'w>>;
 
+/// Called with the world for progress reports ([`World::share_done`]); returns `false` to stop the run.
+pub type Progress<'p> = dyn FnMut(&World<'_>) -> bool + 'p;
+
+/// Why tasks did not get to their end.
+#[derive(Debug)]
+pub enum Stop {
+    /// The machine ended early ([`World::ended`]), or who follows the run stopped it.
+    Ended,
+    /// The simulation failed.
+    Failed(Error),
+}
+
+impl From<Error> for Stop {
+    fn from(error: Error) -> Self {
+        Self::Failed(error)
+    }
+}
+
+/// The result of what runs tasks.
+pub type Ran<T = ()> = Result<T, Stop>;
+
 /// The tasks of a simulation. They share the [`World`].
 pub struct Executor<'m> {
+    progress: &'m mut Progress<'m>,
     world: Rc<RefCell<World<'m>>>,
     bodies: Vec<Option<Body<'m>>>,
 }
@@ -31,8 +54,8 @@ pub enum Place {
 impl<'m> Executor<'m> {
     /// Makes an executor without tasks.
     #[must_use]
-    pub fn new(world: World<'m>) -> Self {
-        Self { world: Rc::new(RefCell::new(world)), bodies: Vec::new() }
+    pub fn new(world: World<'m>, progress: &'m mut Progress<'m>) -> Self {
+        Self { progress, world: Rc::new(RefCell::new(world)), bodies: Vec::new() }
     }
 
     /// Runs a closure that reads or changes the world.
@@ -81,9 +104,12 @@ impl<'m> Executor<'m> {
         id
     }
 
-    /// Runs until these tasks are done, the simulation fails, a livelock is detected, or `go_on`, which is
-    /// called now and then, returns false. Returns whether the tasks are done.
-    pub fn run(&mut self, tasks: &[TaskId], go_on: &mut dyn FnMut(&World<'m>) -> bool) -> bool {
+    /// Runs until these tasks are done.
+    ///
+    /// # Errors
+    /// [`Error::Simulation`], with the phase, if the simulation fails or a livelock is detected; [`Stop::Ended`] if
+    /// the machine ends early, or [`Progress`], which is called now and then, says so.
+    pub fn run(&mut self, tasks: &[TaskId], phase: &str) -> Ran {
         const ASK_EVERY: u64 = 1 << 14;
         let mut world = self.world.borrow_mut();
         while !tasks.iter().all(|&task| world.sched.is_done(task)) {
@@ -93,8 +119,8 @@ impl<'m> Executor<'m> {
             world.vm.set_age_clock(now_ms);
             world.watch_progress();
             world.watch_history();
-            if world.task_steps.is_multiple_of(ASK_EVERY) && !go_on(&world) {
-                return false;
+            if world.task_steps.is_multiple_of(ASK_EVERY) && !(self.progress)(&world) {
+                return Err(world.stop(phase));
             }
             match event {
                 None => world.failure = Some("every task waits forever".to_owned()),
@@ -111,10 +137,10 @@ impl<'m> Executor<'m> {
                 }
             }
             if world.failure.is_some() || world.ended.is_some() {
-                return false;
+                return Err(world.stop(phase));
             }
         }
-        true
+        Ok(())
     }
 }
 
@@ -129,6 +155,14 @@ fn poll(body: &mut Option<Body<'_>>) -> Poll<()> {
 }
 
 impl World<'_> {
+    /// Returns why a phase did not get to its end.
+    fn stop(&self, phase: &str) -> Stop {
+        match &self.failure {
+            Some(failure) => Error::Simulation(format!("{phase}: {failure}")).into(),
+            None => Stop::Ended,
+        }
+    }
+
     /// Handles a task that paused or is done.
     fn stopped(&mut self, task: TaskId, polled: Poll<()>) {
         if polled.is_ready() {

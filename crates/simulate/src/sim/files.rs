@@ -8,7 +8,7 @@ use pageblock_vm::inode::{InodeId, Inodes};
 use pageblock_vm::page::Owner;
 use pageblock_vm::slab::CacheId;
 
-use super::task::{Ctx, OutOfMemory};
+use super::task::{Ctx, Served};
 
 /// A file that a program has open.
 #[derive(Debug)]
@@ -32,7 +32,7 @@ enum BlockAccess {
 
 impl Ctx<'_> {
     /// Opens a file, which brings its objects into memory.
-    pub async fn open(&self, inode: InodeId) -> Result<(), OutOfMemory> {
+    pub async fn open(&self, inode: InodeId) -> Served {
         self.with(|w| w.pending += w.costs.open);
         self.objects_of(inode, Inodes::missing_object).await?;
         self.extents(inode, false).await?;
@@ -46,7 +46,7 @@ impl Ctx<'_> {
         &self,
         inode: InodeId,
         missing: impl Fn(&Inodes, InodeId) -> Option<(usize, CacheId)>,
-    ) -> Result<(), OutOfMemory> {
+    ) -> Served {
         while let Some((at, cache)) = self.with(|w| missing(w.vm.inodes(), inode)) {
             let object = self.object(cache, Gfp::GFP_NOFS).await?;
             self.with(|w| match missing(w.vm.inodes(), inode) {
@@ -62,7 +62,7 @@ impl Ctx<'_> {
     }
 
     /// Opens a file and keeps the program's object for it, for [`close_file`](Self::close_file).
-    pub async fn open_file(&self, inode: InodeId) -> Result<OpenFile, OutOfMemory> {
+    pub async fn open_file(&self, inode: InodeId) -> Served<OpenFile> {
         let object = match self.with(|w| w.vm.file_cache()) {
             Some(cache) => Some(self.object(cache, Gfp::GFP_KERNEL).await?),
             None => None,
@@ -91,7 +91,7 @@ impl Ctx<'_> {
     }
 
     /// Brings the list of a file's extents into memory, with room for one more if `more`.
-    pub(super) async fn extents(&self, inode: InodeId, more: bool) -> Result<(), OutOfMemory> {
+    pub(super) async fn extents(&self, inode: InodeId, more: bool) -> Served {
         while let Some(cache) = self.with(|w| w.vm.missing_extents(inode, more)) {
             let object = self.object(cache, Gfp::GFP_NOFS).await?;
             let cpu = self.cpu();
@@ -102,7 +102,7 @@ impl Ctx<'_> {
 
     /// Accesses the metadata block of an inode's cluster, which is read from the disk if it is not in memory; a
     /// `new` block is not read.
-    pub async fn inode_buffer(&self, inode: InodeId, new: bool) -> Result<(), OutOfMemory> {
+    pub async fn inode_buffer(&self, inode: InodeId, new: bool) -> Served {
         match self.with(|w| w.vm.config().filesystem) {
             Filesystem::Xfs => {}
             Filesystem::Ext4 => {
@@ -133,7 +133,7 @@ impl Ctx<'_> {
 
     /// Accesses ext4's block of an inode, which is read from the disk if it is not in memory and the inode is not new. After
     /// a change the journal holds it.
-    async fn inode_block(&self, inode: InodeId, access: BlockAccess) -> Result<(), OutOfMemory> {
+    async fn inode_block(&self, inode: InodeId, access: BlockAccess) -> Served {
         loop {
             let Some((space, index)) = self.with(|w| w.vm.inode_block(inode)) else {
                 return Ok(());
@@ -156,7 +156,7 @@ impl Ctx<'_> {
     }
 
     /// Commits a change of an inode to the log, with or without its list of extents.
-    pub async fn commit_inode(&self, inode: InodeId, extents: bool) -> Result<(), OutOfMemory> {
+    pub async fn commit_inode(&self, inode: InodeId, extents: bool) -> Served {
         self.objects_of(inode, Inodes::missing_for_change).await?;
         match self.with(|w| w.vm.config().filesystem) {
             Filesystem::Xfs => {}

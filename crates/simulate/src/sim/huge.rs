@@ -6,7 +6,7 @@ use pageblock_vm::mthp;
 use pageblock_vm::space::{Slot, SpaceId};
 use pageblock_vm::thp::{Advice, HPAGE_PMD_ORDER, fault_requests};
 
-use super::task::{Ctx, OutOfMemory};
+use super::task::{Ctx, OutOfMemory, Served};
 
 impl Ctx<'_> {
     /// Tries to fault a huge page of a mapping; returns whether that succeeded.
@@ -41,12 +41,7 @@ impl Ctx<'_> {
 
     /// Faults memory of a mapping at an index, in the largest size below a huge page that is enabled, fits and
     /// is available, else a single page.
-    pub async fn fault_sized(
-        &self,
-        space: SpaceId,
-        index: u32,
-        advice: Advice,
-    ) -> Result<(), OutOfMemory> {
+    pub async fn fault_sized(&self, space: SpaceId, index: u32, advice: Advice) -> Served {
         let (node, huge) =
             self.with(|w| (w.sched.node_of(w.sched.cpu_of(self.id)), w.vm.kernel().huge));
         if !mthp::is_enabled(&huge, advice) {

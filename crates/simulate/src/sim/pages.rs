@@ -9,7 +9,7 @@ use pageblock_vm::inode::Inodes;
 use pageblock_vm::page::Owner;
 use pageblock_vm::space::{Slot, SpaceId};
 
-use super::task::{Ctx, OutOfMemory};
+use super::task::{Ctx, OutOfMemory, Served};
 use super::world::World;
 use super::{MILLISECOND, Nanos};
 
@@ -27,7 +27,7 @@ impl Ctx<'_> {
         index: u32,
         order: Order,
         gfp: Gfp,
-    ) -> Result<u32, OutOfMemory> {
+    ) -> Served<u32> {
         self.index_nodes(space, index, order).await?;
         let gfp = if order > 0 { gfp | Gfp::COMP } else { gfp };
         let pfn = self.alloc(Request::new(order, gfp)).await?;
@@ -52,12 +52,7 @@ impl Ctx<'_> {
     }
 
     /// Allocates the index nodes that a page or folio of a file needs.
-    async fn index_nodes(
-        &self,
-        space: SpaceId,
-        index: u32,
-        order: Order,
-    ) -> Result<(), OutOfMemory> {
+    async fn index_nodes(&self, space: SpaceId, index: u32, order: Order) -> Served {
         while let Some(at) = self.with(|w| w.vm.missing_node(space, index, order)) {
             let nodes = self.with(|w| w.vm.radix_nodes());
             let object = self.object(nodes, Gfp::GFP_NOFS).await?;
@@ -75,12 +70,7 @@ impl Ctx<'_> {
 
     /// Adds the folio of a write of pages of a file up to `end`: of a lower order, if there is no memory for one of the
     /// write's length (`__filemap_get_folio`).
-    async fn folio_to_write(
-        &self,
-        space: SpaceId,
-        index: u32,
-        end: u32,
-    ) -> Result<u32, OutOfMemory> {
+    async fn folio_to_write(&self, space: SpaceId, index: u32, end: u32) -> Served<u32> {
         let mut order = self.with(|w| w.vm.write_order(index, end));
         while order > 0 {
             let gfp = GFP_CACHE_WRITE | Gfp::NORETRY | Gfp::NOWARN;
@@ -98,7 +88,7 @@ impl Ctx<'_> {
         space: SpaceId,
         range: Range<u32>,
         dirtied: &mut u32,
-    ) -> Result<(), OutOfMemory> {
+    ) -> Served {
         let mut at = range.start;
         while at < range.end {
             at += self.write_folio(space, at, range.end, dirtied).await?;
@@ -107,12 +97,7 @@ impl Ctx<'_> {
     }
 
     /// Writes a whole page of a file, and waits if too much is dirty.
-    pub async fn write_page(
-        &self,
-        space: SpaceId,
-        index: u32,
-        dirtied: &mut u32,
-    ) -> Result<(), OutOfMemory> {
+    pub async fn write_page(&self, space: SpaceId, index: u32, dirtied: &mut u32) -> Served {
         self.write_folio(space, index, index + 1, dirtied).await.map(|_| ())
     }
 
@@ -124,7 +109,7 @@ impl Ctx<'_> {
         index: u32,
         end: u32,
         dirtied: &mut u32,
-    ) -> Result<u32, OutOfMemory> {
+    ) -> Served<u32> {
         let (present, inode) = self.with(|w| {
             w.pending += w.costs.write_page;
             w.user += w.costs.user.write_page;
@@ -164,7 +149,7 @@ impl Ctx<'_> {
     }
 
     /// Allocates the buffer heads of a page or folio of a file that is written.
-    pub(super) async fn buffer_heads(&self, space: SpaceId, index: u32) -> Result<(), OutOfMemory> {
+    pub(super) async fn buffer_heads(&self, space: SpaceId, index: u32) -> Served {
         while let Some((cache, at)) = self.with(|w| w.vm.missing_buffer(space, index)) {
             let object = self.object(cache, Gfp::GFP_NOFS).await?;
             self.with(|w| {
@@ -210,7 +195,7 @@ impl Ctx<'_> {
     }
 
     /// Reads a page of a file; returns whether it came from the disk.
-    pub async fn read_page(&self, space: SpaceId, index: u32) -> Result<bool, OutOfMemory> {
+    pub async fn read_page(&self, space: SpaceId, index: u32) -> Served<bool> {
         let look = |w: &mut World<'_>| {
             w.pending += w.costs.read_page;
             w.user += w.costs.user.read_page;
@@ -244,7 +229,7 @@ impl Ctx<'_> {
     }
 
     /// Faults a small page of a mapping.
-    pub async fn fault_base(&self, space: SpaceId, index: u32) -> Result<(), OutOfMemory> {
+    pub async fn fault_base(&self, space: SpaceId, index: u32) -> Served {
         let (slot, zram) = self.with(|w| {
             w.pending += w.costs.fault_base;
             w.user += w.costs.user.fault_base;

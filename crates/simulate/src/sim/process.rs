@@ -8,7 +8,7 @@ use pageblock_vm::space::SpaceId;
 use pageblock_vm::thp::Advice;
 
 use super::Nanos;
-use super::task::{Ctx, OutOfMemory};
+use super::task::{Ctx, Served};
 
 /// Private pages that a small program touches after fork, and after exec: 41.5 in all
 /// (docs/experiments/sources.md#compile-jobs).
@@ -35,7 +35,7 @@ impl Ctx<'_> {
     ///
     /// # Errors
     /// If memory is exhausted.
-    pub async fn start_program(&self) -> Result<Process, OutOfMemory> {
+    pub async fn start_program(&self) -> Served<Process> {
         self.spend(self.with(|w| w.costs.program));
         let objects = self.process_objects(Part::Task).await?;
         let mut stack = Vec::new();
@@ -52,7 +52,7 @@ impl Ctx<'_> {
     ///
     /// # Errors
     /// If memory is exhausted.
-    pub async fn run_program(&self, ns: Nanos) -> Result<(), OutOfMemory> {
+    pub async fn run_program(&self, ns: Nanos) -> Served {
         let process = self.start_program().await?;
         self.spend(ns);
         self.charge_accrued().await;
@@ -69,7 +69,7 @@ impl Ctx<'_> {
         self.put_objects(process.objects);
     }
 
-    async fn process_objects(&self, part: Part) -> Result<Vec<u32>, OutOfMemory> {
+    async fn process_objects(&self, part: Part) -> Served<Vec<u32>> {
         let mut objects = Vec::new();
         for cache in self.with(|w| w.vm.process_objects(part)) {
             objects.push(self.object(cache, Gfp::GFP_KERNEL).await?);
@@ -86,7 +86,7 @@ impl Ctx<'_> {
         });
     }
 
-    async fn address_space(&self, pages: u32) -> Result<Mm, OutOfMemory> {
+    async fn address_space(&self, pages: u32) -> Served<Mm> {
         let objects = self.process_objects(Part::Mm).await?;
         let mut tables = Vec::new();
         for request in self.with(|w| process::table_requests(&w.vm.kernel().memory)) {

@@ -9,7 +9,7 @@ use pageblock_vm::page::PageFlags;
 use pageblock_vm::space::SpaceId;
 
 use super::Nanos;
-use super::task::{Ctx, OutOfMemory};
+use super::task::{Ctx, OutOfMemory, Served};
 use super::world::World;
 
 /// The maximum number of stalls recorded for each order, which bounds the memory of a long run.
@@ -109,7 +109,7 @@ impl Ctx<'_> {
     ///
     /// # Errors
     /// If memory is exhausted.
-    pub async fn read_pages(&self, space: SpaceId, range: Range<u32>) -> Result<u64, OutOfMemory> {
+    pub async fn read_pages(&self, space: SpaceId, range: Range<u32>) -> Served<u64> {
         let end = range.end.min(self.with(|w| w.vm.spaces().get(space).len()));
         let (mut at, mut missed) = (range.start, 0);
         let (mut vain, mut stream) = (0, None);
@@ -136,7 +136,7 @@ impl Ctx<'_> {
         space: SpaceId,
         window: Range<u32>,
         order: Order,
-    ) -> Result<Window, OutOfMemory> {
+    ) -> Served<Window> {
         let (mut at, mut wanted, mut first, mut stalls) = (window.start, order, None, false);
         while at < window.end {
             let begun = at > window.start;

@@ -5,17 +5,11 @@ use pageblock_vm::cache::GFP_ANON;
 use pageblock_vm::space::{Slot, SpaceId};
 use pageblock_vm::thp::Advice;
 
-use super::task::{Ctx, OutOfMemory};
+use super::task::{Ctx, Served};
 
 impl Ctx<'_> {
     /// Accesses a page of a mapping of this advice, after the faults that this takes.
-    pub async fn touch(
-        &self,
-        space: SpaceId,
-        index: u32,
-        write: bool,
-        advice: Advice,
-    ) -> Result<(), OutOfMemory> {
+    pub async fn touch(&self, space: SpaceId, index: u32, write: bool, advice: Advice) -> Served {
         loop {
             match self.with(|w| w.vm.spaces().slot(space, index)) {
                 Slot::Page(_) => {
@@ -37,7 +31,7 @@ impl Ctx<'_> {
     }
 
     /// Swaps in a page of a mapping, with its neighbours in swap.
-    async fn swap_in(&self, space: SpaceId, index: u32) -> Result<(), OutOfMemory> {
+    async fn swap_in(&self, space: SpaceId, index: u32) -> Served {
         let cluster = self.with(|w| {
             w.pending += w.costs.fault_base;
             w.vm.stat.pgfault += 1;

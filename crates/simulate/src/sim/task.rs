@@ -25,6 +25,9 @@ const QUANTUM: Nanos = 20 * MICROSECOND;
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct OutOfMemory;
 
+/// The result of what takes memory.
+pub type Served<T = ()> = Result<T, OutOfMemory>;
+
 /// A task's handle on the world.
 #[derive(Clone)]
 pub struct Ctx<'m> {
@@ -158,7 +161,7 @@ impl<'m> Ctx<'m> {
     }
 
     /// Allocates a block, which must get an owner before the task waits again.
-    pub async fn alloc(&self, request: Request) -> Result<Pfn, OutOfMemory> {
+    pub async fn alloc(&self, request: Request) -> Served<Pfn> {
         if self.with(|w| w.vm.kernel().allocator.zone_reclaim_mode) != 0 {
             self.reclaim_own_node(&request).await;
         }
@@ -196,7 +199,7 @@ impl<'m> Ctx<'m> {
     }
 
     /// Goes through the slow path, watched for livelocks.
-    async fn alloc_slow(&self, request: Request) -> Result<Pfn, OutOfMemory> {
+    async fn alloc_slow(&self, request: Request) -> Served<Pfn> {
         let cpu = self.cpu();
         self.with(|w| {
             w.begin_slow(self.id, request);
@@ -208,7 +211,7 @@ impl<'m> Ctx<'m> {
     }
 
     /// Goes through the slow path, step by step.
-    async fn slow_path(&self, request: Request) -> Result<Pfn, OutOfMemory> {
+    async fn slow_path(&self, request: Request) -> Served<Pfn> {
         let cpu = self.cpu();
         let mut slow = self.with(|w| SlowAlloc::new(&w.vm, cpu, request, Caller::default()));
         let mut stall = Stall::default();
@@ -252,7 +255,7 @@ impl<'m> Ctx<'m> {
     }
 
     /// Allocates an object of a slab cache.
-    pub async fn object(&self, cache: CacheId, flags: Gfp) -> Result<u32, OutOfMemory> {
+    pub async fn object(&self, cache: CacheId, flags: Gfp) -> Served<u32> {
         loop {
             let (cpu, node) = self.here();
             let object = self.with(|w| {
@@ -294,7 +297,7 @@ impl<'m> Ctx<'m> {
     }
 
     /// Allocates a kernel block: page tables, stacks, buffers.
-    pub async fn kernel_block(&self, request: Request, kind: Owner) -> Result<Pfn, OutOfMemory> {
+    pub async fn kernel_block(&self, request: Request, kind: Owner) -> Served<Pfn> {
         let pfn = self.alloc(request).await?;
         self.with(|w| w.vm.own(pfn, request.order, kind, 0));
         self.yield_if_ahead().await;

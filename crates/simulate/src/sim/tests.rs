@@ -58,7 +58,7 @@ fn run_kernel<R>(
     look: impl FnOnce(&mut World<'static>) -> R,
 ) -> R {
     let (mut executor, tasks) = started(name, write_mib_s, mib, set, programs);
-    assert!(executor.run(&tasks, &mut |_| true), "{:?}", executor.with(|w| w.failure.clone()));
+    executor.run(&tasks, "programs").unwrap();
     executor.with(|w| {
         w.vm.check().unwrap();
         look(w)
@@ -90,7 +90,8 @@ fn started(
     allocator.retune();
     let vm = Vm::new(allocator, kernel, config, Observed::new(None));
     let disk = Disk::new(machine.disk);
-    let mut executor = Executor::new(World::new(vm, machine.cpu, disk, &machine.cpu_nodes, 1));
+    let world = World::new(vm, machine.cpu, disk, &machine.cpu_nodes, 1);
+    let mut executor = Executor::new(world, Box::leak(Box::new(|_: &World<'_>| true)));
     daemons::spawn(&mut executor);
     let tasks: Vec<_> = programs
         .into_iter()
@@ -102,7 +103,7 @@ fn started(
 /// Runs a program on 64 MiB that must not complete; returns how the run ended.
 fn ends_early(program: Program) -> Ended {
     let (mut executor, tasks) = started("linux-6.9", 400, 64, |_, _| {}, vec![program]);
-    assert!(!executor.run(&tasks, &mut |_| true));
+    executor.run(&tasks, "programs").unwrap_err();
     executor.with(|w| {
         w.vm.check().unwrap();
         assert_eq!(w.failure, None);

@@ -371,7 +371,7 @@ impl<'m> World<'m> {
             Some(Write::File(run)) => self.vm.end_writes(run),
             Some(Write::Swap(pages)) => {
                 for pfn in pages {
-                    self.vm.end_swap_write(pfn);
+                    self.vm.end_write(pfn);
                 }
             }
             Some(Write::Log) => {}

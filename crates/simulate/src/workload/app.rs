@@ -11,7 +11,7 @@ use pageblock_vm::slab::{CacheId, CacheSpec};
 use pageblock_vm::space::SpaceId;
 use pageblock_vm::thp::Advice;
 
-use crate::sim::task::{Ctx, OutOfMemory};
+use crate::sim::task::{Ctx, OutOfMemory, Served};
 use crate::sim::world::{Random, World};
 
 /// The orders that ion's system heap tries, largest first.
@@ -99,10 +99,7 @@ pub(super) struct Thread {
 
 impl Thread {
     /// Starts a thread (`copy_process`): allocates the `task_struct` first, then the stack.
-    pub(super) async fn fork<H: Host>(
-        ctx: &Ctx<'_>,
-        host: &RefCell<H>,
-    ) -> Result<Self, OutOfMemory> {
+    pub(super) async fn fork<H: Host>(ctx: &Ctx<'_>, host: &RefCell<H>) -> Served<Self> {
         let cache = host.borrow().caches().task_struct;
         let task = ctx.object(cache, Gfp::GFP_KERNEL).await?;
         let mut thread = Self { stack: Vec::new(), task };
@@ -179,7 +176,7 @@ impl App {
         ctx: &Ctx<'_>,
         host: &RefCell<H>,
         of: &dyn Fn(u64) -> Range<u64>,
-    ) -> Result<(), OutOfMemory> {
+    ) -> Served {
         let (plan, caches) = (self.plan, host.borrow().caches());
         for _ in of(plan.threads) {
             self.threads.push(Thread::fork(ctx, host).await?);
@@ -206,11 +203,7 @@ impl App {
         Ok(())
     }
 
-    async fn add_buffer<H: Host>(
-        &mut self,
-        ctx: &Ctx<'_>,
-        host: &RefCell<H>,
-    ) -> Result<(), OutOfMemory> {
+    async fn add_buffer<H: Host>(&mut self, ctx: &Ctx<'_>, host: &RefCell<H>) -> Served {
         let size = host.borrow_mut().buffer_pages();
         let graphics = host.borrow().graphics();
         let (blocks, result) = match graphics {
@@ -226,7 +219,7 @@ impl App {
         &mut self,
         ctx: &Ctx<'_>,
         host: &RefCell<H>,
-    ) -> Result<(), OutOfMemory> {
+    ) -> Served {
         if self.buffers.is_empty() {
             return Ok(());
         }
@@ -236,11 +229,7 @@ impl App {
     }
 
     /// Frees a page of its memory and faults another.
-    pub(super) async fn turn_over<H: Host>(
-        &self,
-        ctx: &Ctx<'_>,
-        host: &RefCell<H>,
-    ) -> Result<(), OutOfMemory> {
+    pub(super) async fn turn_over<H: Host>(&self, ctx: &Ctx<'_>, host: &RefCell<H>) -> Served {
         let some = || host.borrow_mut().random().below(self.anon_pages.into()) as u32;
         let (gone, used) = (some(), some());
         let cpu = ctx.cpu();
@@ -263,7 +252,7 @@ impl App {
 
 /// Makes a graphics buffer of this many pages as ion's system heap does: from the largest blocks available
 /// without reclaim, the rest from single pages.
-pub(super) async fn ion_buffer(ctx: &Ctx<'_>, size: u64) -> (Vec<Pfn>, Result<(), OutOfMemory>) {
+pub(super) async fn ion_buffer(ctx: &Ctx<'_>, size: u64) -> (Vec<Pfn>, Served) {
     let mut blocks = Vec::new();
     let (mut left, mut from) = (size, 0);
     while left > 0 {
@@ -287,7 +276,7 @@ pub(super) async fn ion_buffer(ctx: &Ctx<'_>, size: u64) -> (Vec<Pfn>, Result<()
 }
 
 /// Makes a graphics buffer of shmem pages.
-async fn shmem_buffer(ctx: &Ctx<'_>, pages: u64) -> (Vec<Pfn>, Result<(), OutOfMemory>) {
+async fn shmem_buffer(ctx: &Ctx<'_>, pages: u64) -> (Vec<Pfn>, Served) {
     let request = Request::new(0, Gfp::GFP_HIGHUSER | Gfp::RECLAIMABLE | Gfp::ZERO);
     let mut blocks = Vec::new();
     for _ in 0..pages {
@@ -315,12 +304,7 @@ pub(super) enum Read {
 }
 
 /// Opens a file, reads at most this many of its pages, and closes it; returns the number of pages.
-pub(super) async fn read_file(
-    ctx: &Ctx<'_>,
-    inode: InodeId,
-    most: u32,
-    how: Read,
-) -> Result<u64, OutOfMemory> {
+pub(super) async fn read_file(ctx: &Ctx<'_>, inode: InodeId, most: u32, how: Read) -> Served<u64> {
     ctx.open(inode).await?;
     let (space, len) = ctx.with(|w| {
         let space = w.vm.inodes().get(inode).space;
@@ -334,7 +318,7 @@ pub(super) async fn read_file(
     result.map(|()| u64::from(len))
 }
 
-async fn read_singly(ctx: &Ctx<'_>, space: SpaceId, len: u32) -> Result<(), OutOfMemory> {
+async fn read_singly(ctx: &Ctx<'_>, space: SpaceId, len: u32) -> Served {
     for index in 0..len {
         ctx.read_page(space, index).await?;
     }

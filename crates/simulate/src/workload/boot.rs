@@ -4,9 +4,8 @@ use pageblock::request::{Gfp, Request};
 use pageblock_vm::page::Owner;
 use pageblock_vm::thp::Advice;
 
-use super::Progress;
-use crate::sim::executor::{Executor, Place};
-use crate::sim::task::{Ctx, OutOfMemory};
+use crate::sim::executor::{Executor, Place, Ran};
+use crate::sim::task::{Ctx, OutOfMemory, Served};
 
 // Shares of memory, in thousandths. [K]: an idle server uses one or two hundred MiB.
 const KERNEL: u64 = 3;
@@ -15,10 +14,13 @@ const FILES: u64 = 5;
 /// The share of memory that a boot takes, in thousandths.
 pub const TAKEN: u64 = KERNEL + PROGRAMS + FILES;
 
-/// Boots the machine; returns whether that completed.
-pub fn run(executor: &mut Executor<'_>, progress: &mut Progress<'_>) -> bool {
+/// Boots the machine.
+///
+/// # Errors
+/// As [`Executor::run`].
+pub fn run(executor: &mut Executor<'_>) -> Ran {
     let task = executor.spawn("boot", Place::Near(0), boot);
-    executor.run(&[task], progress)
+    executor.run(&[task], "boot")
 }
 
 /// Takes the memory, mixed as programs start: some kernel pages, some file pages, some anonymous pages.
@@ -28,7 +30,7 @@ async fn boot(ctx: Ctx<'_>) {
     }
 }
 
-async fn start(ctx: &Ctx<'_>) -> Result<(), OutOfMemory> {
+async fn start(ctx: &Ctx<'_>) -> Served {
     const STEP: u64 = 64;
     let pages: u64 =
         ctx.with(|w| w.vm.allocator().zones().iter().map(pageblock::zone::Zone::managed).sum());

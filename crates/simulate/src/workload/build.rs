@@ -12,11 +12,10 @@ use pageblock_vm::page::Owner;
 use pageblock_vm::space::{Slot, SpaceId};
 use pageblock_vm::thp::Advice;
 
-use super::Progress;
-use crate::sim::executor::{Executor, Place};
+use crate::sim::executor::{Executor, Place, Ran};
 use crate::sim::machine_file::Scale;
 use crate::sim::sched::TaskId;
-use crate::sim::task::{Ctx, OutOfMemory};
+use crate::sim::task::{Ctx, OutOfMemory, Served};
 use crate::sim::world::Random;
 use crate::sim::{MILLISECOND, Nanos, SECOND};
 
@@ -121,26 +120,22 @@ impl Build {
     }
 }
 
-/// Runs a build to its end, with a task beside its jobs. Returns whether it ended.
+/// Runs a build to its end, with a task beside its jobs.
 pub(super) fn run<'m>(
     executor: &mut Executor<'m>,
     build: &Rc<Build>,
-    progress: &mut Progress<'_>,
+    phase: &str,
     beside: impl FnOnce(&mut Executor<'m>) -> Option<TaskId>,
-) -> bool {
+) -> Ran {
     let cpus = executor.with(|w| w.vm.allocator().cpus());
     let start = executor.spawn("make", Place::Near(0), |ctx| begin(ctx, Rc::clone(build)));
-    if !executor.run(&[start], progress) {
-        return false;
-    }
+    executor.run(&[start], phase)?;
     let job = |cpu| executor.spawn("cc", Place::Near(cpu), |ctx| worker(ctx, Rc::clone(build)));
     let mut tasks: Vec<_> = (0..cpus).map(job).collect();
     tasks.extend(beside(executor));
-    if !executor.run(&tasks, progress) {
-        return false;
-    }
+    executor.run(&tasks, phase)?;
     let link = executor.spawn("ld", Place::Near(0), |ctx| link(ctx, Rc::clone(build)));
-    executor.run(&[link], progress)
+    executor.run(&[link], phase)
 }
 
 /// Does what `make clean` does: removes what a build wrote.
@@ -183,7 +178,7 @@ async fn worker(ctx: Ctx<'_>, build: Rc<Build>) {
     }
 }
 
-async fn compile(ctx: &Ctx<'_>, build: &Build, job: u64) -> Result<(), OutOfMemory> {
+async fn compile(ctx: &Ctx<'_>, build: &Build, job: u64) -> Served {
     // A scaled job has a fraction of the processes, but at least the compiler's.
     for _ in 1..build.scale.of(build.job.programs) {
         ctx.run_program(PROGRAM_TIME).await?;
@@ -209,7 +204,7 @@ async fn compile_in(
     job: u64,
     space: SpaceId,
     tables: &mut Vec<Pfn>,
-) -> Result<(), OutOfMemory> {
+) -> Served {
     let (tree, amounts) = (&build.tree, &build.job);
     read_file(ctx, tree.sources[job as usize], amounts.source_pages).await?;
     for _ in 0..build.scale.of(amounts.headers.1) {
@@ -265,7 +260,7 @@ async fn link(ctx: Ctx<'_>, build: Rc<Build>) {
 
 /// Opens a file, reads its first pages, and closes it.
 // Linux: readahead reads several pages at a time.
-async fn read_file(ctx: &Ctx<'_>, inode: InodeId, pages: u32) -> Result<(), OutOfMemory> {
+async fn read_file(ctx: &Ctx<'_>, inode: InodeId, pages: u32) -> Served {
     if ctx.with(|w| w.vm.inodes().missing_object(inode).is_some()) {
         ctx.inode_buffer(inode, false).await?;
     }
@@ -283,7 +278,7 @@ async fn read_file(ctx: &Ctx<'_>, inode: InodeId, pages: u32) -> Result<(), OutO
 }
 
 /// Writes a new file.
-async fn write_file(ctx: &Ctx<'_>, pages: u32) -> Result<InodeId, OutOfMemory> {
+async fn write_file(ctx: &Ctx<'_>, pages: u32) -> Served<InodeId> {
     let inode = ctx.with(|w| w.vm.create_file(pages.max(1)));
     ctx.inode_buffer(inode, true).await?;
     ctx.open(inode).await?;

@@ -11,9 +11,9 @@ use pageblock_kernel::rules::huge::ThpEnabled;
 use pageblock_vm::thp::HPAGE_PMD_ORDER;
 
 use super::build::{self, Build, Job, Tree};
-use super::{Outcome, Progress, Workload, boot, check, stopped};
+use super::{Head, Outcome, Workload, boot, check};
 use crate::error::Error;
-use crate::sim::executor::{Executor, Place};
+use crate::sim::executor::{Executor, Place, Ran};
 use crate::sim::machine_file::MachineSpec;
 use crate::sim::progress::Pace;
 use crate::sim::world::{Random, World};
@@ -85,33 +85,20 @@ impl Form {
 }
 
 impl Workload for Form {
-    fn name(&self) -> &'static str {
-        match self {
-            Self::Linux => "build-linux",
-            Self::Clang => "build-clang",
-        }
-    }
-
-    fn summary(&self) -> &'static str {
-        match self {
-            Self::Linux => {
-                "one build of Linux, a clean, and the page cache dropped (HyperAlloc, 2025)"
-            }
-            Self::Clang => {
-                "one build of clang, a clean, and the page cache dropped (HyperAlloc, 2025)"
-            }
-        }
-    }
-
-    fn tables(&self) -> &'static str {
-        include_str!("builds.toml")
-    }
-
-    fn machine(&self) -> &'static str {
-        match self {
-            Self::Linux => "guest-8g",
-            Self::Clang => "guest-16g",
-        }
+    fn head(&self) -> Head<'_> {
+        let (name, summary, machine) = match self {
+            Self::Linux => (
+                "build-linux",
+                "one build of Linux, a clean, and the page cache dropped (HyperAlloc, 2025)",
+                "guest-8g",
+            ),
+            Self::Clang => (
+                "build-clang",
+                "one build of clang, a clean, and the page cache dropped (HyperAlloc, 2025)",
+                "guest-16g",
+            ),
+        };
+        Head { name, summary, machine, tables: include_str!("builds.toml") }
     }
 
     fn fits(&self, machine: &MachineSpec) -> Result<(), Error> {
@@ -128,16 +115,8 @@ impl Workload for Form {
         kernel.huge.thp_enabled = ThpEnabled::Madvise;
     }
 
-    fn run(
-        &self,
-        executor: &mut Executor<'_>,
-        machine: &MachineSpec,
-        seed: u64,
-        progress: &mut Progress<'_>,
-    ) -> Result<Option<Outcome>, Error> {
-        if !boot::run(executor, progress) {
-            return stopped(executor, "boot");
-        }
+    fn run(&self, executor: &mut Executor<'_>, machine: &MachineSpec, seed: u64) -> Ran<Outcome> {
+        boot::run(executor)?;
         let (job, jobs, scale) =
             (Rc::new(self.job()), machine.scale.of(self.jobs()), machine.scale);
         let tree = executor.with(|w| {
@@ -148,9 +127,7 @@ impl Workload for Form {
         });
         let random = Random::new(seed, 2);
         let build = Rc::new(Build::new(Rc::clone(&tree), job, jobs, scale, random));
-        if !build::run(executor, &build, progress, |_| None) {
-            return stopped(executor, "the build");
-        }
+        build::run(executor, &build, "the build", |_| None)?;
         let phases = [("built", After::Build), ("cleaned", After::Clean), ("dropped", After::Drop)];
         for (phase, does) in phases {
             let (tree, pause) = (Rc::clone(&tree), self.pause());
@@ -166,13 +143,11 @@ impl Workload for Form {
                     ctx.with(|w| w.progress += 1);
                 }
             });
-            if !executor.run(&[task], progress) {
-                return stopped(executor, phase);
-            }
+            executor.run(&[task], phase)?;
             check(executor, phase)?;
             executor.with(|w| sample(w, phase));
         }
-        Ok(Some(Outcome::default()))
+        Ok(Outcome::default())
     }
 }
 

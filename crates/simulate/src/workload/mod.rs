@@ -22,28 +22,18 @@ use pageblock_measure::run::tables::Tables;
 use pageblock_vm::config::{Config, Filesystem};
 
 use crate::error::Error;
-use crate::sim::executor::Executor;
+use crate::sim::executor::{Executor, Ran};
 use crate::sim::machine_file::MachineSpec;
-use crate::sim::world::World;
-
-/// Called with the world for progress reports ([`World::share_done`]); returns `false` to stop the run.
-pub type Progress<'p> = dyn FnMut(&World<'_>) -> bool + 'p;
 
 /// A benchmark: what it does to a machine, from boot to the end.
 pub trait Workload: Debug + Sync {
+    /// Returns what it is called, and what belongs to it.
+    fn head(&self) -> Head<'_>;
+
     /// Returns its name, as `pageblock run` takes it.
-    fn name(&self) -> &str;
-
-    /// Returns a line with what it does and the series that it was used for.
-    fn summary(&self) -> &'static str;
-
-    /// Its tables and measures, as TOML ([`pageblock_measure::run::tables`]); none by default.
-    fn tables(&self) -> &str {
-        ""
+    fn name(&self) -> &str {
+        self.head().name
     }
-
-    /// Returns the name of the machine that it was published for.
-    fn machine(&self) -> &str;
 
     /// Checks that it fits a machine.
     ///
@@ -68,17 +58,11 @@ pub trait Workload: Debug + Sync {
     fn set_up(&self, _kernel: &mut Kernel) {}
 
     /// Runs it, in phases that report progress ([`World::begin_phase`]). Afterwards [`World::samples`] has its
-    /// measurements over time. Returns `None` if `progress` stopped it.
+    /// measurements over time.
     ///
     /// # Errors
-    /// [`Error::Simulation`] if a page was lost or a task could not continue.
-    fn run(
-        &self,
-        executor: &mut Executor<'_>,
-        machine: &MachineSpec,
-        seed: u64,
-        progress: &mut Progress<'_>,
-    ) -> Result<Option<Outcome>, Error>;
+    /// As [`Executor::run`], and [`Error::Simulation`] if a page was lost.
+    fn run(&self, executor: &mut Executor<'_>, machine: &MachineSpec, seed: u64) -> Ran<Outcome>;
 
     /// Removes what the workload left, and verifies that nothing was lost. Not part of the measured time.
     ///
@@ -87,6 +71,19 @@ pub trait Workload: Debug + Sync {
     fn clean_up(&self, executor: &mut Executor<'_>) -> Result<(), Error> {
         check(executor, "at the end")
     }
+}
+
+/// What a workload is called, and what belongs to it.
+#[derive(Clone, Copy, Debug)]
+pub struct Head<'w> {
+    /// Its name, as `pageblock run` takes it.
+    pub name: &'w str,
+    /// A line with what it does and the series that it was used for.
+    pub summary: &'w str,
+    /// The name of the machine that it was published for.
+    pub machine: &'w str,
+    /// Its tables and measures, as TOML ([`pageblock_measure::run::tables`]); empty for none.
+    pub tables: &'w str,
 }
 
 /// A workload's results beside its samples.
@@ -129,19 +126,8 @@ pub fn find(name: &str) -> Option<&'static dyn Workload> {
 /// # Errors
 /// [`Error::Workload`] if the TOML is wrong.
 pub fn tables(workload: &dyn Workload) -> Result<Tables, Error> {
-    toml::from_str(workload.tables())
+    toml::from_str(workload.head().tables)
         .map_err(|error| Error::Workload(format!("tables of {}: {error}", workload.name())))
-}
-
-/// Returns the result of a phase that did not complete: `None` if it was stopped.
-///
-/// # Errors
-/// [`Error::Simulation`] with the phase and the failure.
-pub fn stopped<T>(executor: &Executor<'_>, phase: &str) -> Result<Option<T>, Error> {
-    match executor.with(|w| w.failure.clone()) {
-        Some(failure) => Err(Error::Simulation(format!("{phase}: {failure}"))),
-        None => Ok(None),
-    }
 }
 
 /// Verifies that nothing was lost, after a phase.

@@ -6,7 +6,7 @@
 //! of trace_pipe) start no programs.
 
 use crate::sim::executor::{Executor, Place};
-use crate::sim::task::{Ctx, OutOfMemory};
+use crate::sim::task::{Ctx, Served};
 use crate::sim::{MILLISECOND, SECOND};
 
 /// Scripts that start programs.
@@ -27,7 +27,7 @@ pub fn spawn(executor: &mut Executor<'_>, near: &mut impl FnMut() -> Place) {
     }
 }
 
-async fn script(ctx: &Ctx<'_>) -> Result<(), OutOfMemory> {
+async fn script(ctx: &Ctx<'_>) -> Served {
     while !ctx.is_stopping() {
         ctx.run_program(PROGRAM).await?;
         ctx.run_program(PROGRAM).await?;

@@ -14,14 +14,14 @@ use pageblock_vm::page::Owner;
 use pageblock_vm::skb::{self, Buffer};
 use pageblock_vm::slab::{CacheId, CacheSpec};
 
-use super::{Outcome, Progress, Workload, boot, check, stopped};
+use super::{Head, Outcome, Workload, boot, check};
 use crate::error::Error;
 use crate::sim::SECOND;
-use crate::sim::executor::{Executor, Place};
+use crate::sim::executor::{Executor, Place, Ran};
 use crate::sim::machine_file::MachineSpec;
 use crate::sim::progress::Pace;
 use crate::sim::sched::TaskId;
-use crate::sim::task::{Ctx, OutOfMemory};
+use crate::sim::task::{Ctx, Served};
 use crate::sim::world::Random;
 
 /// Payloads in bytes (`NETPERF_BUFFER_SIZES`).
@@ -40,20 +40,13 @@ const JITTER: u64 = 50;
 pub struct NetperfUdp;
 
 impl Workload for NetperfUdp {
-    fn name(&self) -> &'static str {
-        "netperf-udp"
-    }
-
-    fn summary(&self) -> &'static str {
-        "datagrams of 64 to 16384 bytes between two programs (high-order per-CPU lists, Jun 2021)"
-    }
-
-    fn tables(&self) -> &'static str {
-        include_str!("netperf.toml")
-    }
-
-    fn machine(&self) -> &'static str {
-        "small-4g"
+    fn head(&self) -> Head<'_> {
+        Head {
+            name: "netperf-udp",
+            summary: "datagrams of 64 to 16384 bytes between two programs (high-order per-CPU lists, Jun 2021)",
+            machine: "small-4g",
+            tables: include_str!("netperf.toml"),
+        }
     }
 
     fn fits(&self, machine: &MachineSpec) -> Result<(), Error> {
@@ -63,16 +56,8 @@ impl Workload for NetperfUdp {
         Ok(())
     }
 
-    fn run(
-        &self,
-        executor: &mut Executor<'_>,
-        _machine: &MachineSpec,
-        seed: u64,
-        progress: &mut Progress<'_>,
-    ) -> Result<Option<Outcome>, Error> {
-        if !boot::run(executor, progress) {
-            return stopped(executor, "boot");
-        }
+    fn run(&self, executor: &mut Executor<'_>, _machine: &MachineSpec, seed: u64) -> Ran<Outcome> {
+        boot::run(executor)?;
         executor.with(|w| {
             w.start_counting();
             let datagrams = SIZES.len() as u64 * ITERATIONS * (DATAGRAMS + WARM_UP);
@@ -96,15 +81,12 @@ impl Workload for NetperfUdp {
                 let random = Random::new(seed, 2 + u64::from(size) * ITERATIONS + iteration);
                 let socket = Socket::new(size, heads, data, random);
                 let phase = format!("datagrams of {size} bytes");
-                let Some(lost) = stream(executor, socket, progress, &phase)? else {
-                    return Ok(None);
-                };
-                dropped += lost;
+                dropped += stream(executor, socket, &phase)?;
             }
         }
         check(executor, "after the last datagram")?;
         let locks = executor.with(|w| w.zone_locks()) - locks;
-        Ok(Some(Outcome {
+        Ok(Outcome {
             counters: vec![
                 ("datagrams_dropped".to_owned(), dropped),
                 ("stream_zone_locks".to_owned(), locks),
@@ -112,28 +94,21 @@ impl Workload for NetperfUdp {
             notes: vec![format!(
                 "Samples send-N and recv-N are bits a second of simulated time, {DATAGRAMS} datagrams each."
             )],
-        }))
+        })
     }
 }
 
 /// Runs one iteration; returns the number of dropped datagrams.
-fn stream(
-    executor: &mut Executor<'_>,
-    socket: Socket,
-    progress: &mut Progress<'_>,
-    phase: &str,
-) -> Result<Option<u64>, Error> {
+fn stream(executor: &mut Executor<'_>, socket: Socket, phase: &str) -> Ran<u64> {
     let socket = Rc::new(RefCell::new(socket));
     let (sends, receives) = (Rc::clone(&socket), Rc::clone(&socket));
     let cpus = executor.with(|w| w.vm.allocator().cpus());
     let receiver = executor.spawn("netserver", Place::Near(1 % cpus), |ctx| receive(ctx, receives));
     socket.borrow_mut().receiver = Some(receiver);
     let sender = executor.spawn("netperf", Place::Near(0), |ctx| send(ctx, sends));
-    if !executor.run(&[sender, receiver], progress) {
-        return stopped(executor, phase);
-    }
+    executor.run(&[sender, receiver], phase)?;
     let dropped = socket.borrow().dropped;
-    Ok(Some(dropped))
+    Ok(dropped)
 }
 
 /// The location of a datagram's data.
@@ -197,7 +172,7 @@ async fn send(ctx: Ctx<'_>, socket: Rc<RefCell<Socket>>) {
     ctx.with(|w| receiver.into_iter().for_each(|task| w.sched.wake(task)));
 }
 
-async fn send_all(ctx: &Ctx<'_>, socket: &RefCell<Socket>) -> Result<(), OutOfMemory> {
+async fn send_all(ctx: &Ctx<'_>, socket: &RefCell<Socket>) -> Served {
     let (size, heads, data) = {
         let socket = socket.borrow();
         (socket.size, socket.heads, socket.data)

@@ -11,13 +11,13 @@ use std::rc::Rc;
 use pageblock_vm::space::SpaceId;
 use pageblock_vm::thp::Advice;
 
-use super::{Outcome, Progress, Workload, boot, check, stopped};
+use super::{Head, Outcome, Workload, boot, check};
 use crate::error::Error;
 use crate::sim::daemons;
-use crate::sim::executor::{Executor, Place};
+use crate::sim::executor::{Executor, Place, Ran};
 use crate::sim::machine_file::MachineSpec;
 use crate::sim::progress::Pace;
-use crate::sim::task::{Ctx, OutOfMemory};
+use crate::sim::task::{Ctx, OutOfMemory, Served};
 use crate::sim::world::{Random, World};
 use crate::sim::{MILLISECOND, Nanos, SECOND};
 use pageblock_measure::value::names;
@@ -119,46 +119,29 @@ impl Sizes {
 }
 
 impl Workload for ParallelIo {
-    fn name(&self) -> &'static str {
-        "parallelio"
-    }
-
-    fn summary(&self) -> &'static str {
-        "memcachetest while dd writes files of growing size (fair zone allocator, Aug 2013)"
-    }
-
-    fn tables(&self) -> &'static str {
-        include_str!("parallelio.toml")
-    }
-
-    fn machine(&self) -> &'static str {
-        "numa-8g"
+    fn head(&self) -> Head<'_> {
+        Head {
+            name: "parallelio",
+            summary: "memcachetest while dd writes files of growing size (fair zone allocator, Aug 2013)",
+            machine: "numa-8g",
+            tables: include_str!("parallelio.toml"),
+        }
     }
 
     fn fits(&self, machine: &MachineSpec) -> Result<(), Error> {
         Sizes::of(machine).map(|_| ())
     }
 
-    fn run(
-        &self,
-        executor: &mut Executor<'_>,
-        machine: &MachineSpec,
-        seed: u64,
-        progress: &mut Progress<'_>,
-    ) -> Result<Option<Outcome>, Error> {
+    fn run(&self, executor: &mut Executor<'_>, machine: &MachineSpec, seed: u64) -> Ran<Outcome> {
         let sizes = Sizes::of(machine)?;
-        if !boot::run(executor, progress) {
-            return stopped(executor, "boot");
-        }
+        boot::run(executor)?;
         executor.with(|w| {
             w.vm.keep_ages();
             w.begin_phase(1.0, Pace::Pages(sizes.pages()));
         });
         // One iteration to warm up, not counted.
         let mut purpose = 1;
-        if iterate(executor, &sizes, 0, (seed, purpose), progress)?.is_none() {
-            return Ok(None);
-        }
+        iterate(executor, &sizes, 0, (seed, purpose))?;
         let start = executor.with(|w| {
             w.start_counting();
             w.vm.take_ages();
@@ -168,12 +151,8 @@ impl Workload for ParallelIo {
             let mut rounds = Vec::new();
             for _ in 0..ITERATIONS {
                 purpose += 1;
-                let Some(round) = iterate(executor, &sizes, pages, (seed, purpose), progress)?
-                else {
-                    return Ok(None);
-                };
+                rounds.push(iterate(executor, &sizes, pages, (seed, purpose))?);
                 executor.with(sample_ages);
-                rounds.push(round);
             }
             check(executor, &format!("after the files of {mib} MiB"))?;
             // As in the benchmark's report, all values are from the round with the fewest operations.
@@ -185,7 +164,7 @@ impl Workload for ParallelIo {
             });
         }
         let elapsed = executor.with(|w| w.now()) - start;
-        Ok(Some(Outcome {
+        Ok(Outcome {
             counters: vec![(names::SIMULATED_ELAPSED_MS.to_owned(), elapsed / MILLISECOND)],
             notes: vec![
                 "Samples of parallelio: memcachetest is operations a second, io-duration ms, the others counts, all of the \
@@ -193,7 +172,7 @@ impl Workload for ParallelIo {
                  reclaimed there in an iteration."
                     .to_owned(),
             ],
-        }))
+        })
     }
 }
 
@@ -236,8 +215,7 @@ fn iterate(
     sizes: &Sizes,
     file: u64,
     (seed, purpose): (u64, u64),
-    progress: &mut Progress<'_>,
-) -> Result<Option<Round>, Error> {
+) -> Ran<Round> {
     let mut random = Random::new(seed, purpose);
     let before = executor.with(|w| w.vm.stat);
     let cpus = executor.with(|w| w.vm.allocator().cpus() as u64);
@@ -252,9 +230,7 @@ fn iterate(
         let (sizes, tells) = (sizes.clone(), Rc::clone(&shared));
         tasks.push(executor.spawn("dd", background, |ctx| dd(ctx, file as u32, sizes, tells)));
     }
-    if !executor.run(&tasks, progress) {
-        return stopped(executor, "memcachetest and dd");
-    }
+    executor.run(&tasks, "memcachetest and dd")?;
     let after = executor.with(|w| w.vm.stat);
     let mut round = *shared.round.borrow();
     let major = after.pgmajfault - before.pgmajfault;
@@ -262,7 +238,7 @@ fn iterate(
     round.swapped = round.swapped_in + after.pswpout - before.pswpout;
     round.minor = (after.pgfault - before.pgfault).saturating_sub(major);
     round.major = major;
-    Ok(Some(round))
+    Ok(round)
 }
 
 /// Samples the mean ages of the pages reclaimed in an iteration.
@@ -293,12 +269,7 @@ async fn memcached(ctx: Ctx<'_>, sizes: Sizes, mut random: Random, shared: Rc<Sh
 
 /// Fills the pool, then gets and sets; returns the operations per second as memcachetest computes them: the
 /// sets that fill the pool count, their time does not.
-async fn serve(
-    ctx: &Ctx<'_>,
-    sizes: &Sizes,
-    pool: SpaceId,
-    random: &mut Random,
-) -> Result<u64, OutOfMemory> {
+async fn serve(ctx: &Ctx<'_>, sizes: &Sizes, pool: SpaceId, random: &mut Random) -> Served<u64> {
     for item in 0..sizes.items {
         operate(ctx, pool, item, true, random).await?;
     }
@@ -322,7 +293,7 @@ async fn operate(
     item: u64,
     set: bool,
     random: &mut Random,
-) -> Result<(), OutOfMemory> {
+) -> Served {
     for index in Sizes::pages_of(item) {
         ctx.touch(pool, index, set, Advice::None).await?;
     }
@@ -355,7 +326,7 @@ async fn dd(ctx: Ctx<'_>, pages: u32, sizes: Sizes, shared: Rc<Shared>) {
     }
 }
 
-async fn write(ctx: &Ctx<'_>, pages: u32) -> Result<(), OutOfMemory> {
+async fn write(ctx: &Ctx<'_>, pages: u32) -> Served {
     let inode = ctx.with(|w| w.vm.create_file(pages));
     ctx.inode_buffer(inode, true).await?;
     ctx.open(inode).await?;

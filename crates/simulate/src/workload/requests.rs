@@ -14,13 +14,13 @@ use pageblock_vm::slab::{CacheId, CacheSpec};
 use pageblock_vm::space::SpaceId;
 use pageblock_vm::thp::{Advice, HPAGE_PMD_ORDER};
 
-use super::{Outcome, Progress, Workload, boot, check, stopped};
+use super::{Head, Outcome, Workload, boot, check};
 use crate::error::Error;
-use crate::sim::executor::{Executor, Place};
+use crate::sim::executor::{Executor, Place, Ran};
 use crate::sim::files::OpenFile;
 use crate::sim::machine_file::MachineSpec;
 use crate::sim::progress::Pace;
-use crate::sim::task::{Ctx, OutOfMemory};
+use crate::sim::task::{Ctx, OutOfMemory, Served};
 use crate::sim::{MICROSECOND, Nanos, SECOND};
 
 /// Ids are below this: a task's table of what it holds has a place for each.
@@ -137,20 +137,9 @@ pub struct Requests {
 }
 
 impl Workload for Requests {
-    fn name(&self) -> &str {
-        &self.name
-    }
-
-    fn summary(&self) -> &'static str {
-        "requests that come from outside"
-    }
-
-    fn tables(&self) -> &str {
-        &self.tables
-    }
-
-    fn machine(&self) -> &str {
-        &self.machine
+    fn head(&self) -> Head<'_> {
+        let Self { name, machine, tables, .. } = self;
+        Head { name, summary: "requests that come from outside", machine, tables }
     }
 
     fn fits(&self, _machine: &MachineSpec) -> Result<(), Error> {
@@ -160,16 +149,8 @@ impl Workload for Requests {
         }
     }
 
-    fn run(
-        &self,
-        executor: &mut Executor<'_>,
-        machine: &MachineSpec,
-        seed: u64,
-        progress: &mut Progress<'_>,
-    ) -> Result<Option<Outcome>, Error> {
-        if !boot::run(executor, progress) {
-            return stopped(executor, "boot");
-        }
+    fn run(&self, executor: &mut Executor<'_>, machine: &MachineSpec, seed: u64) -> Ran<Outcome> {
+        boot::run(executor)?;
         let cpus = executor.with(|w| {
             w.start_counting();
             // How many requests there will be nobody knows.
@@ -184,9 +165,7 @@ impl Workload for Requests {
             let body = |ctx| serve(ctx, number, stream, self.latency);
             tasks.push(executor.spawn("requests", place, body));
         }
-        if !executor.run(&tasks, progress) {
-            return stopped(executor, "requests");
-        }
+        executor.run(&tasks, "requests")?;
         check(executor, "after the last request")?;
         let requests = executor.with(|w| w.steps);
         let mut notes = vec![
@@ -197,7 +176,7 @@ impl Workload for Requests {
             notes
                 .push("Samples latency-OPERATION are the times of single requests, ns.".to_owned());
         }
-        Ok(Some(Outcome { counters: vec![("requests".to_owned(), requests)], notes }))
+        Ok(Outcome { counters: vec![("requests".to_owned(), requests)], notes })
     }
 }
 
@@ -335,7 +314,7 @@ impl Task {
         operation: Operation,
         amount: u64,
         flags: Gfp,
-    ) -> Result<Result<Held, OutOfMemory>, String> {
+    ) -> Result<Served<Held>, String> {
         let own = if flags == Gfp::NONE { Gfp::GFP_KERNEL } else { flags };
         Ok(match operation {
             Operation::Alloc => block(ctx, amount, own).await?,
@@ -464,7 +443,7 @@ impl Task {
     }
 }
 
-async fn block(ctx: &Ctx<'_>, order: u64, flags: Gfp) -> Result<Result<Held, OutOfMemory>, String> {
+async fn block(ctx: &Ctx<'_>, order: u64, flags: Gfp) -> Result<Served<Held>, String> {
     let largest = ctx.with(|w| w.vm.allocator().geometry().max_order).min(ORDER_LIMIT);
     let order = within("order", order, 0, largest.into())? as u8;
     let flags = if order > 0 { flags | Gfp::COMP } else { flags };

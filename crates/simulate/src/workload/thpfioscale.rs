@@ -19,14 +19,14 @@ use pageblock_vm::page::Owner;
 use pageblock_vm::space::SpaceId;
 use pageblock_vm::thp::Advice;
 
-use super::{Outcome, Progress, Workload, boot, check, monitors, stopped};
+use super::{Head, Outcome, Workload, boot, check, monitors};
 use crate::error::Error;
 use crate::sim::daemons::sync;
-use crate::sim::executor::{Executor, Place};
+use crate::sim::executor::{Executor, Place, Ran};
 use crate::sim::files::OpenFile;
 use crate::sim::machine_file::MachineSpec;
 use crate::sim::progress::Pace;
-use crate::sim::task::{Ctx, OutOfMemory};
+use crate::sim::task::{Ctx, Served};
 use crate::sim::world::Random;
 use crate::sim::{MILLISECOND, Nanos};
 
@@ -66,31 +66,19 @@ impl Form {
 }
 
 impl Workload for Form {
-    /// Returns the name of mmtests' configuration.
-    fn name(&self) -> &'static str {
-        match self {
-            Self::Default => "thpfioscale",
-            Self::Defrag => "thpfioscale-defrag",
-            Self::Madvhugepage => "thpfioscale-madvhugepage",
-        }
-    }
-
-    fn summary(&self) -> &'static str {
-        match self {
-            Self::Default => {
-                "fio on small files while a program faults huge pages (fragmentation avoidance, Nov 2018)"
+    /// The names are those of mmtests' configurations.
+    fn head(&self) -> Head<'_> {
+        let (name, summary) = match self {
+            Self::Default => (
+                "thpfioscale",
+                "fio on small files while a program faults huge pages (fragmentation avoidance, Nov 2018)",
+            ),
+            Self::Defrag => {
+                ("thpfioscale-defrag", "the same with transparent_hugepage/defrag=always")
             }
-            Self::Defrag => "the same with transparent_hugepage/defrag=always",
-            Self::Madvhugepage => "the same with MADV_HUGEPAGE",
-        }
-    }
-
-    fn tables(&self) -> &'static str {
-        include_str!("thpfioscale.toml")
-    }
-
-    fn machine(&self) -> &'static str {
-        "skylake-1s"
+            Self::Madvhugepage => ("thpfioscale-madvhugepage", "the same with MADV_HUGEPAGE"),
+        };
+        Head { name, summary, machine: "skylake-1s", tables: include_str!("thpfioscale.toml") }
     }
 
     fn fits(&self, machine: &MachineSpec) -> Result<(), Error> {
@@ -111,25 +99,17 @@ impl Workload for Form {
         }
     }
 
-    fn run(
-        &self,
-        executor: &mut Executor<'_>,
-        machine: &MachineSpec,
-        seed: u64,
-        progress: &mut Progress<'_>,
-    ) -> Result<Option<Outcome>, Error> {
+    fn run(&self, executor: &mut Executor<'_>, machine: &MachineSpec, seed: u64) -> Ran<Outcome> {
         let sizes = Sizes::of(machine)?;
-        let Some(durations) = run(executor, sizes, *self, seed, progress)? else {
-            return Ok(None);
-        };
+        let durations = run(executor, sizes, *self, seed)?;
         let counter = |name: &str, ns| (name.to_owned(), ns / MILLISECOND);
-        Ok(Some(Outcome {
+        Ok(Outcome {
             counters: vec![
                 counter("simulated_init_ms", durations.init),
                 counter(names::SIMULATED_ELAPSED_MS, durations.elapsed),
             ],
             notes: Vec::new(),
-        }))
+        })
     }
 
     fn clean_up(&self, executor: &mut Executor<'_>) -> Result<(), Error> {
@@ -192,20 +172,12 @@ pub struct Durations {
 }
 
 /// Runs it from boot to the end. Afterwards the world's samples have the fault latencies as `fault-base-T` and
-/// `fault-huge-T`. Returns `None` if `progress` stopped it.
+/// `fault-huge-T`.
 ///
 /// # Errors
 /// [`Error::Simulation`] if a page was lost or a task could not continue.
-fn run(
-    executor: &mut Executor<'_>,
-    sizes: Sizes,
-    form: Form,
-    seed: u64,
-    progress: &mut Progress<'_>,
-) -> Result<Option<Durations>, Error> {
-    if !boot::run(executor, progress) {
-        return stopped(executor, "boot");
-    }
+fn run(executor: &mut Executor<'_>, sizes: Sizes, form: Form, seed: u64) -> Ran<Durations> {
+    boot::run(executor)?;
     check(executor, "after boot")?;
     let start = executor.with(|w| {
         w.start_counting();
@@ -226,14 +198,10 @@ fn run(
         .iter()
         .map(|files| executor.spawn("fio-writer", near(), |ctx| writer(ctx, Rc::clone(files))))
         .collect();
-    if !executor.run(&writers, progress) {
-        return stopped(executor, "creating files");
-    }
+    executor.run(&writers, "creating files")?;
     check(executor, "after creating files")?;
     let syncer = executor.spawn("sync", near(), |ctx| async move { sync(&ctx).await });
-    if !executor.run(&[syncer], progress) {
-        return stopped(executor, "sync");
-    }
+    executor.run(&[syncer], "sync")?;
     let init = executor.with(|w| {
         let init = w.now() - start;
         w.begin_phase(READING, Pace::Time(init));
@@ -251,25 +219,19 @@ fn run(
         })
         .collect();
     let warm_up = executor.spawn("sleep", near(), |ctx| async move { ctx.sleep(init).await });
-    if !executor.run(&[warm_up], progress) {
-        return stopped(executor, "reading");
-    }
+    executor.run(&[warm_up], "reading")?;
     check(executor, "after reading")?;
 
     executor.with(|w| w.begin_phase(FAULTING, Pace::Steps(sizes.threads * sizes.regions)));
     let threads: Vec<_> = (0..sizes.threads)
         .map(|_| executor.spawn("thpscale", near(), |ctx| faulter(ctx, sizes, form)))
         .collect();
-    if !executor.run(&threads, progress) {
-        return stopped(executor, "faulting");
-    }
+    executor.run(&threads, "faulting")?;
     check(executor, "after faulting")?;
     let elapsed = executor.with(|w| w.now()) - start;
     stop.set(true);
-    if !executor.run(&readers, progress) {
-        return stopped(executor, "the end of reading");
-    }
-    Ok(Some(Durations { init, elapsed }))
+    executor.run(&readers, "the end of reading")?;
+    Ok(Durations { init, elapsed })
 }
 
 /// Removes the files. Not part of the measured time.
@@ -312,7 +274,7 @@ async fn write_all(
     files: &[InodeId],
     heap: u32,
     open: &mut Vec<OpenFile>,
-) -> Result<(), OutOfMemory> {
+) -> Served {
     fault_heap(ctx, heap).await?;
     let mut dirtied = 0;
     for block in 0..FILE_PAGES {
@@ -342,7 +304,7 @@ fn visit(random: &mut Random) -> [u32; FILE_PAGES as usize] {
 }
 
 /// Faults the heap in which fio describes every file before it starts.
-async fn fault_heap(ctx: &Ctx<'_>, heap: u32) -> Result<(), OutOfMemory> {
+async fn fault_heap(ctx: &Ctx<'_>, heap: u32) -> Served {
     let pages = ctx.with(|w| w.vm.spaces().get(heap).len());
     for index in 0..pages {
         ctx.fault_sized(heap, index, Advice::None).await?;
@@ -373,7 +335,7 @@ async fn read_all(
     open: &mut [Option<OpenFile>],
     random: &mut Random,
     stop: &Cell<bool>,
-) -> Result<(), OutOfMemory> {
+) -> Served {
     fault_heap(ctx, heap).await?;
     while !stop.get() {
         let at = random.below(files.len() as u64) as usize;
@@ -414,7 +376,7 @@ async fn fault_all(
     form: Form,
     mapping: SpaceId,
     tables: &mut Vec<Pfn>,
-) -> Result<(), OutOfMemory> {
+) -> Served {
     let advice = if form == Form::Madvhugepage { Advice::HugePages } else { Advice::None };
     for region in 0..sizes.regions {
         let first = (region * HUGE_PAGES) as u32;

@@ -208,9 +208,9 @@ fn the_share_done_rises_to_one() {
 fn every_workload_counts_pages_in_blocks_of_another_type() {
     for workload in pageblock_simulate::workload::ALL {
         // The loads of recordings have a small machine.
-        let small = workload.machine() == "guest-640m";
+        let small = workload.head().machine == "guest-640m";
         let scale = Scale::parse(if small { "1/8" } else { "1/64" }).unwrap();
-        let name = format!("../../machines/{}.toml", workload.machine());
+        let name = format!("../../machines/{}.toml", workload.head().machine);
         let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join(name);
         let machine = machine_file::parse(&std::fs::read_to_string(path).unwrap(), scale).unwrap();
         let simulation = Simulation {

@@ -12,19 +12,17 @@ use pageblock_kernel::rules::compaction::{
     AfterFailure, DrainLists, LastMigrated, Meeting, WithoutRoom,
 };
 
-use super::{Compactor, Content, Mode, ZoneCompact};
+use super::{Compactor, Content, Memory, Mode};
 
 impl Compactor {
     /// Isolates content and migrates it. Returns whether to give up.
     pub(super) fn move_batch<C: Content, O: Observer>(
         &mut self,
-        allocator: &mut Allocator<'_>,
-        state: &mut ZoneCompact,
-        content: &mut C,
+        on: &mut Memory<'_, '_, C>,
         cpu: usize,
         observer: &mut O,
     ) -> bool {
-        let (before, pageblock) = (self.migrate_pfn, allocator.geometry().pageblock_order);
+        let (before, pageblock) = (self.migrate_pfn, on.allocator.geometry().pageblock_order);
         let block_of = |pfn: u64| Pfn(pfn).align_down(pageblock).0;
         // A rescan was ordered because of a failure, and keeps taking the rest.
         if !self.rescans {
@@ -32,10 +30,10 @@ impl Compactor {
                 && self.last_migrated.is_some_and(|last| block_of(last) == block_of(before));
         }
         self.rescans = false;
-        self.isolate_content(allocator, state, content);
+        self.isolate_content(on);
         if self.batch.is_empty() {
             if self.keeps_in_step {
-                state.migrate[1] = state.migrate[0];
+                on.state.migrate[1] = on.state.migrate[0];
             }
         } else {
             self.keeps_in_step = false;
@@ -51,7 +49,7 @@ impl Compactor {
             "the batch has other pages than are counted"
         );
         self.scanned.isolated += self.batch_pages as u64;
-        let no_room = self.move_isolated(allocator, state, content, cpu, observer);
+        let no_room = self.move_isolated(on, cpu, observer);
         if self.rules.last_migrated == LastMigrated::Moved && self.scanned.moved > 0 {
             self.last_migrated = Some(before);
         }
@@ -61,7 +59,7 @@ impl Compactor {
         }
         // The pageblock is not done: nothing of it merges yet.
         if !self.rescans {
-            self.merge_left(allocator, cpu, before, observer);
+            self.merge_left(on.allocator, cpu, before, observer);
         }
         gives_up
     }
@@ -69,9 +67,7 @@ impl Compactor {
     /// Migrates the isolated blocks, the last one first. Returns whether free pages ran out.
     fn move_isolated<C: Content, O: Observer>(
         &mut self,
-        allocator: &mut Allocator<'_>,
-        state: &mut ZoneCompact,
-        content: &mut C,
+        on: &mut Memory<'_, '_, C>,
         cpu: usize,
         observer: &mut O,
     ) -> bool {
@@ -81,9 +77,9 @@ impl Compactor {
         let mut parts = VecDeque::new();
         while let Some((from, order)) = self.batch.pop().or_else(|| parts.pop_front()) {
             let from = Pfn(from.into());
-            let Some(to) = self.target(allocator, state, content, order, left) else {
+            let Some(to) = self.target(on, order, left) else {
                 // Its pages fit where the block does not; they come after the rest of the batch (`split_folios`).
-                if order > 0 && split(allocator, content, from, order) {
+                if order > 0 && split(on.allocator, on.content, from, order) {
                     parts.extend((0..pages(order)).map(|n| (from.plus(n).0 as u32, 0)));
                     continue;
                 }
@@ -94,18 +90,18 @@ impl Compactor {
             };
             debug_assert!(pages(order) <= left as u64, "a page that was not isolated");
             left -= 1 << order;
-            let moved = content.migrate(from, to, self.goal.mode);
+            let moved = on.content.migrate(from, to, self.goal.mode);
             *(if moved { &mut self.scanned.moved } else { &mut self.scanned.failed }) +=
                 pages(order);
             // The unused target is kept for the next page (`compaction_free`).
             if !moved && self.rules.keep_target {
-                content.hold(to, order);
+                on.content.hold(to, order);
                 self.targets.push_next(to, order);
                 left += 1 << order;
                 continue;
             }
             let freed = if moved { from } else { to };
-            if let Err(error) = allocator.free(CpuId(cpu), freed, order, observer) {
+            if let Err(error) = on.allocator.free(CpuId(cpu), freed, order, observer) {
                 panic!("freeing frame {freed} after migration: {error}");
             }
         }
@@ -118,15 +114,13 @@ impl Compactor {
     /// Returns a target of an order; `left` pages are still needed.
     fn target<C: Content>(
         &mut self,
-        allocator: &mut Allocator<'_>,
-        state: &mut ZoneCompact,
-        content: &mut C,
+        on: &mut Memory<'_, '_, C>,
         order: Order,
         left: usize,
     ) -> Option<Pfn> {
-        self.targets.take(allocator, content, order).or_else(|| {
-            self.isolate_free(allocator, state, content, left);
-            self.targets.take(allocator, content, order)
+        self.targets.take(on.allocator, on.content, order).or_else(|| {
+            self.isolate_free(on, left);
+            self.targets.take(on.allocator, on.content, order)
         })
     }
 
@@ -199,16 +193,14 @@ impl Compactor {
     /// Frees the targets that were not used, and lets the free scanner start above them (`release_freepages`).
     pub(super) fn release<C: Content, O: Observer>(
         &mut self,
-        allocator: &mut Allocator<'_>,
-        state: &mut ZoneCompact,
-        content: &mut C,
+        on: &mut Memory<'_, '_, C>,
         cpu: usize,
         observer: &mut O,
     ) {
         let highest = self.targets.highest();
         while let Some((pfn, order)) = self.targets.take_any() {
-            content.let_go(pfn, order);
-            if let Err(error) = allocator.free(CpuId(cpu), pfn, order, observer) {
+            on.content.let_go(pfn, order);
+            if let Err(error) = on.allocator.free(CpuId(cpu), pfn, order, observer) {
                 panic!("freeing the unused target {pfn}: {error}");
             }
         }
@@ -217,8 +209,8 @@ impl Compactor {
         if let Some(highest) = highest
             && self.rules.free_scanner_goes_back
         {
-            let block = highest.align_down(allocator.geometry().pageblock_order).0;
-            state.free = state.free.max(block);
+            let block = highest.align_down(on.allocator.geometry().pageblock_order).0;
+            on.state.free = on.state.free.max(block);
         }
     }
 }

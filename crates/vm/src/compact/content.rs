@@ -1,8 +1,9 @@
 //! The content that compaction moves: an embedder's, or the pages of this crate.
 
+use pageblock::alloc::Allocator;
 use pageblock::frame::{Order, Pfn};
 
-use super::Mode;
+use super::{Mode, ZoneCompact};
 use crate::base::inject::Inject;
 use crate::page::{Owner, PageFlags, PageTable};
 use crate::pagecache::PageCache;
@@ -29,6 +30,16 @@ pub trait Content {
 
     /// Notes that compaction no longer holds a block.
     fn let_go(&mut self, _pfn: Pfn, _order: Order) {}
+}
+
+/// What compaction works on.
+pub struct Memory<'a, 'm, C> {
+    /// The allocator that has the zone.
+    pub allocator: &'a mut Allocator<'m>,
+    /// What is kept of the zone between compactions.
+    pub state: &'a mut ZoneCompact,
+    /// What is in its frames.
+    pub content: &'a mut C,
 }
 
 /// Pages of files and mappings are movable, and those of zsmalloc; others are not.

@@ -14,7 +14,7 @@ use pageblock::slowpath::{CompactPriority, CompactResult, Contention};
 use pageblock_kernel::rules::compaction::{Deferral, DirectEnd, StallCount};
 
 use super::content::Pages;
-use super::{Compactor, Goal, Mode, ZoneCompact, ZoneStep, counted, hints};
+use super::{Compactor, Goal, Memory, Mode, ZoneCompact, ZoneStep, counted, hints};
 use crate::vm::{Vm, with_hook};
 
 /// The result of a step.
@@ -272,7 +272,7 @@ impl<O: Observer> Vm<'_, O> {
             fs,
         };
         let step = with_hook!(self, allocator, hook => {
-            compactor.step(allocator, state, content, cpu, hook)
+            compactor.step(&mut Memory { allocator, state, content }, cpu, hook)
         });
         let scanned = compactor.scanned;
         let (migrate, free) = counted(&scanned, self.kernel.compaction.compact_counts);

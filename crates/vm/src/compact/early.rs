@@ -7,7 +7,6 @@
 //! `compact_finished` (mm/compaction.c of 3.10, 3.13, 3.16 and 3.19).
 
 use pageblock::FrameState;
-use pageblock::alloc::Allocator;
 use pageblock::frame::{Order, Pfn, pages};
 use pageblock::ids::{CpuId, ZoneIndex};
 use pageblock::mobility::Migratetype::{Cma, Movable};
@@ -15,18 +14,13 @@ use pageblock::zone::Zone;
 use pageblock_kernel::rules::compaction::FreeScanner;
 
 use super::free::may_take;
-use super::{CLUSTER, Compactor, Content, Mode, ZoneCompact};
+use super::{CLUSTER, Compactor, Content, Memory, Mode, ZoneCompact};
 
 impl Compactor {
     /// Takes the free pages of whole pageblocks until there are enough for the batch.
-    pub(super) fn isolate_free_blocks<C: Content>(
-        &mut self,
-        allocator: &mut Allocator<'_>,
-        state: &mut ZoneCompact,
-        content: &mut C,
-    ) {
+    pub(super) fn isolate_free_blocks<C: Content>(&mut self, on: &mut Memory<'_, '_, C>) {
         let scanner = self.rules.free_scanner;
-        let order = allocator.geometry().pageblock_order;
+        let order = on.allocator.geometry().pageblock_order;
         let mut pfn = Pfn(self.free_pfn).align_down(order).0;
         // 3.10 adds a pageblock to the migration scanner's frame, and leaves out the lowest block.
         let low = match scanner {
@@ -37,7 +31,7 @@ impl Compactor {
         let mut found = Vec::new();
         while pfn >= low && self.targets.pages() < self.batch_pages {
             let Some((zone, _)) =
-                allocator.zone_and_cache(ZoneIndex::new(self.goal.zone), CpuId(0))
+                on.allocator.zone_and_cache(ZoneIndex::new(self.goal.zone), CpuId(0))
             else {
                 return;
             };
@@ -49,7 +43,7 @@ impl Compactor {
                 };
                 pfn = block.0;
                 if self.may_fill(zone, block) {
-                    self.empty_block(zone, state, block, &mut found);
+                    self.empty_block(zone, on.state, block, &mut found);
                     if !found.is_empty() {
                         self.found_free = true;
                         highest = highest.max(pfn);
@@ -62,7 +56,7 @@ impl Compactor {
                 pfn -= pages(order);
             }
             for (pfn, order) in found.drain(..) {
-                self.take(allocator, content, pfn, order);
+                self.take(on, pfn, order);
             }
         }
         if scanner == FreeScanner::FromHighest {
@@ -213,7 +207,7 @@ mod tests {
     fn with_zone<T>(
         policy: &str,
         migratetype: Migratetype,
-        test: impl FnOnce(&mut Allocator<'_>, &mut Compactor, &mut ZoneCompact) -> T,
+        test: impl FnOnce(&mut Memory<'_, '_, AllMovable>, &mut Compactor) -> T,
     ) -> T {
         with_allocator(policy, FRAMES, |allocator| {
             let (zone, _) = allocator.zone_and_cache(ZoneIndex(0), CpuId(0)).unwrap();
@@ -221,7 +215,10 @@ mod tests {
             let mut compactor = Compactor::new(goal(migratetype), rules(policy));
             (compactor.started, compactor.whole_zone) = (true, true);
             compactor.free_pfn = LAST;
-            test(allocator, &mut compactor, &mut state)
+            test(
+                &mut Memory { allocator, state: &mut state, content: &mut AllMovable },
+                &mut compactor,
+            )
         })
     }
 
@@ -230,11 +227,11 @@ mod tests {
     #[test]
     fn the_free_scanner_empties_whole_pageblocks() {
         let scan = |policy| {
-            with_zone(policy, Movable, |allocator, compactor, state| {
-                fill(allocator);
+            with_zone(policy, Movable, |on, compactor| {
+                fill(on.allocator);
                 // More than one pageblock has free pages.
                 compactor.batch_pages = 130;
-                compactor.isolate_free(allocator, state, &mut AllMovable, 130);
+                compactor.isolate_free(on, 130);
                 let targets = &mut compactor.targets;
                 (
                     targets.pages(),
@@ -255,16 +252,16 @@ mod tests {
     #[test]
     fn the_next_free_scanner_starts_where_pages_were_found() {
         let place = |policy| {
-            with_zone(policy, Movable, |allocator, compactor, state| {
+            with_zone(policy, Movable, |on, compactor| {
                 let request = Request::new(0, Gfp::GFP_HIGHUSER_MOVABLE);
-                while allocator.alloc(CpuId(0), &request, &mut ()).is_ok() {}
+                while on.allocator.alloc(CpuId(0), &request, &mut ()).is_ok() {}
                 for pfn in (LAST..FRAMES).step_by(4) {
-                    allocator.free(CpuId(0), Pfn(pfn), 0, &mut ()).unwrap();
+                    on.allocator.free(CpuId(0), Pfn(pfn), 0, &mut ()).unwrap();
                 }
-                allocator.drain_all(&mut ());
+                on.allocator.drain_all(&mut ());
                 compactor.batch_pages = 130;
-                compactor.isolate_free(allocator, state, &mut AllMovable, 130);
-                (state.free, allocator.zones()[0].skip(Pfn(512)))
+                compactor.isolate_free(on, 130);
+                (on.state.free, on.allocator.zones()[0].skip(Pfn(512)))
             })
         };
         assert_eq!(["linux-3.10", "linux-3.16"].map(place), [(LAST, false), (LAST, true)]);
@@ -275,8 +272,8 @@ mod tests {
     #[test]
     fn the_migration_scanner_looks_at_every_frame() {
         let looks = |policy| {
-            with_zone(policy, Movable, |allocator, compactor, state| {
-                compactor.isolate_content(allocator, state, &AllMovable);
+            with_zone(policy, Movable, |on, compactor| {
+                compactor.isolate_content(on);
                 compactor.scanned.migrate
             })
         };
@@ -289,13 +286,13 @@ mod tests {
     #[test]
     fn asynchronous_compaction_leaves_hints_in_old_kernels() {
         let hinted = |policy| {
-            with_zone(policy, Movable, |allocator, compactor, state| {
+            with_zone(policy, Movable, |on, compactor| {
                 let request = Request::new(0, Gfp::GFP_KERNEL);
-                let pfn = allocator.alloc(CpuId(0), &request, &mut ()).unwrap();
+                let pfn = on.allocator.alloc(CpuId(0), &request, &mut ()).unwrap();
                 compactor.goal.mode = Mode::Async;
                 compactor.migrate_pfn = pfn.align_down(9).0;
-                compactor.isolate_content(allocator, state, &AllMovable);
-                allocator.zones()[0].skip(pfn.align_down(9))
+                compactor.isolate_content(on);
+                on.allocator.zones()[0].skip(pfn.align_down(9))
             })
         };
         assert_eq!(["linux-3.10", "linux-3.16", "linux-4.4"].map(hinted), [true, false, false]);
@@ -305,8 +302,8 @@ mod tests {
     #[test]
     fn a_block_of_another_type_ends_nothing_before_4_1() {
         let ends = |policy, migratetype| {
-            with_zone(policy, migratetype, |allocator, compactor, state| {
-                compactor.finished(&allocator.zones()[0], state)
+            with_zone(policy, migratetype, |on, compactor| {
+                compactor.finished(&on.allocator.zones()[0], on.state)
             })
         };
         for policy in ["linux-3.10", "linux-3.13", "linux-3.16", "linux-3.19"] {
@@ -321,16 +318,16 @@ mod tests {
     #[test]
     fn compaction_ends_without_free_pages() {
         let ends = |policy| {
-            with_zone(policy, Unmovable, |allocator, compactor, state| {
-                fill(allocator);
-                raise_watermarks(allocator);
+            with_zone(policy, Unmovable, |on, compactor| {
+                fill(on.allocator);
+                raise_watermarks(on.allocator);
                 let mut step = ZoneStep::More;
                 while step == ZoneStep::More {
-                    step = compactor.step(allocator, state, &mut AllMovable, 0, &mut ());
+                    step = compactor.step(on, 0, &mut ());
                 }
-                let zone = &allocator.zones()[0];
+                let zone = &on.allocator.zones()[0];
                 let hinted = (0..8).filter(|block| zone.skip(Pfn(512 * block))).count();
-                (step, hinted, state.free)
+                (step, hinted, on.state.free)
             })
         };
         assert_eq!(ends("linux-3.10"), (ZoneStep::Done(CompactResult::Contended), 6, 1024));
@@ -341,13 +338,13 @@ mod tests {
     #[test]
     fn scanners_that_met_start_over_from_3_14() {
         let place = |policy| {
-            with_zone(policy, Unmovable, |allocator, compactor, state| {
+            with_zone(policy, Unmovable, |on, compactor| {
                 compactor.migrate_pfn = LAST;
-                state.migrate = [LAST; 2];
-                let result = compactor.finished(&allocator.zones()[0], state);
+                on.state.migrate = [LAST; 2];
+                let result = compactor.finished(&on.allocator.zones()[0], on.state);
                 assert_eq!(result, Some(CompactResult::Complete));
-                assert!(state.flush);
-                state.migrate[1]
+                assert!(on.state.flush);
+                on.state.migrate[1]
             })
         };
         assert_eq!(["linux-3.10", "linux-3.16"].map(place), [LAST, 0]);

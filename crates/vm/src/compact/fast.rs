@@ -6,7 +6,6 @@
 //! Source: `fast_isolate_freepages`, `fast_isolate_around`, `fast_find_migrateblock`
 //! (mm/compaction.c).
 
-use pageblock::alloc::Allocator;
 use pageblock::frame::{Order, Pfn, pages};
 use pageblock::ids::{CpuId, ZoneIndex};
 use pageblock::mobility::Migratetype::Movable;
@@ -14,7 +13,7 @@ use pageblock::zone::Zone;
 use pageblock_kernel::rules::compaction::{AroundHint, SearchedBlock};
 
 use super::free::may_take;
-use super::{Compactor, Content, Mode, ZoneCompact};
+use super::{Compactor, Content, Memory, Mode};
 use pageblock::slowpath::PAGE_ALLOC_COSTLY_ORDER;
 
 /// The state of a compaction's searches (fields of `struct compact_control`).
@@ -68,18 +67,16 @@ impl Compactor {
     /// targets.
     pub(super) fn search_free<C: Content>(
         &mut self,
-        allocator: &mut Allocator<'_>,
-        state: &mut ZoneCompact,
-        content: &mut C,
+        on: &mut Memory<'_, '_, C>,
         wanted: usize,
     ) -> bool {
-        let Some((zone, _)) = allocator.zone_and_cache(ZoneIndex::new(self.goal.zone), CpuId(0))
+        let Some((zone, _)) = on.allocator.zone_and_cache(ZoneIndex::new(self.goal.zone), CpuId(0))
         else {
             return false;
         };
         let Some(order) = self.search_order() else { return false };
         let pageblock = zone.geometry().pageblock_order;
-        let at_end = self.free_pfn >= state.init_free;
+        let at_end = self.free_pfn >= on.state.init_free;
         let distance = self.free_pfn.saturating_sub(self.migrate_pfn);
         let block_of = |pfn: u64| Pfn(pfn).align_down(pageblock).0;
         let range = Wanted {
@@ -92,14 +89,14 @@ impl Compactor {
         if taken.is_none() && at_end {
             around = self.start_from(zone, highest, range.min);
         }
-        if let Some(block) = highest.filter(|&block| block >= state.free) {
-            state.free = block.saturating_sub(pages(pageblock)).max(zone.span().start.0);
+        if let Some(block) = highest.filter(|&block| block >= on.state.free) {
+            on.state.free = block.saturating_sub(pages(pageblock)).max(zone.span().start.0);
         }
         if let Some((pfn, order)) = taken {
-            self.take(allocator, content, Pfn(pfn), order);
+            self.take(on, Pfn(pfn), order);
         }
         if let Some(pfn) = around {
-            self.search_around(allocator, content, block_of(pfn), wanted);
+            self.search_around(on, block_of(pfn), wanted);
         }
         !self.targets.is_empty()
     }
@@ -199,19 +196,13 @@ impl Compactor {
 
     /// Takes more free pages from the pageblock that a search led to, until there are enough. Asynchronous direct
     /// compaction does not.
-    fn search_around<C: Content>(
-        &mut self,
-        allocator: &mut Allocator<'_>,
-        content: &mut C,
-        block: u64,
-        wanted: usize,
-    ) {
+    fn search_around<C: Content>(&mut self, on: &mut Memory<'_, '_, C>, block: u64, wanted: usize) {
         let async_direct = self.goal.direct.is_some() && self.goal.mode == Mode::Async;
         // A task that may not wait leaves it at the block that it found.
         if self.targets.pages() >= wanted || async_direct {
             return;
         }
-        let Some((zone, _)) = allocator.zone_and_cache(ZoneIndex::new(self.goal.zone), CpuId(0))
+        let Some((zone, _)) = on.allocator.zone_and_cache(ZoneIndex::new(self.goal.zone), CpuId(0))
         else {
             return;
         };
@@ -228,7 +219,7 @@ impl Compactor {
             let _ = zone.set_skip(Pfn(start), true);
         }
         for (pfn, order) in found {
-            self.take(allocator, content, pfn, order);
+            self.take(on, pfn, order);
         }
     }
 

@@ -4,7 +4,6 @@
 //! (mm/compaction.c).
 
 use pageblock::FrameState;
-use pageblock::alloc::Allocator;
 use pageblock::alloc_flags::AllocFlags;
 use pageblock::frame::{Order, Pfn, pages};
 use pageblock::ids::{CpuId, ZoneIndex};
@@ -15,37 +14,25 @@ use pageblock_kernel::rules::compaction::{
     CompactTarget, Compaction, FreeScanner, IsolateMark, SkipHints,
 };
 
-use super::{Compactor, Content, Mode, ZoneCompact};
+use super::{Compactor, Content, Memory, Mode};
 
 impl Compactor {
     /// Takes at least `wanted` free pages, if there are as many above the migration scanner.
-    pub(super) fn isolate_free<C: Content>(
-        &mut self,
-        allocator: &mut Allocator<'_>,
-        state: &mut ZoneCompact,
-        content: &mut C,
-        wanted: usize,
-    ) {
+    pub(super) fn isolate_free<C: Content>(&mut self, on: &mut Memory<'_, '_, C>, wanted: usize) {
         if self.rules.free_scanner != FreeScanner::AsNeeded {
-            self.isolate_free_blocks(allocator, state, content);
+            self.isolate_free_blocks(on);
             return;
         }
         // A search without a target leaves the range to the walk.
-        if !self.search_free(allocator, state, content, wanted) {
-            self.walk_free(allocator, state, content, wanted);
+        if !self.search_free(on, wanted) {
+            self.walk_free(on, wanted);
         }
     }
 
     /// Goes down through the pageblocks (`isolate_freepages`). From 5.1 it looks at every second page of a pageblock
     /// after one without free pages, then at every fourth, up to every 32nd (4fca9730c51d).
-    fn walk_free<C: Content>(
-        &mut self,
-        allocator: &mut Allocator<'_>,
-        state: &mut ZoneCompact,
-        content: &mut C,
-        wanted: usize,
-    ) {
-        let order = allocator.geometry().pageblock_order;
+    fn walk_free<C: Content>(&mut self, on: &mut Memory<'_, '_, C>, wanted: usize) {
+        let order = on.allocator.geometry().pageblock_order;
         let low = Pfn(self.migrate_pfn).align_up(order).0;
         let (mut found, mut stride) = (Vec::new(), 1);
         let visited = self.rules.skip_hints != SkipHints::NothingFound;
@@ -55,7 +42,7 @@ impl Compactor {
         }
         while self.free_pfn >= low {
             let Some((zone, _)) =
-                allocator.zone_and_cache(ZoneIndex::new(self.goal.zone), CpuId(0))
+                on.allocator.zone_and_cache(ZoneIndex::new(self.goal.zone), CpuId(0))
             else {
                 return;
             };
@@ -74,10 +61,10 @@ impl Compactor {
                 let step = if self.rules.sampling { stride } else { 1 };
                 let taken = self.scan_free(zone, end, step, wanted, &mut found);
                 if self.free_pfn >= end && (visited || taken == 0) {
-                    self.note_target(zone, state, block);
+                    self.note_target(zone, on.state, block);
                 }
                 for (pfn, order) in found.drain(..) {
-                    self.take(allocator, content, pfn, order);
+                    self.take(on, pfn, order);
                 }
                 if self.free_pfn < end {
                     // The next targets come from the same block.
@@ -202,24 +189,18 @@ impl Compactor {
 
     /// Keeps a free block that was taken as targets: from 6.9 as a whole, before as single pages, the last
     /// first (`split_map_pages`).
-    pub(super) fn take<C: Content>(
-        &mut self,
-        allocator: &mut Allocator<'_>,
-        content: &mut C,
-        pfn: Pfn,
-        order: Order,
-    ) {
+    pub(super) fn take<C: Content>(&mut self, on: &mut Memory<'_, '_, C>, pfn: Pfn, order: Order) {
         self.scanned.isolated += pages(order);
         if self.rules.moves_folios {
-            content.hold(pfn, order);
+            on.content.hold(pfn, order);
             self.targets.push_last(pfn, order);
             return;
         }
-        if let Err(error) = allocator.split_allocated(pfn, order, 0) {
+        if let Err(error) = on.allocator.split_allocated(pfn, order, 0) {
             panic!("splitting the free block at {pfn}: {error}");
         }
         for page in (0..pages(order)).map(|n| pfn.plus(n)) {
-            content.hold(page, 0);
+            on.content.hold(page, 0);
             self.targets.push_next(page, 0);
         }
     }

@@ -4,7 +4,6 @@
 
 use super::hints::Entry;
 use pageblock::FrameState;
-use pageblock::alloc::Allocator;
 use pageblock::frame::{Order, Pfn, pages};
 use pageblock::ids::{CpuId, ZoneIndex};
 use pageblock::mobility::Migratetype::{Cma, Movable};
@@ -13,27 +12,22 @@ use pageblock_kernel::rules::compaction::{
     AsyncSource, MigrationScanner, SearchedBlock, SkipHints,
 };
 
-use super::{CLUSTER, Compactor, Content, Mode, ZoneCompact};
+use super::{CLUSTER, Compactor, Content, Memory, Mode, ZoneCompact};
 
 impl Compactor {
     /// Scans the next suitable pageblock for the batch, or advances to the free scanner. Only a scanned pageblock is followed by
     /// another search: after one that was passed over the linear scan goes on.
-    pub(super) fn isolate_content<C: Content>(
-        &mut self,
-        allocator: &mut Allocator<'_>,
-        state: &mut ZoneCompact,
-        content: &C,
-    ) {
-        let Some((zone, _)) = allocator.zone_and_cache(ZoneIndex::new(self.goal.zone), CpuId(0))
+    pub(super) fn isolate_content<C: Content>(&mut self, on: &mut Memory<'_, '_, C>) {
+        let Some((zone, _)) = on.allocator.zone_and_cache(ZoneIndex::new(self.goal.zone), CpuId(0))
         else {
             return;
         };
         if self.rules.migration_scanner == MigrationScanner::ByFrame {
-            return self.isolate_content_by_frame(zone, state, content);
+            return self.isolate_content_by_frame(zone, on.state, on.content);
         }
         let pageblock = zone.geometry().pageblock_order;
         let goes_on = std::mem::take(&mut self.passes_on);
-        if !self.takes_rest && !goes_on && self.skips_searched_block(zone, state) {
+        if !self.takes_rest && !goes_on && self.skips_searched_block(zone, on.state) {
             return;
         }
         let visited = self.rules.skip_hints != SkipHints::NothingFound;
@@ -56,7 +50,7 @@ impl Compactor {
             if !self.is_source(zone, block) {
                 self.migrate_pfn = end;
                 if visited {
-                    self.start_after(state, end);
+                    self.start_after(on.state, end);
                 }
                 continue;
             }
@@ -64,11 +58,11 @@ impl Compactor {
                 (block.0..end).contains(&self.migrate_pfn),
                 "the scanner left its pageblock"
             );
-            let taken = self.isolate_block(zone, content, end);
+            let taken = self.isolate_block(zone, on.content, end);
             if let Some(first) = taken {
                 self.note_source(zone, block, first, entry);
             }
-            self.after_block(zone, state, (block, end), entry, taken.is_some());
+            self.after_block(zone, on.state, (block, end), entry, taken.is_some());
             return;
         }
         self.passes_on = true;
@@ -238,7 +232,11 @@ mod tests {
             let mut compactor = Compactor::new(goal, rules("linux-6.6"));
             let mut looks = Vec::new();
             for _ in 0..2 {
-                let step = compactor.step(allocator, &mut state, &mut AllMovable, 0, &mut ());
+                let step = compactor.step(
+                    &mut Memory { allocator, state: &mut state, content: &mut AllMovable },
+                    0,
+                    &mut (),
+                );
                 assert_eq!(step, ZoneStep::More);
                 looks.push((compactor.scanned.migrate, compactor.scanned.moved));
             }

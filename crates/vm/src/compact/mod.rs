@@ -22,7 +22,6 @@ mod targets;
 #[cfg(test)]
 mod testing;
 
-use pageblock::alloc::Allocator;
 use pageblock::alloc_flags::AllocFlags;
 use pageblock::capture::CaptureSlot;
 use pageblock::event::Observer;
@@ -35,7 +34,7 @@ use pageblock::slowpath::CompactResult;
 use pageblock::zone::Zone;
 use pageblock_kernel::rules::compaction::{Compaction, FinishBlock, FinishMark};
 
-pub use self::content::Content;
+pub use self::content::{Content, Memory};
 pub use self::counts::{Scanned, counted};
 use self::defer::Deferral;
 use self::fast::Searches;
@@ -223,57 +222,51 @@ impl Compactor {
     /// Migrates up to 32 pages on a CPU. After [`ZoneStep::Done`] it holds no page.
     pub fn step<C: Content, O: Observer>(
         &mut self,
-        allocator: &mut Allocator<'_>,
-        state: &mut ZoneCompact,
-        content: &mut C,
+        on: &mut Memory<'_, '_, C>,
         cpu: usize,
         observer: &mut O,
     ) -> ZoneStep {
         self.scanned = Scanned::default();
         if !self.started {
             self.started = true;
-            if let Some(result) = self.start(allocator, state, content) {
+            if let Some(result) = self.start(on) {
                 return ZoneStep::Done(result);
             }
         } else if !self.rescans
-            && let Some(result) = self.finished(&allocator.zones()[self.goal.zone], state)
+            && let Some(result) = self.finished(&on.allocator.zones()[self.goal.zone], on.state)
         {
-            self.release(allocator, state, content, cpu, observer);
+            self.release(on, cpu, observer);
             return ZoneStep::Done(result);
         }
-        let policy = *allocator.policy();
+        let policy = *on.allocator.policy();
         let captures = self.goal.direct.filter(|_| policy.capture != Capture::Off);
         if let (Some(order), Some((zone, _))) =
-            (captures, allocator.zone_and_cache(ZoneIndex::new(self.goal.zone), CpuId(cpu)))
+            (captures, on.allocator.zone_and_cache(ZoneIndex::new(self.goal.zone), CpuId(cpu)))
         {
             zone.start_capture(CaptureSlot::new(order, self.goal.migratetype));
         }
-        let aborted = self.move_batch(allocator, state, content, cpu, observer);
-        let captured = allocator
+        let aborted = self.move_batch(on, cpu, observer);
+        let captured = on
+            .allocator
             .zone_and_cache(ZoneIndex::new(self.goal.zone), CpuId(cpu))
             .and_then(|(zone, _)| zone.end_capture())
             .and_then(|slot| slot.pfn);
         if let Some(pfn) = captured {
-            self.release(allocator, state, content, cpu, observer);
+            self.release(on, cpu, observer);
             return ZoneStep::Captured(pfn);
         }
         if aborted {
-            self.release(allocator, state, content, cpu, observer);
+            self.release(on, cpu, observer);
             return ZoneStep::Done(CompactResult::Contended);
         }
         ZoneStep::More
     }
 
     /// Checks whether compaction is suitable, and sets the scanners to where the last compaction stopped.
-    fn start<C: Content>(
-        &mut self,
-        allocator: &mut Allocator<'_>,
-        state: &mut ZoneCompact,
-        content: &C,
-    ) -> Option<CompactResult> {
+    fn start<C: Content>(&mut self, on: &mut Memory<'_, '_, C>) -> Option<CompactResult> {
         let goal = self.goal;
         let mut restarting = false;
-        let zone = &allocator.zones()[goal.zone];
+        let zone = &on.allocator.zones()[goal.zone];
         if let Some(order) = goal.order
             && goal.proactive.is_none()
         {
@@ -290,38 +283,38 @@ impl Compactor {
                 Suitable::Skipped => return Some(CompactResult::Skipped),
                 _ => {}
             }
-            restarting = state.deferral.is_restarting(order, self.rules.compact_defer_max);
+            restarting = on.state.deferral.is_restarting(order, self.rules.compact_defer_max);
         }
         // Read before hints are cleared, which moves the positions back: old versions start here all the same.
-        let positions = (state.migrate[usize::from(goal.mode != Mode::Async)], state.free);
+        let positions = (on.state.migrate[usize::from(goal.mode != Mode::Async)], on.state.free);
         if restarting {
             let rule = self.rules.skip_hints;
-            hints::reset(allocator, goal.zone, state, content, rule);
+            hints::reset(on.allocator, goal.zone, on.state, on.content, rule);
         }
-        let zone = &allocator.zones()[goal.zone];
+        let zone = &on.allocator.zones()[goal.zone];
         let (start, end) = (zone.span().start.0, zone.span().end.0);
         if self.whole_zone {
             (self.migrate_pfn, self.free_pfn) = (start, last_block(zone));
         } else {
-            self.migrate_pfn = state.migrate[usize::from(goal.mode != Mode::Async)];
-            self.free_pfn = state.free;
+            self.migrate_pfn = on.state.migrate[usize::from(goal.mode != Mode::Async)];
+            self.free_pfn = on.state.free;
             if !self.rules.reset_before_read {
                 (self.migrate_pfn, self.free_pfn) = positions;
             }
             // The span of the zone may have changed since.
             if !(start..end).contains(&self.free_pfn) {
                 self.free_pfn = last_block(zone);
-                state.free = self.free_pfn;
+                on.state.free = self.free_pfn;
             }
             if !(start..end).contains(&self.migrate_pfn) {
                 self.migrate_pfn = start;
-                state.migrate = [start; 2];
+                on.state.migrate = [start; 2];
             }
-            self.whole_zone = self.migrate_pfn <= state.init_migrate;
+            self.whole_zone = self.migrate_pfn <= on.state.init_migrate;
         }
         self.keeps_in_step = self.rules.positions_in_step
             && goal.mode == Mode::Async
-            && state.migrate[0] == state.migrate[1];
+            && on.state.migrate[0] == on.state.migrate[1];
         None
     }
 
@@ -435,7 +428,11 @@ mod tests {
             let mut state = ZoneCompact::new(zone);
             let mut compactor = Compactor::new(goal, rules(policy));
             [(); 2].map(|()| {
-                let step = compactor.step(allocator, &mut state, &mut AllMovable, 0, &mut ());
+                let step = compactor.step(
+                    &mut Memory { allocator, state: &mut state, content: &mut AllMovable },
+                    0,
+                    &mut (),
+                );
                 allocator.set_kswapd_running(NodeId(0), meets == Meets::Kswapd);
                 step
             })
@@ -490,7 +487,11 @@ mod tests {
             let mut compactor = Compactor::new(goal, rules(policy));
             let mut step = ZoneStep::More;
             while step == ZoneStep::More {
-                step = compactor.step(allocator, &mut state, &mut AllMovable, 0, &mut ());
+                step = compactor.step(
+                    &mut Memory { allocator, state: &mut state, content: &mut AllMovable },
+                    0,
+                    &mut (),
+                );
             }
             let ZoneStep::Captured(pfn) = step else { panic!("{step:?}") };
             let block = allocator.zones()[0].state(pfn);

@@ -85,7 +85,7 @@ mod tests {
 
     use super::*;
     use crate::compact::testing::{goal, rules, with_allocator};
-    use crate::compact::{Compactor, Goal, Mode, ZoneCompact};
+    use crate::compact::{Compactor, Goal, Memory, Mode, ZoneCompact};
 
     /// Frames from and to which content was moved.
     type Moved = Vec<(u64, u64)>;
@@ -139,7 +139,11 @@ mod tests {
             let goal = Goal { order: None, direct: None, whole_zone: true, ..goal(Movable) };
             let mut state = ZoneCompact::new(&allocator.zones()[0]);
             let mut compactor = Compactor::new(goal, rules(policy));
-            compactor.step(allocator, &mut state, &mut content, 0, &mut ());
+            compactor.step(
+                &mut Memory { allocator, state: &mut state, content: &mut content },
+                0,
+                &mut (),
+            );
             while let Some((pfn, order)) = compactor.targets.take_any() {
                 left.push((pfn.0, order));
             }

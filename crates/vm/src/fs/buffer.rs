@@ -133,13 +133,6 @@ impl<O: Observer> Vm<'_, O> {
         usize::from(buffer.present) == PAGES
     }
 
-    /// Returns whether a buffer is in memory.
-    #[must_use]
-    pub fn has_buffer(&self, id: BufferId) -> bool {
-        let buffer = self.fs.buffers.buffers.get(id as usize);
-        buffer.is_some_and(|b| usize::from(b.present) == PAGES)
-    }
-
     /// Adds a page that was just allocated to a buffer. Returns `false`, and leaves the page without an owner, if the
     /// buffer is complete.
     pub fn add_buffer_page(&mut self, id: BufferId, pfn: Pfn) -> bool {

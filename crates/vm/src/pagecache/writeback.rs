@@ -48,8 +48,6 @@ pub(super) struct Writeback {
     flusher_wanted: bool,
     /// Pages of files that reclaim writes.
     reclaim_writes: Vec<Run>,
-    /// Pages whose writes have ended so far.
-    ended: u64,
 }
 
 impl Writeback {
@@ -61,7 +59,6 @@ impl Writeback {
             to_swap: vec![0; nodes],
             flusher_wanted: false,
             reclaim_writes: Vec::new(),
-            ended: 0,
         }
     }
 }
@@ -274,7 +271,6 @@ impl<O: Observer> Vm<'_, O> {
                 self.end_write(folio);
             }
         }
-        self.pagecache.writeback.ended += u64::from(run.pages);
         // Pages that were dirtied again during the write were left out of it.
         if self.pagecache.spaces.get(run.space).dirty > 0 {
             self.pagecache.spaces.queue_dirty(run.space);
@@ -282,7 +278,7 @@ impl<O: Observer> Vm<'_, O> {
     }
 
     /// Ends the writeback of a page or folio (`end_page_writeback`). If reclaim waits for it, it moves to the tail of its list.
-    pub(crate) fn end_write(&mut self, pfn: u32) {
+    pub fn end_write(&mut self, pfn: u32) {
         if !self.pages[pfn].test_and_clear(PageFlags::WRITEBACK) {
             return;
         }
@@ -309,18 +305,6 @@ impl<O: Observer> Vm<'_, O> {
             self.pagecache.lru.add(&mut self.pages, pfn, At::Tail);
             self.stat.pgrotated += u64::from(pages);
         }
-    }
-
-    /// Ends the write of a page to swap.
-    pub fn end_swap_write(&mut self, pfn: u32) {
-        self.end_write(pfn);
-        self.pagecache.writeback.ended += 1;
-    }
-
-    /// Returns the number of pages whose writes have ended so far.
-    #[must_use]
-    pub const fn writes_ended(&self) -> u64 {
-        self.pagecache.writeback.ended
     }
 
     /// Takes reclaim's request that the flusher write dirty pages. Returns whether there was one.

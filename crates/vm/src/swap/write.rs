@@ -55,7 +55,7 @@ impl<O: Observer> Vm<'_, O> {
     }
 
     /// Takes the anonymous pages that reclaim wants written to swap; pages with adjacent slots are one write. Report
-    /// each page with [`end_swap_write`](Self::end_swap_write).
+    /// each page with [`end_write`](Self::end_write).
     pub fn take_swap_writes(&mut self) -> Vec<Vec<u32>> {
         std::mem::take(&mut self.swap.writes)
     }

@@ -118,7 +118,7 @@ impl Machine<'_> {
             self.vm.end_writes(run);
         }
         for pfn in self.vm.take_swap_writes().into_iter().flatten() {
-            self.vm.end_swap_write(pfn);
+            self.vm.end_write(pfn);
         }
     }
 

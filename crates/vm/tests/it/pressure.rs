@@ -289,7 +289,7 @@ fn adjacent_pages_are_swapped_out_together() {
                 let index = machine.vm.pages()[writes[0][0]].index;
                 assert!(machine.vm.touch(space, index, false), "{policy}: a fault");
                 assert!(!machine.vm.touch(space, index, false));
-                writes.into_iter().flatten().for_each(|pfn| machine.vm.end_swap_write(pfn));
+                writes.into_iter().flatten().for_each(|pfn| machine.vm.end_write(pfn));
                 machine.vm.remove_space(0, space);
             },
         );

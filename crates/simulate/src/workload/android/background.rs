@@ -9,7 +9,7 @@ use pageblock_vm::thp::Advice;
 
 use super::super::app::{Read, Thread, between, ion_buffer, read_file};
 use super::{Phone, sizes};
-use crate::sim::task::{Ctx, OutOfMemory};
+use crate::sim::task::{Ctx, OutOfMemory, Served};
 use crate::sim::world::Random;
 use crate::sim::{Nanos, SECOND};
 
@@ -20,7 +20,7 @@ pub(super) async fn boot(ctx: Ctx<'_>, phone: Rc<RefCell<Phone>>) {
     }
 }
 
-async fn start(ctx: &Ctx<'_>, phone: &RefCell<Phone>) -> Result<(), OutOfMemory> {
+async fn start(ctx: &Ctx<'_>, phone: &RefCell<Phone>) -> Served {
     const STEP: u64 = 64;
     let sizes = phone.borrow().sizes;
     let framework = phone.borrow().framework.clone();

@@ -26,13 +26,12 @@ use pageblock_vm::inode::InodeId;
 use pageblock_vm::lru::Lruvec;
 
 use super::app::{App, Caches, between};
-use super::{Outcome, Progress, Workload, check, stopped};
+use super::{Head, Outcome, Workload, check};
 use crate::error::Error;
-use crate::sim::executor::Executor;
-use crate::sim::executor::Place;
+use crate::sim::executor::{Executor, Place, Ran};
 use crate::sim::machine_file::MachineSpec;
 use crate::sim::progress::Pace;
-use crate::sim::task::{Ctx, OutOfMemory};
+use crate::sim::task::{Ctx, Served};
 use crate::sim::world::{Random, World};
 use crate::sim::{MILLISECOND, Nanos, SECOND};
 use sizes::Sizes;
@@ -48,20 +47,13 @@ const ORDERS: Order = 4;
 pub struct AndroidUptime;
 
 impl Workload for AndroidUptime {
-    fn name(&self) -> &'static str {
-        "android-uptime"
-    }
-
-    fn summary(&self) -> &'static str {
-        "apps launched, used and killed on a phone for days (sparing orders 2 and 3, Dec 2015)"
-    }
-
-    fn tables(&self) -> &'static str {
-        include_str!("tables.toml")
-    }
-
-    fn machine(&self) -> &'static str {
-        "phone-2g8"
+    fn head(&self) -> Head<'_> {
+        Head {
+            name: "android-uptime",
+            summary: "apps launched, used and killed on a phone for days (sparing orders 2 and 3, Dec 2015)",
+            machine: "phone-2g8",
+            tables: include_str!("tables.toml"),
+        }
     }
 
     fn fits(&self, machine: &MachineSpec) -> Result<(), Error> {
@@ -88,21 +80,13 @@ impl Workload for AndroidUptime {
         }
     }
 
-    fn run(
-        &self,
-        executor: &mut Executor<'_>,
-        machine: &MachineSpec,
-        seed: u64,
-        progress: &mut Progress<'_>,
-    ) -> Result<Option<Outcome>, Error> {
+    fn run(&self, executor: &mut Executor<'_>, machine: &MachineSpec, seed: u64) -> Ran<Outcome> {
         let sizes = Sizes::of(machine)?;
         let phone = executor.with(|w| Phone::new(w, sizes, seed));
         let phone = Rc::new(RefCell::new(phone));
         let shared = Rc::clone(&phone);
         let task = executor.spawn("boot", Place::Near(0), |ctx| background::boot(ctx, shared));
-        if !executor.run(&[task], progress) {
-            return stopped(executor, "boot");
-        }
+        executor.run(&[task], "boot")?;
         check(executor, "after boot")?;
         let start = executor.with(|w| {
             w.start_counting();
@@ -115,15 +99,13 @@ impl Workload for AndroidUptime {
         executor.spawn("files", Place::Near(2), |ctx| background::files(ctx, shared, random));
         let shared = Rc::clone(&phone);
         let user = executor.spawn("user", Place::Near(0), |ctx| user(ctx, shared));
-        if !executor.run(&[user], progress) {
-            return stopped(executor, "use");
-        }
+        executor.run(&[user], "use")?;
         check(executor, "after use")?;
         let elapsed = executor.with(|w| w.now()) - start;
         let phone = phone.borrow();
         let mut counters = executor.with(|w| at_the_end(w));
         counters.extend(phone.counted(elapsed));
-        Ok(Some(Outcome {
+        Ok(Outcome {
             counters,
             notes: vec![format!(
                 "android-uptime: {} launches in {:.1} simulated hours of use; free blocks are those of the last \
@@ -131,7 +113,7 @@ impl Workload for AndroidUptime {
                 phone.launches,
                 elapsed as f64 / (3600 * SECOND) as f64
             )],
-        }))
+        })
     }
 }
 
@@ -243,12 +225,7 @@ async fn user(ctx: Ctx<'_>, phone: Rc<RefCell<Phone>>) {
     phone.borrow_mut().stopping = true;
 }
 
-async fn use_app(
-    ctx: &Ctx<'_>,
-    phone: &RefCell<Phone>,
-    number: usize,
-    app: &mut App,
-) -> Result<(), OutOfMemory> {
+async fn use_app(ctx: &Ctx<'_>, phone: &RefCell<Phone>, number: usize, app: &mut App) -> Served {
     ctx.charge_accrued().await;
     let start = ctx.now();
     process::launch(app, ctx, phone, number).await?;

@@ -9,7 +9,7 @@ use pageblock_vm::thp::Advice;
 use super::super::app::{App, Caches, Graphics, Host, Plan, Read, between, read_file};
 use super::sizes::{self, Sizes};
 use super::{Phone, kill_where_short};
-use crate::sim::task::{Ctx, OutOfMemory};
+use crate::sim::task::{Ctx, Served};
 use crate::sim::world::Random;
 
 /// `THREAD_SIZE_ORDER` of arm64: 16 KiB contiguous, before stacks were vmapped.
@@ -64,7 +64,7 @@ pub(super) async fn launch(
     ctx: &Ctx<'_>,
     phone: &RefCell<Phone>,
     number: usize,
-) -> Result<(), OutOfMemory> {
+) -> Served {
     let files = phone.borrow().files[number].clone();
     let framework = phone.borrow().framework.clone();
     let parts = sizes::LAUNCH_PARTS;
@@ -93,11 +93,7 @@ pub(super) async fn launch(
 
 /// Uses the foreground app until the next launch: it frees and faults part of its memory, reads files, and
 /// replaces one of its buffers.
-pub(super) async fn run_foreground(
-    app: &mut App,
-    ctx: &Ctx<'_>,
-    phone: &RefCell<Phone>,
-) -> Result<(), OutOfMemory> {
+pub(super) async fn run_foreground(app: &mut App, ctx: &Ctx<'_>, phone: &RefCell<Phone>) -> Served {
     let sizes: Sizes = phone.borrow().sizes;
     for _ in 0..sizes::BETWEEN_LAUNCHES / sizes::USE_EVERY {
         kill_where_short(ctx, phone);

@@ -17,7 +17,7 @@ use pageblock_vm::thp::Advice;
 use super::super::app::{Read, Thread, read_file};
 use super::Device;
 use super::sizes;
-use crate::sim::task::{Ctx, OutOfMemory};
+use crate::sim::task::{Ctx, OutOfMemory, Served};
 use crate::sim::world::{Random, World};
 use crate::sim::{Nanos, SECOND};
 
@@ -31,7 +31,7 @@ pub(super) async fn boot(ctx: Ctx<'_>, device: Rc<RefCell<Device>>) {
     }
 }
 
-async fn start(ctx: &Ctx<'_>, device: &RefCell<Device>) -> Result<(), OutOfMemory> {
+async fn start(ctx: &Ctx<'_>, device: &RefCell<Device>) -> Served {
     const STEP: u64 = 64;
     let sizes = device.borrow().sizes;
     let (shared, mapping) = (device.borrow().shared.clone(), device.borrow().system);
@@ -97,7 +97,7 @@ async fn work(
     device: &RefCell<Device>,
     random: &mut Random,
     objects: &mut VecDeque<u32>,
-) -> Result<(), OutOfMemory> {
+) -> Served {
     let (sizes, caches, mapping) =
         (device.borrow().sizes, device.borrow().caches, device.borrow().system);
     let pages = sizes.part(sizes.spec.system_anon);

@@ -26,12 +26,12 @@ use pageblock_vm::inode::InodeId;
 use pageblock_vm::space::SpaceId;
 
 use super::app::{App, Caches};
-use super::{Outcome, Progress, Workload, check, stopped};
+use super::{Head, Outcome, Workload, check};
 use crate::error::Error;
-use crate::sim::executor::{Executor, Place};
+use crate::sim::executor::{Executor, Place, Ran};
 use crate::sim::machine_file::MachineSpec;
 use crate::sim::progress::Pace;
-use crate::sim::task::{Ctx, OutOfMemory};
+use crate::sim::task::{Ctx, Served};
 use crate::sim::world::{Random, World};
 use crate::sim::{MICROSECOND, MILLISECOND, Nanos};
 use sizes::{Sizes, Spec};
@@ -66,36 +66,25 @@ impl Form {
 }
 
 impl Workload for Form {
-    fn name(&self) -> &'static str {
-        match self {
-            Self::Launch => "apppressure",
-            Self::Kill => "apppressure-kill",
-            Self::Tabs => "apppressure-tabs",
-        }
-    }
-
-    fn summary(&self) -> &'static str {
-        match self {
-            Self::Launch => {
-                "apps launched on a phone with zram (regression by freelist hygiene, Jun 2024)"
-            }
-            Self::Kill => "the same with more apps and less zram: the oldest are killed",
-            Self::Tabs => {
-                "tabs switched on a Chromebook with zram (regression by freelist hygiene, Jun 2024)"
-            }
-        }
-    }
-
-    fn tables(&self) -> &'static str {
-        include_str!("tables.toml")
-    }
-
-    fn machine(&self) -> &'static str {
-        match self {
-            Self::Launch => "phone-3g",
-            Self::Kill => "phone-3g-kill",
-            Self::Tabs => "chromebook-4g",
-        }
+    fn head(&self) -> Head<'_> {
+        let (name, summary, machine) = match self {
+            Self::Launch => (
+                "apppressure",
+                "apps launched on a phone with zram (regression by freelist hygiene, Jun 2024)",
+                "phone-3g",
+            ),
+            Self::Kill => (
+                "apppressure-kill",
+                "the same with more apps and less zram: the oldest are killed",
+                "phone-3g-kill",
+            ),
+            Self::Tabs => (
+                "apppressure-tabs",
+                "tabs switched on a Chromebook with zram (regression by freelist hygiene, Jun 2024)",
+                "chromebook-4g",
+            ),
+        };
+        Head { name, summary, machine, tables: include_str!("tables.toml") }
     }
 
     fn fits(&self, machine: &MachineSpec) -> Result<(), Error> {
@@ -115,13 +104,7 @@ impl Workload for Form {
         }
     }
 
-    fn run(
-        &self,
-        executor: &mut Executor<'_>,
-        machine: &MachineSpec,
-        seed: u64,
-        progress: &mut Progress<'_>,
-    ) -> Result<Option<Outcome>, Error> {
+    fn run(&self, executor: &mut Executor<'_>, machine: &MachineSpec, seed: u64) -> Ran<Outcome> {
         let sizes = Sizes::of(*self, machine)?;
         let device = executor.with(|w| {
             w.costs = w.costs.of_client();
@@ -130,17 +113,13 @@ impl Workload for Form {
         });
         let shared = Rc::clone(&device);
         let boot = executor.spawn("boot", Place::Near(0), |ctx| background::boot(ctx, shared));
-        if !executor.run(&[boot], progress) {
-            return stopped(executor, "boot");
-        }
+        executor.run(&[boot], "boot")?;
         check(executor, "after boot")?;
         executor.with(|w| w.begin_phase(1.0, Pace::Steps(sizes.launches())));
         spawn_background(executor, &device, seed);
         let (shared, first) = (Rc::clone(&device), 0..sizes.spec.apps);
         let user = executor.spawn("user", Place::Near(0), |ctx| user(ctx, shared, first));
-        if !executor.run(&[user], progress) {
-            return stopped(executor, "the first round");
-        }
+        executor.run(&[user], "the first round")?;
         check(executor, "after the first round")?;
         let (start, before) = executor.with(|w| {
             w.start_counting();
@@ -151,20 +130,18 @@ impl Workload for Form {
         });
         let (shared, rest) = (Rc::clone(&device), sizes.spec.apps..sizes.launches());
         let user = executor.spawn("user", Place::Near(0), |ctx| user_counted(ctx, shared, rest));
-        if !executor.run(&[user], progress) {
-            return stopped(executor, "use");
-        }
+        executor.run(&[user], "use")?;
         check(executor, "after use")?;
         let mut counters = device.borrow().counted();
         executor.with(|w| counters.extend(at_the_end(w, start, before)));
-        Ok(Some(Outcome {
+        Ok(Outcome {
             counters,
             notes: vec![format!(
                 "{}: {} launches are counted; latencies shrink with the scale, as apps do.",
                 self.name(),
                 sizes.launches() - sizes.spec.apps
             )],
-        }))
+        })
     }
 }
 
@@ -317,7 +294,7 @@ async fn use_app(
     number: usize,
     app: &mut App,
     warm: bool,
-) -> Result<(), OutOfMemory> {
+) -> Served {
     ctx.charge_accrued().await;
     let start = ctx.now();
     process::launch(app, ctx, device, number).await?;

@@ -10,7 +10,7 @@ use super::super::app::{App, Caches, Graphics, Host, Plan, Read, read_file};
 use super::Device;
 use super::sizes::{self, PARTS, Sizes};
 use crate::sim::Nanos;
-use crate::sim::task::{Ctx, OutOfMemory};
+use crate::sim::task::{Ctx, Served};
 use crate::sim::world::Random;
 
 /// The size of `task_struct` in 6.x on 64-bit machines. (K)
@@ -65,7 +65,7 @@ pub(super) async fn launch(
     ctx: &Ctx<'_>,
     device: &RefCell<Device>,
     number: usize,
-) -> Result<(), OutOfMemory> {
+) -> Served {
     let (sizes, files) = (device.borrow().sizes, device.borrow().files[number].clone());
     let spec = sizes.spec;
     let warm = app.built;
@@ -112,7 +112,7 @@ pub(super) async fn run_foreground(
     app: &mut App,
     ctx: &Ctx<'_>,
     device: &RefCell<Device>,
-) -> Result<(), OutOfMemory> {
+) -> Served {
     let sizes: Sizes = device.borrow().sizes;
     for _ in 0..sizes.spec.used / sizes::TURN {
         for _ in 0..sizes.part(sizes::TURN_ANON) {

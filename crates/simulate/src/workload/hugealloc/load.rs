@@ -13,7 +13,7 @@ use pageblock_vm::thp::Advice;
 
 use super::{BATCH_TIME, Sizes};
 use crate::sim::MILLISECOND;
-use crate::sim::task::{Ctx, OutOfMemory};
+use crate::sim::task::{Ctx, OutOfMemory, Served};
 use crate::sim::world::Random;
 use crate::workload::build::Build;
 
@@ -61,7 +61,7 @@ async fn serve(
     network: &mut Network,
     random: &mut Random,
     stop: &Cell<bool>,
-) -> Result<(), OutOfMemory> {
+) -> Served {
     for index in 0..sizes.cache as u32 {
         ctx.fault_sized(space, index, Advice::None).await?;
     }
@@ -100,7 +100,7 @@ struct Network {
 }
 
 impl Network {
-    async fn turn(&mut self, ctx: &Ctx<'_>) -> Result<(), OutOfMemory> {
+    async fn turn(&mut self, ctx: &Ctx<'_>) -> Served {
         self.fragments.push_back(fragment(ctx).await?);
         for _ in 0..BUFFERS.0 {
             self.objects.push_back(ctx.object(self.buffers, Gfp::GFP_KERNEL).await?);
@@ -118,7 +118,7 @@ impl Network {
 }
 
 /// Allocates a block of order 3 if available, else a page (`skb_page_frag_refill`).
-async fn fragment(ctx: &Ctx<'_>) -> Result<Pfn, OutOfMemory> {
+async fn fragment(ctx: &Ctx<'_>) -> Served<Pfn> {
     let light = Gfp::GFP_NOWAIT | Gfp::COMP | Gfp::NOWARN | Gfp::NORETRY;
     match ctx.kernel_block(Request::new(3, light), Owner::Driver).await {
         Ok(block) => Ok(block),
@@ -139,7 +139,7 @@ pub(super) async fn batches(ctx: Ctx<'_>, build: Rc<Build>, sizes: Sizes) {
     }
 }
 
-async fn one_batch(ctx: &Ctx<'_>, batch: u64) -> Result<(), OutOfMemory> {
+async fn one_batch(ctx: &Ctx<'_>, batch: u64) -> Served {
     let space = ctx.with(|w| w.vm.create_mapping(batch as u32 * HUGE_PAGES));
     ctx.charge_accrued().await;
     let start = ctx.now();
@@ -157,12 +157,7 @@ async fn one_batch(ctx: &Ctx<'_>, batch: u64) -> Result<(), OutOfMemory> {
 }
 
 /// Touches each region once: faults a huge page, or a small one.
-async fn fault_batch(
-    ctx: &Ctx<'_>,
-    space: SpaceId,
-    batch: u64,
-    tables: &mut Vec<Pfn>,
-) -> Result<(), OutOfMemory> {
+async fn fault_batch(ctx: &Ctx<'_>, space: SpaceId, batch: u64, tables: &mut Vec<Pfn>) -> Served {
     for region in 0..batch as u32 {
         let first = region * HUGE_PAGES;
         if !ctx.fault_huge(space, first, Advice::HugePages).await {

@@ -24,9 +24,9 @@ use pageblock_measure::value::names;
 use pageblock_vm::config::Filesystem;
 
 use super::build::{self, Build, Job, Tree};
-use super::{Outcome, Progress, Workload, boot, check, stopped};
+use super::{Head, Outcome, Workload, boot, check};
 use crate::error::Error;
-use crate::sim::executor::{Executor, Place};
+use crate::sim::executor::{Executor, Place, Ran};
 use crate::sim::machine_file::{MachineSpec, Scale};
 use crate::sim::progress::Pace;
 use crate::sim::world::{Random, World};
@@ -116,15 +116,16 @@ impl Sizes {
 }
 
 impl Workload for Hugealloc {
-    fn name(&self) -> &'static str {
-        if self.builds == Self::SHORT.builds { "hugealloc-short" } else { "hugealloc" }
-    }
-
-    fn summary(&self) -> &'static str {
-        if self.builds == Self::SHORT.builds {
-            return "the same with 4 builds that compute nothing, as guests run it";
-        }
-        "kernel builds, a memory cache and batches of huge pages (freelist hygiene, Mar 2024)"
+    fn head(&self) -> Head<'_> {
+        let (name, summary) = if self.builds == Self::SHORT.builds {
+            ("hugealloc-short", "the same with 4 builds that compute nothing, as guests run it")
+        } else {
+            (
+                "hugealloc",
+                "kernel builds, a memory cache and batches of huge pages (freelist hygiene, Mar 2024)",
+            )
+        };
+        Head { name, summary, machine: "weiner-1g8", tables: include_str!("tables.toml") }
     }
 
     fn filesystem(&self) -> Filesystem {
@@ -133,14 +134,6 @@ impl Workload for Hugealloc {
         }
         // As in the guests that repeated the published runs (docs/experiments/hugealloc.md).
         Filesystem::Xfs
-    }
-
-    fn tables(&self) -> &'static str {
-        include_str!("tables.toml")
-    }
-
-    fn machine(&self) -> &'static str {
-        "weiner-1g8"
     }
 
     fn fits(&self, machine: &MachineSpec) -> Result<(), Error> {
@@ -155,17 +148,9 @@ impl Workload for Hugealloc {
         kernel.huge.thp_defrag = ThpDefrag::Defer;
     }
 
-    fn run(
-        &self,
-        executor: &mut Executor<'_>,
-        machine: &MachineSpec,
-        seed: u64,
-        progress: &mut Progress<'_>,
-    ) -> Result<Option<Outcome>, Error> {
+    fn run(&self, executor: &mut Executor<'_>, machine: &MachineSpec, seed: u64) -> Ran<Outcome> {
         let sizes = Sizes::of(machine)?;
-        if !boot::run(executor, progress) {
-            return stopped(executor, "boot");
-        }
+        boot::run(executor)?;
         let job = Rc::new(job(self.job_time));
         let (start, tree) = executor.with(|w| {
             w.start_counting();
@@ -189,9 +174,10 @@ impl Workload for Hugealloc {
             let (tree, job) = (Rc::clone(&tree), Rc::clone(&job));
             let build = Build::new(tree, job, sizes.jobs, sizes.scale, random);
             let build = Rc::new(build.verifying_jobs(self.verify_jobs));
-            if !run_build(executor, &build, sizes, progress) {
-                return stopped(executor, &phase);
-            }
+            build::run(executor, &build, &phase, |executor| {
+                let batches = |ctx| load::batches(ctx, Rc::clone(&build), sizes);
+                Some(executor.spawn("huge-pages", Place::Near(0), batches))
+            })?;
             check(executor, &phase)?;
             before = executor.with(|w| {
                 let after = counted(w);
@@ -200,9 +186,7 @@ impl Workload for Hugealloc {
             });
         }
         stop.set(true);
-        if !executor.run(&[cache], progress) {
-            return stopped(executor, "the end of the memory cache");
-        }
+        executor.run(&[cache], "the end of the memory cache")?;
         let (elapsed, mismatch, movements) = executor
             .with(|w| (w.now() - start, w.list_mismatch.total(), w.vm.allocator().movements()));
         let mut counters = vec![
@@ -223,21 +207,8 @@ impl Workload for Hugealloc {
                  another type than the block's pageblock has."
             ));
         }
-        Ok(Some(Outcome { counters, notes }))
+        Ok(Outcome { counters, notes })
     }
-}
-
-/// Runs one build, with its batches of huge pages.
-fn run_build(
-    executor: &mut Executor<'_>,
-    build: &Rc<Build>,
-    sizes: Sizes,
-    progress: &mut Progress<'_>,
-) -> bool {
-    build::run(executor, build, progress, |executor| {
-        let batches = |ctx| load::batches(ctx, Rc::clone(build), sizes);
-        Some(executor.spawn("huge-pages", Place::Near(0), batches))
-    })
 }
 
 /// The name of the samples of the durations of batches, in nanoseconds.

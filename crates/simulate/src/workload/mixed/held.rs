@@ -9,7 +9,7 @@ use pageblock_vm::slab::{CacheId, CacheSpec};
 use pageblock_vm::space::SpaceId;
 use pageblock_vm::thp::Advice;
 
-use crate::sim::task::{Ctx, OutOfMemory};
+use crate::sim::task::{Ctx, Served};
 use crate::sim::world::Random;
 
 /// Messages that a pair of sockets holds, a page for each four.
@@ -55,7 +55,7 @@ impl Held {
         ctx: &Ctx<'_>,
         pages: u64,
         random: &mut Random,
-    ) -> Result<(), OutOfMemory> {
+    ) -> Served {
         while self.pages() > pages && !self.list.is_empty() {
             let at = random.below(self.list.len() as u64) as usize;
             self.list.swap_remove(at).1.free(ctx);
@@ -90,7 +90,7 @@ impl Held {
 }
 
 impl Piece {
-    async fn messages(&mut self, ctx: &Ctx<'_>, caches: [CacheId; 2]) -> Result<(), OutOfMemory> {
+    async fn messages(&mut self, ctx: &Ctx<'_>, caches: [CacheId; 2]) -> Served {
         for _ in 0..MESSAGES {
             for cache in caches {
                 self.objects.push(ctx.object(cache, Gfp::GFP_KERNEL_ACCOUNT).await?);
@@ -101,7 +101,7 @@ impl Piece {
         Ok(())
     }
 
-    async fn pipe(&mut self, ctx: &Ctx<'_>, cache: CacheId) -> Result<(), OutOfMemory> {
+    async fn pipe(&mut self, ctx: &Ctx<'_>, cache: CacheId) -> Served {
         self.objects.push(ctx.object(cache, Gfp::GFP_KERNEL_ACCOUNT).await?);
         for _ in 0..PIPE_PAGES {
             let page = Request::new(0, Gfp::GFP_HIGHUSER | Gfp::ACCOUNT);
@@ -112,7 +112,7 @@ impl Piece {
     }
 
     /// Maps memory with one page for each table of pages.
-    async fn tables(&mut self, ctx: &Ctx<'_>) -> Result<(), OutOfMemory> {
+    async fn tables(&mut self, ctx: &Ctx<'_>) -> Served {
         let space = ctx.with(|w| w.vm.create_mapping((TABLES * TABLE_PAGES) as u32));
         self.space = Some(space);
         for at in 0..TABLES {
@@ -134,7 +134,7 @@ impl Piece {
 }
 
 /// Allocates a table of pages.
-pub(super) async fn table(ctx: &Ctx<'_>) -> Result<Pfn, OutOfMemory> {
+pub(super) async fn table(ctx: &Ctx<'_>) -> Served<Pfn> {
     let request = Request::new(0, Gfp::GFP_KERNEL_ACCOUNT | Gfp::ZERO);
     ctx.spend(ctx.with(|w| w.costs.table));
     ctx.kernel_block(request, Owner::PageTable).await

@@ -12,9 +12,9 @@ use std::rc::Rc;
 use pageblock_kernel::Kernel;
 use pageblock_kernel::rules::huge::{ThpDefrag, ThpEnabled};
 
-use super::{Outcome, Progress, Workload, boot, check, stopped};
+use super::{Head, Outcome, Workload, boot, check};
 use crate::error::Error;
-use crate::sim::executor::{Executor, Place};
+use crate::sim::executor::{Executor, Place, Ran};
 use crate::sim::machine_file::MachineSpec;
 use crate::sim::progress::Pace;
 use crate::sim::sched::TaskId;
@@ -124,32 +124,21 @@ impl Sizes {
 }
 
 impl Workload for Form {
-    fn name(&self) -> &'static str {
-        match self {
-            Self::Mixed => "mixed",
-            Self::Oscillating => "oscillating",
-            Self::KernelMemory => "kernel-memory",
-        }
-    }
-
-    fn summary(&self) -> &'static str {
-        match self {
-            Self::Mixed => {
-                "files, processes, kernel memory and bursts of huge pages (the load of this project's recordings)"
+    fn head(&self) -> Head<'_> {
+        let (name, summary) = match self {
+            Self::Mixed => (
+                "mixed",
+                "files, processes, kernel memory and bursts of huge pages (the load of this project's recordings)",
+            ),
+            Self::Oscillating => {
+                ("oscillating", "files and bursts, while unmovable memory swings from 3 to 30 %")
             }
-            Self::Oscillating => "files and bursts, while unmovable memory swings from 3 to 30 %",
-            Self::KernelMemory => {
-                "small files and bursts, while unmovable memory swings from 5 to 55 %"
-            }
-        }
-    }
-
-    fn tables(&self) -> &'static str {
-        include_str!("tables.toml")
-    }
-
-    fn machine(&self) -> &'static str {
-        "guest-640m"
+            Self::KernelMemory => (
+                "kernel-memory",
+                "small files and bursts, while unmovable memory swings from 5 to 55 %",
+            ),
+        };
+        Head { name, summary, machine: "guest-640m", tables: include_str!("tables.toml") }
     }
 
     fn fits(&self, machine: &MachineSpec) -> Result<(), Error> {
@@ -162,17 +151,9 @@ impl Workload for Form {
         kernel.huge.thp_defrag = ThpDefrag::Madvise;
     }
 
-    fn run(
-        &self,
-        executor: &mut Executor<'_>,
-        machine: &MachineSpec,
-        seed: u64,
-        progress: &mut Progress<'_>,
-    ) -> Result<Option<Outcome>, Error> {
+    fn run(&self, executor: &mut Executor<'_>, machine: &MachineSpec, seed: u64) -> Ran<Outcome> {
         let sizes = Sizes::of(*self, machine)?;
-        if !boot::run(executor, progress) {
-            return stopped(executor, "boot");
-        }
+        boot::run(executor)?;
         executor.with(|w| {
             w.start_counting();
             w.dirtiers = 1;
@@ -186,26 +167,20 @@ impl Workload for Form {
             });
             let files = executor
                 .spawn("load", Place::Near(0), |ctx| round::files(ctx, Rc::clone(&load), number));
-            if !executor.run(&[files], progress) {
-                return stopped(executor, &phase);
-            }
+            executor.run(&[files], &phase)?;
             let processes = processes(executor, &sizes, number, seed);
-            if !executor.run(&processes, progress) {
-                return stopped(executor, &phase);
-            }
+            executor.run(&processes, &phase)?;
             let rest = executor.spawn("load", Place::Near(0), |ctx| {
                 round::kernel_memory(ctx, Rc::clone(&load), number)
             });
-            if !executor.run(&[rest], progress) {
-                return stopped(executor, &phase);
-            }
+            executor.run(&[rest], &phase)?;
             check(executor, &phase)?;
             if load.borrow().is_none() {
                 // It was ended.
                 break;
             }
         }
-        Ok(Some(Outcome::default()))
+        Ok(Outcome::default())
     }
 }
 

@@ -15,7 +15,7 @@ use super::held::{Held, TABLE_PAGES, table};
 use super::{FILE_PAGES, HUGE_PAGES, PAUSE, Sizes};
 use crate::sim::SECOND;
 use crate::sim::sched::TaskId;
-use crate::sim::task::{Ctx, OutOfMemory};
+use crate::sim::task::{Ctx, OutOfMemory, Served};
 use crate::sim::world::Random;
 
 /// Folders of files, which rounds fill in turn.
@@ -84,7 +84,7 @@ fn end(ctx: &Ctx<'_>, mut load: Load) {
 }
 
 /// Writes files that grow together, and reads as many files of this round and the last three.
-async fn write_and_read(ctx: &Ctx<'_>, load: &mut Load, round: usize) -> Result<(), OutOfMemory> {
+async fn write_and_read(ctx: &Ctx<'_>, load: &mut Load, round: usize) -> Served {
     for file in std::mem::take(&mut load.folders[round % FOLDERS]) {
         remove(ctx, file).await;
     }
@@ -116,7 +116,7 @@ async fn write_and_read(ctx: &Ctx<'_>, load: &mut Load, round: usize) -> Result<
     Ok(())
 }
 
-async fn read(ctx: &Ctx<'_>, inode: InodeId) -> Result<(), OutOfMemory> {
+async fn read(ctx: &Ctx<'_>, inode: InodeId) -> Served {
     if ctx.with(|w| w.vm.inodes().missing_object(inode).is_some()) {
         ctx.inode_buffer(inode, false).await?;
     }
@@ -128,7 +128,7 @@ async fn read(ctx: &Ctx<'_>, inode: InodeId) -> Result<(), OutOfMemory> {
 }
 
 /// Creates many files of a page in folders of a page, and removes those of two rounds ago.
-async fn small_files(ctx: &Ctx<'_>, load: &mut Load) -> Result<(), OutOfMemory> {
+async fn small_files(ctx: &Ctx<'_>, load: &mut Load) -> Served {
     let (mut list, mut dirtied) = (Vec::new(), 0);
     for at in 0..load.sizes.small_files {
         let with_folder = if at % SMALL_FILES == 0 { 2 } else { 1 };
@@ -209,7 +209,7 @@ async fn touch(
     pages: u64,
     tables: &mut [Option<Pfn>],
     random: &mut Random,
-) -> Result<(), OutOfMemory> {
+) -> Served {
     for _ in 0..pages / 2 {
         let index = random.below(pages);
         let of = &mut tables[(index / TABLE_PAGES) as usize];
@@ -223,7 +223,7 @@ async fn touch(
 }
 
 /// Touches each region of a mapping once: a huge page, or a small one; and unmaps it.
-async fn burst(ctx: &Ctx<'_>, regions: u64) -> Result<(), OutOfMemory> {
+async fn burst(ctx: &Ctx<'_>, regions: u64) -> Served {
     let space = ctx.with(|w| w.vm.create_mapping((regions * HUGE_PAGES) as u32));
     let mut tables = Vec::new();
     let mut done = Ok(());
@@ -239,12 +239,7 @@ async fn burst(ctx: &Ctx<'_>, regions: u64) -> Result<(), OutOfMemory> {
     done
 }
 
-async fn fault(
-    ctx: &Ctx<'_>,
-    space: SpaceId,
-    first: u32,
-    tables: &mut Vec<Pfn>,
-) -> Result<(), OutOfMemory> {
+async fn fault(ctx: &Ctx<'_>, space: SpaceId, first: u32, tables: &mut Vec<Pfn>) -> Served {
     ctx.charge_accrued().await;
     let start = ctx.now();
     // A huge page deposits its table for when it is split.

@@ -28,8 +28,6 @@ pub struct Kswapd {
     highest: Option<ZoneKind>,
     /// The highest zone that it last ran for.
     last_highest: ZoneKind,
-    /// A watermark boost woke it.
-    boost_wake: bool,
     /// Runs in a row that reclaimed nothing (`kswapd_failures`).
     failures: u32,
     /// It met pages under writeback at the end of a list again and again (`PGDAT_WRITEBACK`).
@@ -62,7 +60,6 @@ impl Default for Kswapd {
             order: 0,
             highest: None,
             last_highest: ZoneKind::Movable,
-            boost_wake: false,
             failures: 0,
             writeback_congested: false,
             phase: Phase::Asleep,
@@ -124,13 +121,7 @@ impl Kswapd {
     /// Wakes it because a watermark was boosted while a block was allocated.
     pub(crate) fn wake_for_boost(&mut self, zone: ZoneKind, order: Order) {
         self.request(zone, order);
-        self.boost_wake = true;
         self.woken |= !self.is_running();
-    }
-
-    /// Returns whether a watermark boost woke it since the last call.
-    pub(crate) fn take_boost_wake(&mut self) -> bool {
-        std::mem::take(&mut self.boost_wake)
     }
 }
 
