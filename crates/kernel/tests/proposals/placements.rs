@@ -68,7 +68,9 @@ fn unmapped_memory_has_pageblocks_of_its_own() {
             let kernel = |allocator: &mut Allocator<'_>, under: &mut Under| {
                 take(allocator, under, 0, Gfp::GFP_KERNEL).unwrap().0 / BLOCK
             };
-            (0..40).for_each(|_| drop(kernel(allocator, &mut under)));
+            for _ in 0..40 {
+                kernel(allocator, &mut under);
+            }
             for at in [0, 1].into_iter().cycle() {
                 match take(allocator, &mut under, 0, [anonymous, MOVABLE][at]) {
                     Some(pfn) => taken[at].push(pfn),

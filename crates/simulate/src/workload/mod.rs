@@ -57,7 +57,7 @@ pub trait Workload: Debug + Sync {
     /// Sets what an administrator would set for it.
     fn set_up(&self, _kernel: &mut Kernel) {}
 
-    /// Runs it, in phases that report progress ([`World::begin_phase`]). Afterwards [`World::samples`] has its
+    /// Runs it, in phases that report progress ([`World::begin_phase`](crate::sim::world::World::begin_phase)). Afterwards [`World::samples`](crate::sim::world::World::samples) has its
     /// measurements over time.
     ///
     /// # Errors

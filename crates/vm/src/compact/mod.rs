@@ -1,5 +1,4 @@
-//! Compaction: migrates movable content from the low end of a zone to free pages at the high end, so that large blocks
-//! become free at the low end.
+//! Compaction: migrates movable content from the low end of a zone to its high end, so that large blocks become free.
 //!
 //! [`Compactor`] has the scanners, [`Content`] the content, so that an embedder can use it without the rest of this crate.
 //!
