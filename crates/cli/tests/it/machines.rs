@@ -123,3 +123,24 @@ fn every_key_is_documented() {
     let error = run(&file("example.toml", &format!("{example}no_key = 1\n")));
     assert!(error.contains("unknown key `no_key` of [disk]"), "{error}");
 }
+
+/// A load that does nothing has the same events and counts nothing, however its machine was fragmented before.
+#[test]
+fn what_fragments_a_machine_is_in_no_count() {
+    let asleep = file(
+        "asleep.toml",
+        "name = \"asleep\"\n[[task]]\n[[task.step]]\ndo = \"sleep\"\nms = 100\n",
+    );
+    let run = |machine: &str| {
+        let command =
+            format!("run {} --policy linux-6.12 --machine {machine} --json", asleep.display());
+        let ran = pageblock(&format!("{command} --seeds 1"));
+        let runs: serde_json::Value = serde_json::from_str(&ran.stdout).unwrap();
+        let counts = runs[0]["counters"].as_object().unwrap().values();
+        assert!(counts.into_iter().all(|count| count == 0), "{machine}: {}", runs[0]["counters"]);
+        (runs[0]["event_hash"].clone(), runs[0]["free_blocks"].clone())
+    };
+    let (plain, fragmented) = (run("guest-640m"), run("guest-640m,free=50%,spread=90%"));
+    assert_eq!(plain.0, fragmented.0);
+    assert_ne!(plain.1, fragmented.1);
+}

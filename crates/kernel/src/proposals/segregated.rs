@@ -106,7 +106,7 @@ impl<C: Class> Segregated<C> {
             });
             zone.looked_at(1);
             if let Some(pfn) = pfn {
-                // Linux has judged its own block only.
+                // As large a block is taken to be judged as Linux's was; a smaller one claims nothing.
                 let outcome = if order == found.order { found.outcome } else { Outcome::Single };
                 return Fallback { pfn, order, outcome, ..found };
             }

@@ -11,7 +11,8 @@
 //!
 //! *Left out*: the cost of a change (TLB shootdown, outside the zone's lock), and that a request which may not block fails
 //! rather than change a pageblock. Where no wholly free pageblock is left, the series reclaims and compacts for one; here
-//! the request takes what Linux takes, of a pageblock with the other flag. Compaction moves pages across flags.
+//! the request takes what Linux takes, of a pageblock with the other flag. Compaction moves pages across flags. A fallback that finds another
+//! block than Linux judges its pageblock by order alone.
 
 use pageblock::request::Gfp;
 
