@@ -8,6 +8,8 @@ use std::os::unix::fs::FileExt;
 use rand_pcg::Pcg64Mcg;
 use rand_pcg::rand_core::Rng;
 
+use pageblock_simulate::sim::fragment::share_out;
+
 use crate::inside::memory::{Mapping, PAGE, Pins};
 
 /// The pages of a huge page, which is a pageblock where both have one order.
@@ -135,22 +137,13 @@ impl Units {
     /// Gives `count` pages of some units back, chosen at random, about as many of each as it has; each keeps at least one, so that no whole
     /// pageblock becomes free. Returns how many.
     pub(crate) fn release(&mut self, units: Range<usize>, count: u64) -> io::Result<u64> {
-        let spare = |kept: &Kept| kept.count.saturating_sub(1);
-        let mut left: usize = self.kept[units.clone()].iter().map(spare).sum();
-        let mut wanted = (count as usize).min(left);
-        let released = wanted;
-        for unit in units {
-            let of_unit = spare(&self.kept[unit]);
-            if of_unit == 0 {
-                continue;
-            }
-            // The last one takes what rounding left.
-            let share = (wanted * of_unit).div_ceil(left).min(of_unit).min(wanted);
-            (left, wanted) = (left - of_unit, wanted - share);
-            self.release_of(unit, share)?;
+        let spare = |kept: &Kept| kept.count.saturating_sub(1) as u64;
+        let spare: Vec<u64> = self.kept[units.clone()].iter().map(spare).collect();
+        let shares = share_out(&spare, count);
+        for (unit, &share) in units.zip(&shares) {
+            self.release_of(unit, share as usize)?;
         }
-        debug_assert_eq!(wanted, 0, "pages that were to be given back stayed");
-        Ok(released as u64)
+        Ok(shares.iter().sum())
     }
 
     fn release_of(&mut self, unit: usize, count: usize) -> io::Result<()> {

@@ -129,6 +129,22 @@ pub struct Step {
     pub fill: u64,
 }
 
+/// Shares `count` pages out over pageblocks that can spare so many, about as many of each as it can. Returns the pages of each.
+#[must_use]
+pub fn share_out(spare: &[u64], count: u64) -> Vec<u64> {
+    let mut left: u64 = spare.iter().sum();
+    let mut wanted = count.min(left);
+    let share = |&spare: &u64| {
+        // The last one takes what rounding left.
+        let share = (wanted * spare).div_ceil(left.max(1)).min(spare).min(wanted);
+        (left, wanted) = (left - spare, wanted - share);
+        share
+    };
+    let shares = spare.iter().map(share).collect();
+    debug_assert_eq!(wanted, 0, "pages that were to be given back stayed");
+    shares
+}
+
 impl Goal {
     /// The keys of a machine's TOML and argument that ask for one.
     pub const KEYS: [&str; 3] = ["free", "unmovable", "spread"];
@@ -266,6 +282,14 @@ mod tests {
         let taken = Spread { whole: whole - 10 * BLOCK, scattered: scattered + 7, ..now };
         let back = goal("30%", "80%").step(&taken, BLOCK);
         assert_eq!((back.give, back.fill), (9, 7));
+    }
+
+    #[test]
+    fn shares_are_what_each_can_spare() {
+        assert_eq!(share_out(&[10, 0, 20, 10], 8), [2, 0, 4, 2]);
+        assert_eq!(share_out(&[1, 1, 1], 2).iter().sum::<u64>(), 2);
+        assert_eq!(share_out(&[3, 0, 4], 100), [3, 0, 4]);
+        assert_eq!(share_out(&[0], 5), [0]);
     }
 
     #[test]

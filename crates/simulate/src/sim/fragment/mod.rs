@@ -6,7 +6,7 @@
 
 mod goal;
 
-pub use goal::{Goal, Share, Spread, Step};
+pub use goal::{Goal, Share, Spread, Step, share_out};
 
 use pageblock::alloc_flags::Watermark;
 use pageblock::frame::{Order, Pfn};
@@ -127,15 +127,8 @@ impl Fragmenter<'_, '_> {
 
     /// Gives `count` pages back, chosen at random, about as many of each pageblock as it has; each keeps one at least.
     fn release(&mut self, count: u64) {
-        let mut left: u64 = self.kept.iter().map(|pages| pages.len() as u64 - 1).sum();
-        let mut wanted = count.min(left);
-        for pages in &mut self.kept {
-            let spare = pages.len() as u64 - 1;
-            if spare == 0 {
-                continue;
-            }
-            let share = (wanted * spare).div_ceil(left).min(spare).min(wanted);
-            (left, wanted) = (left - spare, wanted - share);
+        let spare: Vec<u64> = self.kept.iter().map(|pages| pages.len() as u64 - 1).collect();
+        for (pages, share) in self.kept.iter_mut().zip(share_out(&spare, count)) {
             for _ in 0..share {
                 let at = self.random.below(pages.len() as u64) as usize;
                 self.vm.disown(0, pages.swap_remove(at));
